@@ -1,0 +1,42 @@
+# syntax=docker/dockerfile:1
+# The gateway, and nothing else: no compiler, no tests, no JDK, and not root.
+
+FROM python:3.11-slim-bookworm AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PYTHONDONTWRITEBYTECODE=1
+WORKDIR /src
+
+# Packages first: this layer changes only with the lock file.
+COPY requirements/ requirements/
+RUN python -m venv /opt/lockgate \
+ && /opt/lockgate/bin/pip install --require-hashes --only-binary :all: -r requirements/runtime.lock \
+ && python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes -r requirements/build.lock
+
+COPY pyproject.toml README.md LICENSE ./
+COPY configs/ configs/
+COPY protocol/ protocol/
+COPY gateway/ gateway/
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
+ && /opt/lockgate/bin/pip install --no-deps --no-index dist/*.whl \
+ && /opt/lockgate/bin/pip check
+
+FROM python:3.11-slim-bookworm
+ENV PATH=/opt/lockgate/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    LOCKGATE_URL=http://127.0.0.1:8642
+RUN groupadd --gid 10001 lockgate \
+ && useradd --uid 10001 --gid lockgate --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockgate
+COPY --from=build /opt/lockgate /opt/lockgate
+
+USER 10001:10001
+WORKDIR /etc/lockgate
+# 9292: bootstrap; brokers follow from 9293 on (listener.base_port). 8642: REST and metrics.
+EXPOSE 9292 9293 9294 9295 8642
+# SIGTERM: what is in flight is finished, then connections close.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen(os.environ['LOCKGATE_URL'] + '/health', timeout=2)"]
+ENTRYPOINT ["lockgate"]
+CMD ["serve", "--config", "/etc/lockgate/gateway.yaml"]

@@ -1,0 +1,106 @@
+# Two commands are enough on a fresh machine: `make demo` and `make test`. Each makes what it needs.
+
+VENV := .venv
+BIN := $(VENV)/bin
+BUILD := build
+KAFKA_VERSIONS := 4.3.1 3.9.1
+TOXIPROXY_VERSION := v2.12.0
+TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
+PYTEST_ARGS ?=
+LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+LOCKED := $(VENV)/.locked
+INSTALLED := $(VENV)/.installed
+JARS := $(KAFKA_VERSIONS:%=$(BUILD)/brokers/%/.complete)
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Stops with one line when something that only a person can install is missing.
+need = $(eval missing := $(shell sh scripts/need.sh $(1)))$(if $(missing),$(error $(missing)))
+
+.PHONY: help
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+.PHONY: demo
+demo: need-demo venv brokers ## Run a whole migration between two real clusters
+	@$(BIN)/python -m demo
+
+.PHONY: test
+test: need-test venv brokers toxiproxy ## Run every test but those of the Spark jobs (PYTEST_ARGS="-k name" for some)
+	@$(BIN)/pytest --ignore=tests/spark $(PYTEST_ARGS)
+
+.PHONY: test-spark
+test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
+	@$(BIN)/pytest tests/spark $(PYTEST_ARGS)
+
+.PHONY: bench bench-quick
+bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
+	@$(BIN)/python -m bench
+bench-quick: need-demo venv brokers ## The same in small
+	@$(BIN)/python -m bench --profile quick
+
+.PHONY: lint
+lint: venv ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: fmt
+fmt: venv ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: venv
+venv: $(INSTALLED) ## Make .venv with the packages of requirements/dev.lock
+
+.PHONY: brokers
+brokers: $(JARS) ## Fetch the Kafka brokers
+
+.PHONY: toxiproxy
+toxiproxy: $(TOXIPROXY)
+
+.PHONY: lock
+lock: venv ## Resolve the lock files anew from pyproject.toml
+	$(LOCK) --upgrade --extra dev --extra spark --output-file requirements/dev.lock pyproject.toml
+	@sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\) .*/\1/p' requirements/dev.lock > requirements/.pins
+	$(LOCK) --pip-args "--constraint requirements/.pins" --output-file requirements/runtime.lock pyproject.toml
+	$(LOCK) --pip-args "--constraint requirements/.pins" --output-file requirements/build.lock \
+		--only-build-deps --build-deps-for wheel pyproject.toml
+	@rm -f requirements/.pins
+
+.PHONY: clean
+clean: ## Remove what was made, except running clusters' folders and .venv
+	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(BUILD)/bdist.* dist *.egg-info
+
+.PHONY: need-demo need-test
+need-demo:
+	@$(call need,python java maven)
+need-test:
+	@$(call need,python java maven go)
+
+# A .venv that was made by hand is brought to the locked versions, not thrown away.
+$(LOCKED): requirements/dev.lock
+	@$(call need,python)
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $$(sh scripts/need.sh which-python) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(INSTALLED): $(LOCKED) pyproject.toml
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BUILD)/brokers/%/.complete: configs/brokers/pom.xml | $(INSTALLED)
+	@$(call need,java maven)
+	@LOCKGATE_DEV_HOME=$(CURDIR)/$(BUILD) $(BIN)/lockgate dev jars $*
+	@touch $@
+
+$(TOXIPROXY):
+	@$(call need,go)
+	@mkdir -p $(@D)
+	GOBIN=$(CURDIR)/$(@D)/install go install github.com/Shopify/toxiproxy/v2/cmd/server@$(TOXIPROXY_VERSION)
+	@mv $(@D)/install/server $@ && rmdir $(@D)/install

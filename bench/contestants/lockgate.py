@@ -1,0 +1,156 @@
+"""The gateway as its operator sees it: a settings file, `lockgate serve`, the REST API, the metrics."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from bench.errors import BenchError
+from bench.process import Server
+from bench.waiting import wait_until
+from gateway.devcluster import claim_ports, release_ports
+
+HOST = "127.0.0.1"
+
+
+class Lockgate:
+    """One gateway process before the target. Its ports stay the same when it is started anew."""
+
+    name = "gateway"
+
+    def __init__(self, folder: Path, target_bootstrap: str) -> None:
+        self._ports = claim_ports(6, consecutive=True)
+        api, bootstrap, base = self._ports[:3]
+        self.bootstrap = f"{HOST}:{bootstrap}"
+        self._folder = folder
+        self._server: Server | None = None
+        self._api = httpx.Client(base_url=f"http://{HOST}:{api}", timeout=60.0, trust_env=False)
+        settings = {
+            "target": {"bootstrap.servers": target_bootstrap},
+            "listener": {"bootstrap_port": bootstrap, "base_port": base},
+            "api": {"port": api},
+        }
+        self._settings = folder / "gateway.yaml"
+        self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    @property
+    def pid(self) -> int | None:
+        """See `Contestant`."""
+        return None if self._server is None else self._server.pid
+
+    def start(self) -> None:
+        """See `Contestant`."""
+        program = str(Path(sys.executable).with_name("lockgate"))
+        server = self._server = Server("gateway", [program, "serve", "--config", str(self._settings)], self._folder)
+
+        def healthy() -> bool:
+            server.check_alive()
+            try:
+                return self._api.get("/health").is_success
+            except httpx.TransportError:
+                return False
+
+        wait_until(healthy, 40.0, "the gateway's /health")
+
+    def stop(self) -> None:
+        """See `Contestant`."""
+        if self._server is not None:
+            self._server.end()
+            self._server = None
+
+    def close(self) -> None:
+        """Stop, and give the ports back."""
+        self.stop()
+        self._api.close()
+        release_ports(self._ports)
+
+    # -- what an operator does -------------------------------------------------------------------------------
+
+    @contextmanager
+    def link(self, name: str, source_bootstrap: str, **configs: str) -> Iterator[None]:
+        """A link for the time of the block; `configs` are link options. Its mirrors end with it."""
+        values = {"bootstrap.servers": source_bootstrap, **configs}
+        entries = [{"name": key, "value": value} for key, value in values.items()]
+        self._post("/v3/links", {"link_name": name, "configs": entries})
+        try:
+            yield
+        finally:
+            self._api.delete(f"/v3/links/{name}", params={"force": True})
+
+    def mirror(self, link: str, topic: str, *, paused: bool = False) -> None:
+        """Mirror a topic; `paused` stops the engine for it at once, so that writes are only forwarded."""
+        self._post(f"/v3/links/{link}/mirrors", {"source_topic_name": topic})
+        if paused:
+            self.pause(link, topic)
+
+    def pause(self, link: str, topic: str) -> None:
+        """Stop mirroring; writes go on to the source."""
+        self._post(f"/v3/links/{link}/mirrors/{topic}:pause")
+
+    def resume(self, link: str, topic: str) -> None:
+        """Go on mirroring."""
+        self._post(f"/v3/links/{link}/mirrors/{topic}:resume")
+
+    def promote(self, link: str, topic: str) -> None:
+        """Begin to promote."""
+        self._post(f"/v3/links/{link}/mirrors/{topic}:promote")
+
+    def status(self, link: str, topic: str) -> dict[str, Any]:
+        """What `mirror describe` shows."""
+        return self._get(f"/v3/links/{link}/mirrors/{topic}")
+
+    def group(self, link: str, group: str) -> dict[str, Any] | None:
+        """What `group describe` shows; None while the gateway does not know it."""
+        answer = self._api.get(f"/v3/links/{link}/groups/{group}")
+        if answer.status_code == 404:
+            return None
+        value: dict[str, Any] = self._checked(answer).json()
+        return value
+
+    def fences(self, link: str) -> tuple[int, float]:
+        """How many fences of a link ended in STOPPED, and how many seconds they held writes in total."""
+        text = self._checked(self._api.get("/metrics")).text
+        labels = f'{{link="{link}",outcome="stopped"}} '
+        found = dict.fromkeys(("count", "sum"), 0.0)
+        for line in text.splitlines():
+            for part in found:
+                name = f"lockgate_fence_duration_seconds_{part}{labels}"
+                if line.startswith(name):
+                    found[part] = float(line.removeprefix(name))
+        return int(found["count"]), found["sum"]
+
+    def wait_for(self, link: str, topic: str, state: str, deadline_s: float = 30.0) -> float:
+        """Wait for a state of a mirror topic; returns the seconds it took.
+
+        Raises:
+            BenchError: it did not come, or a promote was given up.
+        """
+        began = time.monotonic()
+
+        def reached() -> bool:
+            now = self.status(link, topic)
+            if now["promote_error"]:
+                raise BenchError(f"the promote of {topic} was given up: {now['promote_error']}")
+            return bool(now["mirror_status"] == state)
+
+        wait_until(reached, deadline_s, f"{topic} to be {state}", poll_s=0.05)
+        return time.monotonic() - began
+
+    def _get(self, path: str) -> dict[str, Any]:
+        value: dict[str, Any] = self._checked(self._api.get(path)).json()
+        return value
+
+    def _post(self, path: str, body: dict[str, Any] | None = None) -> None:
+        self._checked(self._api.post(path, json=body or {}))
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if not answer.is_success:
+            raise BenchError(f"{answer.request.method} {answer.request.url.path}: {answer.text[:300]}")
+        return answer

@@ -1,0 +1,35 @@
+"""Act four: the topic is promoted under load, then the source is killed."""
+
+from __future__ import annotations
+
+from demo.acts.link import command
+from demo.checker import Window
+from demo.clients.common import now_ms
+from demo.readback import read_topic
+from demo.run import Run
+from demo.settings import READ_BACK_S, TOPIC_PROMOTED_S
+
+AFTERMATH_MS = 1000  # a wait that begins with the end of the promote still counts
+
+
+def cut(run: Run) -> None:
+    """Promote, keep a copy of the source's log, kill the source."""
+    settings = run.settings
+    with run.view.step("Promote the topic under load"):
+        started = now_ms()
+        command(run, "mirror", "promote", settings.topic, "--link", settings.link, "--wait", timeout_s=TOPIC_PROMOTED_S)
+        ended = now_ms()
+        run.pause(2 * AFTERMATH_MS / 1000)
+        run.promote = Window(started, ended + AFTERMATH_MS)
+    with run.view.step("Read the source's log back") as step:
+        run.source_log = run.in_background(
+            lambda: read_topic(run.source.bootstrap, settings.topic, settings.partitions, READ_BACK_S),
+            "the source's log",
+            READ_BACK_S + 5,
+        )
+        step.note = f"{len(run.source_log):,} records"
+    with run.view.step("Kill the source cluster") as step:
+        pids = [process.pid() for process in run.source.nodes.values()]
+        run.source.kill()
+        run.killed_at_ms = now_ms()
+        step.note = f"SIGKILL to {', '.join(map(str, pids))}"

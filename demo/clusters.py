@@ -1,0 +1,51 @@
+"""The two clusters: made anew for each run, seen only through their bootstrap addresses and process ids."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from demo.errors import DemoError
+from demo.settings import CLUSTER_UP_S
+from gateway.devcluster import DevCluster, DevClusterError
+
+
+def new_cluster(name: str, kafka: str, parent: Path) -> DevCluster:
+    """Describe a cluster in `parent`; what an earlier run left there under this name is killed and removed."""
+    try:
+        left = DevCluster.open(name, parent=parent)
+    except DevClusterError:
+        shutil.rmtree(parent / name, ignore_errors=True)
+    else:
+        left.kill()
+        left.delete()
+    return DevCluster.create(name, kafka=kafka, parent=parent)
+
+
+def start(cluster: DevCluster) -> None:
+    """Start a cluster and wait until it answers.
+
+    Raises:
+        DemoError: It did not come up.
+    """
+    try:
+        cluster.up(CLUSTER_UP_S)
+    except DevClusterError as error:
+        raise DemoError(str(error)) from error
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create a topic with one replica.
+
+    Raises:
+        DemoError: The cluster refused.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    done = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic]
+    try:
+        done.result(20)
+    except Exception as error:
+        raise DemoError(f"topic {topic} cannot be created on {bootstrap}: {error}") from error

@@ -1,0 +1,104 @@
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** Writes demo records at an even rate until SIGTERM; idempotent as the Java producer is by default. */
+public final class LiveProducer {
+    private static final int VALUE_BYTES = 1024;
+    private static final int CUSTOMERS = 997;
+    private static final int TICK_MS = 10;
+
+    private final Arguments args;
+    private final String name;
+    private final EventLog log = new EventLog();
+    private final byte[] padding = new byte[64 * 1024];
+    private volatile boolean stopping;
+
+    private LiveProducer(Arguments args) {
+        this.args = args;
+        this.name = args.get("name");
+        Random random = new Random(7);
+        for (int i = 0; i < padding.length; i++) {
+            padding[i] = (byte) ('a' + random.nextInt(26));
+        }
+    }
+
+    public static void main(String[] argv) throws Exception {
+        LiveProducer producer = new LiveProducer(new Arguments(argv));
+        CountDownLatch done = new CountDownLatch(1);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            producer.stopping = true;
+            try {
+                done.await();
+            } catch (InterruptedException stop) {
+                Thread.currentThread().interrupt();
+            }
+        }));
+        try {
+            producer.run();
+        } finally {
+            done.countDown();
+        }
+    }
+
+    private void run() throws InterruptedException {
+        Properties config = new Properties();
+        config.put("bootstrap.servers", args.get("bootstrap"));
+        config.put("client.id", name);
+        config.put("compression.type", args.get("codec"));
+        config.put("linger.ms", "5");
+        double rate = Double.parseDouble(args.get("rate"));
+        long seq = Long.parseLong(args.get("first"));
+        KafkaProducer<byte[], byte[]> producer =
+            new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
+        log.event("started", ",\"bootstrap\":" + EventLog.quoted(args.get("bootstrap")) + ",\"first\":" + seq);
+        double due = 0;
+        long last = System.nanoTime();
+        while (!stopping) {
+            long now = System.nanoTime();
+            due = Math.min(due + (now - last) * rate / 1e9, rate);
+            last = now;
+            while (due >= 1 && !stopping) {
+                send(producer, seq++);
+                due -= 1;
+            }
+            Thread.sleep(TICK_MS);
+            log.flush();
+        }
+        producer.close(Duration.ofSeconds(30)); // waits for every acknowledgement
+        log.event("stopped", ",\"next\":" + seq);
+    }
+
+    private void send(KafkaProducer<byte[], byte[]> producer, long seq) {
+        List<Header> headers = List.of(
+            new RecordHeader("origin", name.getBytes(StandardCharsets.UTF_8)),
+            new RecordHeader("number", Long.toString(seq).getBytes(StandardCharsets.UTF_8)));
+        byte[] key = ("customer-" + seq % CUSTOMERS).getBytes(StandardCharsets.UTF_8);
+        ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(
+            args.get("topic"), null, System.currentTimeMillis(), key, value(seq), headers); // the key chooses
+        producer.send(record, (metadata, error) -> {
+            if (error == null) {
+                log.ack(seq, metadata.partition(), metadata.hasOffset() ? metadata.offset() : -1);
+            } else {
+                log.event("error", ",\"s\":" + seq + ",\"message\":" + EventLog.quoted(error.toString()));
+            }
+        });
+    }
+
+    private byte[] value(long seq) {
+        byte[] head = (name + " " + seq + " ").getBytes(StandardCharsets.UTF_8);
+        byte[] value = new byte[VALUE_BYTES];
+        System.arraycopy(head, 0, value, 0, head.length);
+        int start = (int) (seq * 131 % (padding.length - VALUE_BYTES));
+        System.arraycopy(padding, start, value, head.length, VALUE_BYTES - head.length);
+        return value;
+    }
+}

@@ -1,0 +1,43 @@
+"""The demo's numbers: what it moves, how fast, and how long it waits for anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from demo.checker import Limits
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One run. `rate` is records per second over all live producers; `direct` leaves the gateway out."""
+
+    topic: str = "orders"
+    link: str = "old"
+    partitions: int = 6
+    backlog: int = 200_000
+    rate: float = 2_000.0
+    traffic_after_kill_s: float = 10.0
+    source_kafka: str = "3.9.1"
+    target_kafka: str = "4.3.1"
+    direct: bool = False
+    keep_data: bool = False
+    limits: Limits = field(default_factory=Limits)
+    folder: Path = ROOT / "build" / "demo"
+    report: Path = ROOT / "build" / "demo.json"
+
+
+CLUSTER_UP_S = 90.0
+BACKLOG_WRITTEN_S = 60.0
+CLIENT_STARTED_S = 30.0
+CLIENT_STOPPED_S = 35.0
+GROUP_CAUGHT_UP_S = 60.0
+GATEWAY_UP_S = 30.0
+COMMAND_S = 60.0
+BACKLOG_COPIED_S = 90.0
+GROUP_PROMOTED_S = 60.0
+TOPIC_PROMOTED_S = 60.0
+READ_BACK_S = 60.0
+SILENCE_S = 15.0  # a live producer without any acknowledgement for so long has failed

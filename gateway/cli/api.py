@@ -1,0 +1,92 @@
+"""Talking to a gateway's REST API, and the exit codes of every command.
+
+0: done. 1: the gateway refused, its message is one line on stderr. 2: wrong usage or settings. 3: no gateway there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NoReturn, TypeVar
+from urllib.parse import quote
+
+import httpx
+import typer
+
+T = TypeVar("T")
+
+Params = Mapping[str, str | list[str]]
+"""Query parameters; a list repeats one."""
+
+REFUSED = 1
+USAGE = 2
+UNREACHABLE = 3
+
+DEFAULT_URL = "http://127.0.0.1:8642"
+_TIMEOUT = httpx.Timeout(120.0, connect=5.0)  # a create waits for two clusters
+
+Url = Annotated[str, typer.Option("--url", envvar="LOCKGATE_URL", help="Where the gateway's API is.")]
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """End the command: one line on stderr."""
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+class Refused(Exception):
+    """The gateway answered with an error; the message is its own."""
+
+
+class Api:
+    """The API at one address. Methods return the decoded body, None for an empty one.
+
+    Raises:
+        Refused: an error answer. `ask`, or the caller, turns it into exit code 1.
+        typer.Exit: nobody answers there (3), or what answers is no gateway (3).
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+
+    def get(self, path: str, params: Params | None = None) -> Any:
+        """GET."""
+        return self._call("GET", path, params=params)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """POST."""
+        return self._call("POST", path, body=body)
+
+    def delete(self, path: str, params: Mapping[str, str] | None = None) -> Any:
+        """DELETE."""
+        return self._call("DELETE", path, params=params)
+
+    def _call(self, method: str, path: str, body: Any = None, params: Params | None = None) -> Any:
+        try:
+            response = httpx.request(method, self._url + path, json=body, params=params, timeout=_TIMEOUT)
+        except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as exc:
+            fail(
+                f"no answer from {self._url}: {str(exc) or type(exc).__name__}; is `lockgate serve` running?",
+                UNREACHABLE,
+            )
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return None
+        try:
+            answer = response.json()
+        except ValueError:
+            fail(f"{self._url} is not a lockgate API: HTTP {response.status_code} without JSON", UNREACHABLE)
+        if response.is_error:
+            raise Refused(str(answer.get("message", answer)) if isinstance(answer, dict) else str(answer))
+        return answer
+
+
+def ask(url: str, question: Callable[[Api], T]) -> T:
+    """The answer to one question, or the end of the command."""
+    try:
+        return question(Api(url))
+    except Refused as exc:
+        fail(str(exc), REFUSED)
+
+
+def segment(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")

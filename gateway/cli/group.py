@@ -1,0 +1,126 @@
+"""`lockgate group`: mirror groups."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.output import Format, Output, dump, facts, since, table
+
+app = typer.Typer(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
+
+Group = Annotated[str, typer.Argument(help="Name of the group, the same on both clusters.")]
+Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
+Force = Annotated[bool, typer.Option("--force", help="Go on although a check says no.")]
+
+
+@app.command("create")
+def create(group: Group, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Declare a group of the source a mirror group: it waits at the gateway until it is promoted."""
+    answer = ask(url, lambda api: api.post(_path(link), {"group": group}))
+    _result("created", answer, output)
+
+
+@app.command("list")
+def list_groups(link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """List the mirror groups of a link."""
+    answer = ask(url, lambda api: api.get(_path(link)))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Group", "State", "Since", "On the source#", "Waiting#", "Remark"],
+        (
+            [
+                group["group"],
+                group["state"],
+                since(group["state_time_ms"]),
+                "?" if group["members"] is None else len(group["members"]),
+                len(group["waiting"]),
+                _remark(group),
+            ]
+            for group in answer["data"]
+        ),
+        empty=f"link {link} has no mirror groups",
+    )
+
+
+@app.command("describe")
+def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Show a mirror group: members on the source, members that wait, offsets."""
+    answer = ask(url, lambda api: api.get(_path(link, group)))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    facts(
+        [
+            ("Group", answer["group"]),
+            ("Link", answer["link_name"]),
+            ("State", answer["state"]),
+            ("Since", since(answer["state_time_ms"])),
+            ("On the source", answer["source_state"] or f"unknown: {answer['unknown']}"),
+            ("Remark", _remark(answer)),
+            ("Note", answer["note"]),
+        ]
+    )
+    members = answer["members"] or []
+    typer.echo("")
+    table(
+        ["Where", "Client id", "Host", "Topics"],
+        [
+            *(["source", m["client_id"], m["host"], ", ".join(m["topics"])] for m in members),
+            *(["waiting", w["client_id"], w["host"], f"for {w['waiting_s']:.0f} s"] for w in answer["waiting"]),
+        ],
+        empty="no members on the source, nobody waits at the gateway",
+    )
+    if answer["offsets"]:
+        typer.echo("")
+        table(
+            ["Topic", "Partition#", "Source offset#", "Target offset#"],
+            (
+                [
+                    o["topic"],
+                    o["partition"],
+                    o["source_offset"],
+                    "-" if o["target_offset"] is None else o["target_offset"],
+                ]
+                for o in answer["offsets"]
+            ),
+        )
+
+
+@app.command("promote")
+def promote(
+    group: Group, link: Link, force: Force = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
+    """Carry the group's offsets over and let it read on the target."""
+    answer = ask(url, lambda api: api.post(f"{_path(link, group)}:promote", {"force": force}))
+    _result("promoted", answer, output)
+
+
+@app.command("demote")
+def demote(
+    group: Group, link: Link, force: Force = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
+    """The way back: close the gate, so that the group reads on the source again."""
+    answer = ask(url, lambda api: api.post(f"{_path(link, group)}:demote", {"force": force}))
+    _result("demoted", answer, output)
+
+
+def _path(link: str, group: str = "") -> str:
+    return f"/v3/links/{segment(link)}/groups" + (f"/{segment(group)}" if group else "")
+
+
+def _result(past: str, group: Any, output: Output) -> None:
+    if output is not Output.TABLE:
+        dump(group, output)
+        return
+    typer.echo(f"{past} {group['group']} ({group['state']})")
+
+
+def _remark(group: Any) -> str:
+    if group["late_members"]:
+        return "members are on the source again after the promote"
+    return str(group["error_message"] or group["waits_for"])

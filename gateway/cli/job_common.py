@@ -1,0 +1,100 @@
+"""What the commands of `lockgate job` share: clusters, the session, reports, exit codes.
+
+0: done, and all is well. 1: done, and the report says what is not well; or a cluster refused. 2: wrong usage or input.
+3: a cluster cannot be reached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyspark.sql import SparkSession
+
+from gateway.cli.api import REFUSED, UNREACHABLE, USAGE, fail
+from gateway.cli.properties import read_properties
+from gateway.jobs.session import LOCAL, build_session
+from gateway.net.config import ClusterConfig
+from gateway.net.errors import BrokerError, ClusterUnavailable, NetError
+
+Master = Annotated[str, typer.Option("--master", help="Spark master: local[*], spark://host:port, yarn, k8s://…")]
+PyFiles = Annotated[str, typer.Option("--py-files", help="This project's wheel, for executors that lack it.")]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's own; may be repeated.")
+]
+Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the report as JSON to this file.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do not do it.")]
+Source = Annotated[
+    str, typer.Option("--source", metavar="HOST:PORT|FILE", help="Source cluster, or a file of client properties.")
+]
+Target = Annotated[
+    str, typer.Option("--target", metavar="HOST:PORT|FILE", help="Target cluster, or a file of client properties.")
+]
+
+DEFAULT_MASTER = LOCAL
+
+
+def cluster(text: str) -> dict[str, str]:
+    """Client properties of --source or --target; ends the command with exit code 2 when they are bad."""
+    path = Path(text)
+    if path.is_file():
+        properties = read_properties(path)
+    elif all(":" in part for part in text.split(",")):
+        properties = {"bootstrap.servers": text}
+    else:
+        fail(f"{text}: neither host:port nor a file of client properties", USAGE)
+    try:
+        ClusterConfig.from_client_properties(properties)
+    except ValueError as exc:
+        fail(f"{text}: {exc}", USAGE)
+    return properties
+
+
+@contextmanager
+def job(name: str, master: str, py_files: str, conf: list[str] | None) -> Iterator[SparkSession]:
+    """A session for the time of the block; its errors become one line and an exit code."""
+    settings = dict(_key_value(item) for item in conf or [])
+    spark = build_session(f"lockgate {name}", master=master, py_files=py_files, configs=settings)
+    try:
+        with one_line_errors():
+            yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Errors of clusters and of input as one line on stderr."""
+    try:
+        yield
+    except ClusterUnavailable as exc:
+        fail(str(exc), UNREACHABLE)
+    except (BrokerError, NetError) as exc:
+        fail(str(exc), REFUSED)
+    except ValueError as exc:
+        fail(str(exc), USAGE)
+
+
+def write_report(path: Path | None, report: Mapping[str, Any]) -> str:
+    """Write a report as JSON if a file was named; the text either way."""
+    text = json.dumps(report, indent=2, ensure_ascii=False, default=str) + "\n"
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return text
+
+
+def say(message: str) -> None:
+    """One line of progress, on stderr."""
+    typer.echo(message, err=True)
+
+
+def _key_value(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        fail(f"--conf takes KEY=VALUE, not {item!r}", USAGE)
+    return key, value

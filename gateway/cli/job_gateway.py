@@ -1,0 +1,76 @@
+"""A job's talk with the gateway: what it is told of a link, and what it reports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import httpx
+
+from gateway.cli.api import segment
+from gateway.jobs.catch_up_ends import Progress
+from gateway.jobs.errors import JobFailed
+
+_EVERY_S: Final = 2.0
+_TIMEOUT_S: Final = 60.0  # the first report waits for the engine's appends in flight
+
+
+def new_job_id() -> str:
+    """Tells people which process, where and since when."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}"
+
+
+class JobReports:
+    """Reports one job to the gateway, so that it leaves the topics to it and shows the progress.
+
+    A gateway that is out of reach stops nothing: it may be restarting, and then hears of the job again.
+    """
+
+    def __init__(self, url: str, link: str, job: str, *, by: str = "spark") -> None:
+        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=httpx.Timeout(_TIMEOUT_S, connect=5.0))
+        self._path = f"/v3/links/{segment(link)}/catch-up/{segment(job)}"
+        self._by = by
+        self._next = 0.0
+
+    def begin(self, topics: list[str]) -> None:
+        """Before anything is appended. Raises JobFailed when the gateway refuses, or is out of reach."""
+        self._put("running", dict.fromkeys(topics, Progress()))
+
+    def progress(self, topics: Mapping[str, Progress]) -> None:
+        """From time to time. Raises JobFailed when the gateway does not want the job to go on."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _EVERY_S
+            self._put("running", topics, must=False)
+
+    def end(self, state: str) -> None:
+        """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself."""
+        try:
+            self._put(state, {}, must=False)
+        except JobFailed:
+            return
+        finally:
+            self._client.close()
+
+    def _put(self, state: str, topics: Mapping[str, Progress], *, must: bool = True) -> None:
+        shown = [{"mirror_topic_name": name, **asdict(one), "eta_s": one.eta_s} for name, one in topics.items()]
+        body = {"by": self._by, "state": state, "topics": shown}
+        try:
+            answer = self._client.put(self._path, json=body)
+        except httpx.TransportError as exc:
+            if must:
+                raise JobFailed(f"no answer from the gateway: {str(exc) or type(exc).__name__}") from exc
+            return
+        if answer.is_client_error or (must and answer.is_error):
+            raise JobFailed(f"the gateway refuses: {_message(answer)}")
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        body: Any = answer.json()
+    except ValueError:
+        return f"HTTP {answer.status_code}"
+    return str(body.get("message", body)) if isinstance(body, dict) else str(body)

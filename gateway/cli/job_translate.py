@@ -1,0 +1,163 @@
+"""`lockgate job translate-offsets`: where every group stands on the source, in offsets of the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyspark.sql import DataFrame, SparkSession
+
+from gateway.cli import job_common
+from gateway.cli.api import REFUSED, USAGE, fail
+from gateway.cli.job_common import Conf, DryRun, Master, PyFiles, Target, cluster, job, say, write_report
+from gateway.cli.output import table
+from gateway.jobs.inputs import read_table, topic_names
+from gateway.jobs.offset_map import SEGMENTS
+from gateway.jobs.translate.checkpoint_job import rewrite
+from gateway.jobs.translate.gather import find_groups, read_offsets
+from gateway.jobs.translate.job import run, translate_groups, translate_mm2
+from gateway.jobs.translate.schemas import OFFSETS
+
+_SHOWN = 50
+
+
+def translate_offsets(
+    target: Target,
+    source: Annotated[str, typer.Option("--source", metavar="HOST:PORT|FILE", help="Source cluster.")] = "",
+    group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; may be repeated.")] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")] = None,
+    offset_map: Annotated[
+        str, typer.Option("--map", help="Offset map (CSV, JSON or Parquet) when offsets differ.")
+    ] = "",
+    offsets: Annotated[
+        str,
+        typer.Option("--offsets", help="Offsets kept elsewhere: CSV, JSON or Parquet of (topic, partition, offset)."),
+    ] = "",
+    mm2: Annotated[str, typer.Option("--mm2", metavar="ALIAS", help="MirrorMaker 2's alias of the source.")] = "",
+    mm2_prefix: Annotated[str | None, typer.Option(help="What its topics begin with; ALIAS. by default.")] = None,
+    mm2_syncs: Annotated[
+        str, typer.Option(help="Cluster:topic of its offset syncs as source:NAME or target:NAME; empty for none.")
+    ] = "",
+    mm2_written_once: Annotated[
+        bool, typer.Option(help="It wrote each record once, so offsets between two syncs are exact.")
+    ] = False,
+    checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint folder of Spark Structured Streaming.")] = None,
+    new_checkpoint: Annotated[Path | None, typer.Option(help="Where to write it, translated.")] = None,
+    commit: Annotated[bool, typer.Option("--commit", help="Commit on the target (never back, groups empty).")] = False,
+    output: Annotated[str, typer.Option(help="Write the translated offsets as Parquet to this folder.")] = "",
+    report: job_common.Report = None,
+    dry_run: DryRun = False,
+    master: Master = job_common.DEFAULT_MASTER,
+    py_files: PyFiles = "",
+    conf: Conf = None,
+) -> None:
+    """Translate committed offsets, MirrorMaker 2's checkpoints, Spark's checkpoints, or offsets in a file."""
+    ways = [name for name, given in (("--offsets", offsets), ("--mm2", mm2), ("--checkpoint", checkpoint)) if given]
+    if len(ways) > 1:
+        fail(f"{ways[0]} and {ways[1]} are two ways; take one", USAGE)
+    if not ways and not source:
+        fail("--source is missing: where the groups' offsets are", USAGE)
+    if offsets and commit and not group:
+        fail("--commit with --offsets needs --group: whose offsets they are", USAGE)
+    there = cluster(target)
+    here = cluster(source) if source else {}
+    with job("translate-offsets", master, py_files, conf) as spark:
+        segments = read_table(spark, offset_map, SEGMENTS, optional={}) if offset_map else None
+        if checkpoint is not None:
+            _checkpoint(spark, checkpoint, new_checkpoint, there, segments, report, dry_run)
+            return
+        if mm2:
+            found = _mm2(spark, there, here, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
+        elif offsets:
+            found = translate_groups(spark, _file(spark, offsets, group), there, segments)
+        else:
+            names = find_groups(here, group or [])
+            say(f"reading the offsets of {len(names)} group(s)")
+            table_ = read_offsets(spark, here, names, topic_names(topic or []))
+            found = translate_groups(spark, table_.persist(), there, segments)
+        if output and not dry_run:
+            found.write.mode("errorifexists").parquet(output)
+        outcome = run(spark, found, there, write=commit and not dry_run, progress=say)
+    write_report(report, outcome.report)
+    _show(outcome.report)
+    if outcome.failed:
+        raise typer.Exit(REFUSED)
+
+
+def _mm2(
+    spark: SparkSession,
+    target: dict[str, str],
+    source: dict[str, str],
+    alias: str,
+    prefix: str | None,
+    syncs: str,
+    written_once: bool,
+) -> DataFrame:
+    where, _, name = syncs.partition(":")
+    if syncs and (where not in ("source", "target") or not name):
+        fail(f"--mm2-syncs is source:NAME or target:NAME, not {syncs!r}", USAGE)
+    if where == "source" and not source:
+        fail("--source is missing: where the offset syncs are", USAGE)
+    return translate_mm2(
+        spark,
+        target,
+        checkpoints_topic=f"{alias}.checkpoints.internal",
+        syncs_topic=name,
+        syncs_cluster=source if where == "source" else target,
+        prefix=f"{alias}." if prefix is None else prefix,
+        written_once=written_once,
+    )
+
+
+def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
+    if group and len(group) > 1:
+        fail("--offsets are those of one group", USAGE)
+    name = (group or [""])[0]
+    table_ = OFFSETS
+    columns = ["offset" if field.name == "source_offset" else field.name for field in table_]
+    wanted = type(table_)([type(field)(one, field.dataType) for one, field in zip(columns, table_, strict=True)])
+    found = read_table(spark, path, wanted, optional={"group": name, "metadata": ""})
+    return found.withColumnRenamed("offset", "source_offset").na.fill("")
+
+
+def _checkpoint(
+    spark: SparkSession,
+    old: Path,
+    new: Path | None,
+    target: dict[str, str],
+    segments: DataFrame | None,
+    report: Path | None,
+    dry_run: bool,
+) -> None:
+    if new is None and not dry_run:
+        fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
+    found = rewrite(spark, old, new or old, target, segments, write=not dry_run)
+    write_report(report, found)
+    for row in found["last_batch_not_exact"]:
+        say(f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']}")
+    say(f"{found['offsets']} offsets in {len(found['files'])} files" + ("" if dry_run else f", written to {new}"))
+
+
+def _show(report: dict[str, Any]) -> None:
+    groups = report["groups"]
+    table(
+        ["Group", "Partitions#", "Exact#", "Rules", "Lag#"],
+        (
+            [
+                one["group"],
+                one["partitions"],
+                one["exact"],
+                ", ".join(f"{rule} {count}" for rule, count in sorted(one["rules"].items())),
+                "" if one["lag"] is None else one["lag"],
+            ]
+            for one in groups[:_SHOWN]
+        ),
+        empty="no committed offsets",
+    )
+    if len(groups) > _SHOWN:
+        say(f"and {len(groups) - _SHOWN} more groups; --report has them all")
+    if report["committed"]:
+        say("on the target: " + ", ".join(f"{name} {count}" for name, count in sorted(report["outcomes"].items())))
+    for one in report.get("problems", ())[:_SHOWN]:
+        say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

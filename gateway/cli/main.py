@@ -1,0 +1,38 @@
+"""The `lockgate` command: mounts one sub-command per file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gateway.cli import dev, group, job, link, mirror, serve
+from gateway.version import VERSION
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
+app.command("serve")(serve.serve)
+app.add_typer(link.app, name="link")
+app.add_typer(mirror.app, name="mirror")
+app.add_typer(group.app, name="group")
+app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
+app.add_typer(dev.app, name="dev")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lockgate {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Move Kafka clients from one cluster to another with one rolling restart and no stop."""
+
+
+def main() -> None:
+    """Console script."""
+    app()

@@ -1,0 +1,225 @@
+"""`lockgate mirror`: mirror topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail, segment
+from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
+from gateway.cli.waiting import until_copied, until_promoted
+
+app = typer.Typer(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
+
+Topic = Annotated[str, typer.Argument(help="Mirror topic, which has the name of its source topic.")]
+Topics = Annotated[list[str], typer.Argument(help="One or more topics.")]
+Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
+
+
+@app.command("create")
+def create(
+    topics: Topics,
+    link: Link,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until what is there now is copied.")] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Create mirror topics and begin to copy."""
+    api = Api(url)
+    done, refused = _each(topics, lambda topic: api.post(_path(link), {"source_topic_name": topic}))
+    if wait and done:
+        done = until_copied(api, _path(link), [mirror["mirror_topic_name"] for mirror in done])
+    _results("created", done, output)
+    _end(refused)
+
+
+@app.command("list")
+def list_mirrors(
+    link: Link,
+    status: Annotated[str, typer.Option("--mirror-status", help="Only those in this state.")] = "",
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """List the mirror topics of a link."""
+    answer = ask(url, lambda api: api.get(_path(link), {"mirror_status": status.upper()} if status else None))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Mirror topic", "Status", "Since", "Mode", "Partitions#", "Lag#", "Lag ms#", "Throughput#", "Error"],
+        (
+            [
+                mirror["mirror_topic_name"],
+                mirror["mirror_status"],
+                since(mirror["state_time_ms"]),
+                mirror["mode"],
+                mirror["num_partitions"],
+                sum(lag["lag"] for lag in mirror["mirror_lags"]),
+                max((lag["lag_ms"] for lag in mirror["mirror_lags"]), default=0),
+                rate(sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])),
+                mirror["promote_error"] or mirror["error_message"],
+            ]
+            for mirror in answer["data"]
+        ),
+        empty=f"link {link} has no mirror topics" + (f" in state {status.upper()}" if status else ""),
+    )
+
+
+@app.command("describe")
+def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Show a mirror topic: state, each partition, and who has not moved to the gateway yet."""
+    mirror = ask(url, lambda api: api.get(_path(link, topic)))
+    if output is not Output.TABLE:
+        dump(mirror, output)
+        return
+    error = "" if mirror["mirror_topic_error"] == "NO_ERROR" else f"{mirror['mirror_topic_error']}: "
+    facts(
+        [
+            ("Mirror topic", mirror["mirror_topic_name"]),
+            ("Link", mirror["link_name"]),
+            ("Status", mirror["mirror_status"]),
+            ("Catch-up", _catch_up(mirror["catch_up"])),
+            ("Since", since(mirror["state_time_ms"])),
+            ("Error", error + mirror["error_message"]),
+            ("Promote waits for", mirror["waiting_for"]),
+            ("Last promote", mirror["promote_error"]),
+            ("Late records", _late(mirror["late_records"])),
+            ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
+            ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
+            ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),
+        ]
+    )
+    typer.echo("")
+    _partitions(mirror)
+    _not_moved(mirror["not_moved"])
+
+
+@app.command("pause")
+def pause(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Pause mirror topics. Writes that come through the gateway still go to the source."""
+    _verb("pause", "paused", topics, link, output, url)
+
+
+@app.command("resume")
+def resume(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Resume paused mirror topics."""
+    _verb("resume", "resumed", topics, link, output, url)
+
+
+@app.command("promote")
+def promote(
+    topics: Topics,
+    link: Link,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the promote.")] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also with groups that still read on the source, or without the source.")
+    ] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Promote mirror topics as one set: from then on they are written on the target."""
+    api = Api(url)
+    try:
+        begun = api.post(f"{_path(link)}:promote", {"mirror_topic_names": topics, "force": force})["data"]
+        done = until_promoted(api, _path(link), list(dict.fromkeys(topics))) if wait else begun
+    except Refused as exc:
+        fail(str(exc), REFUSED)
+    failed = [mirror for mirror in done if wait and mirror["mirror_status"] != "STOPPED"]
+    shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
+    _results("promoted" if wait else "promoting", shown, output)
+    _end(
+        [f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed]
+    )
+
+
+def _path(link: str, topic: str = "") -> str:
+    return f"/v3/links/{segment(link)}/mirrors" + (f"/{segment(topic)}" if topic else "")
+
+
+def _verb(verb: str, past: str, topics: list[str], link: str, output: Output, url: str) -> None:
+    api = Api(url)
+    done, refused = _each(topics, lambda topic: api.post(f"{_path(link, topic)}:{verb}"))
+    _results(past, done, output)
+    _end(refused)
+
+
+def _each(topics: list[str], work: Callable[[str], Any]) -> tuple[list[Any], list[str]]:
+    """Each topic on its own: what was done, and why the others were refused."""
+    done, refused = [], []
+    for topic in dict.fromkeys(topics):
+        try:
+            done.append(work(topic))
+        except Refused as exc:
+            refused.append(str(exc))
+    return done, refused
+
+
+def _end(refused: list[str]) -> None:
+    for message in refused[:-1]:
+        typer.echo(f"error: {message}", err=True)
+    if refused:
+        fail(refused[-1], REFUSED)
+
+
+def _results(past: str, mirrors: list[Any], output: Output) -> None:
+    if output is not Output.TABLE:
+        dump({"data": mirrors}, output)
+        return
+    for mirror in mirrors:
+        typer.echo(f"{past} {mirror['mirror_topic_name']} ({mirror['mirror_status']})")
+
+
+def _late(late: dict[str, int]) -> str:
+    """Records that a writer beside the gateway left on the source after the promote."""
+    if not late:
+        return ""
+    where = ", ".join(f"{count} in partition {partition}" for partition, count in late.items())
+    return f"{where}: written to the source after the promote, not on the target"
+
+
+def _catch_up(job: Any) -> str:
+    """How far a job is with the topic."""
+    if job is None:
+        return ""
+    part = 100.0 if not job["records_total"] else 100.0 * job["records_done"] / job["records_total"]
+    eta = "unknown" if job["eta_s"] < 0 else duration(job["eta_s"])
+    return f"by {job['by']} job {job['job']}: {part:.1f} %, {rate(job['bytes_per_s'])}, {eta} to go"
+
+
+def _partitions(mirror: Any) -> None:
+    table(
+        ["Partition#", "Phase", "Source end#", "Mirrored to#", "Lag#", "Lag ms#", "Throughput#", "Error"],
+        (
+            [
+                lag["partition"],
+                lag["phase"],
+                lag["source_end"],
+                lag["mirrored_to"],
+                lag["lag"],
+                "?" if lag["lag_ms"] < 0 else lag["lag_ms"],
+                rate(lag["bytes_per_s"]),
+                lag["last_error"],
+            ]
+            for lag in mirror["mirror_lags"]
+        ),
+        empty="no partition is being mirrored",
+    )
+
+
+def _not_moved(not_moved: Any) -> None:
+    typer.echo("")
+    bypassed = not_moved["bypassed_last_minute"]
+    if bypassed:
+        typer.echo(f"Producers not moved: {bypassed} records of the last minute did not come through the gateway")
+    if not_moved["readers"] is None:
+        typer.echo(f"Consumers not moved: unknown, {not_moved['unknown']}")
+    elif not_moved["readers"]:
+        typer.echo("Consumers not moved:")
+        table(
+            ["Group", "Client id", "Host"],
+            ([reader["group"], reader["client_id"], reader["host"]] for reader in not_moved["readers"]),
+        )
+    elif not bypassed:
+        typer.echo("Nobody is known to be left on the source.")

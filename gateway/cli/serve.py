@@ -1,0 +1,28 @@
+"""`lockgate serve`: run a gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.api import USAGE, fail
+
+
+def serve(
+    config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Settings of this gateway, YAML.")],
+) -> None:
+    """Run a gateway until SIGTERM or Ctrl-C."""
+    # Imported here: the other commands start in a tenth of the time without the data plane.
+    from gateway.config import ConfigError, load
+
+    try:
+        settings = load(config)
+    except ConfigError as exc:
+        fail(str(exc), USAGE)
+    from gateway.app import run
+    from gateway.telemetry.logs import configure
+
+    configure(settings.log.level, settings.log.format)
+    raise typer.Exit(run(settings))

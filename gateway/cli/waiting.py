@@ -1,0 +1,92 @@
+"""Waiting for mirrors, with progress on stderr where that is a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gateway.cli.api import REFUSED, Api, fail
+from gateway.cli.output import console, rate
+
+_LOOK_S = 0.2
+_NOT_COPYING = ("STOPPED", "FAILED", "PAUSED")
+_sleep = time.sleep
+
+
+def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
+    """Wait until each topic has what its source held when the wait began; returns the mirrors as they are then.
+
+    Ends the command with 1 when one of them FAILED or is not mirrored any more.
+    """
+    goals: dict[tuple[str, int], int] = {}
+    starts: dict[tuple[str, int], int] = {}
+    with _progress() as progress:
+        bar = progress.add_task("copying", total=None, detail="")
+        while True:
+            mirrors = _look(api, path, topics)
+            lags = {(m["mirror_topic_name"], lag["partition"]): lag for m in mirrors for lag in m["mirror_lags"]}
+            for key, lag in lags.items():
+                goals.setdefault(key, lag["source_end"])
+                starts.setdefault(key, lag["mirrored_to"])
+            broken = [m for m in mirrors if m["mirror_status"] in _NOT_COPYING]
+            if broken:
+                name, status = broken[0]["mirror_topic_name"], broken[0]["mirror_status"]
+                fail(f"mirror topic {name} is {status}: {broken[0]['error_message']}", REFUSED)
+            total = sum(goals[key] - starts[key] for key in goals)
+            missing = sum(max(0, goals[key] - lags[key]["mirrored_to"]) for key in goals if key in lags)
+            speed = sum(lag["bytes_per_s"] for lag in lags.values())
+            progress.update(bar, total=total or None, completed=total - missing, detail=rate(speed))
+            complete = all(
+                len(m["mirror_lags"]) == m["num_partitions"] and all(_measured(lag) for lag in m["mirror_lags"])
+                for m in mirrors
+            )
+            if complete and not missing:
+                return mirrors
+            _sleep(_LOOK_S)
+
+
+def until_promoted(api: Api, path: str, topics: list[str]) -> list[Any]:
+    """Wait until no topic is PENDING_STOPPED any more; returns the mirrors as they are then."""
+    with _progress() as progress:
+        bar = progress.add_task("promoting", total=len(topics), detail="")
+        while True:
+            mirrors = _look(api, path, topics)
+            pending = [m for m in mirrors if m["mirror_status"] == "PENDING_STOPPED"]
+            lag = sum(lag["lag"] for m in pending for lag in m["mirror_lags"])
+            progress.update(bar, completed=len(topics) - len(pending), detail=_detail(pending, lag))
+            if not pending:
+                return mirrors
+            _sleep(_LOOK_S)
+
+
+def _detail(pending: list[Any], lag: int) -> str:
+    waits = [m["waiting_for"] for m in pending if m["waiting_for"]]
+    return waits[0] if waits else f"lag {lag}"
+
+
+def _measured(lag: Any) -> bool:
+    """The engine has seen both ends of the partition."""
+    return lag["phase"] not in ("starting", "padding")
+
+
+def _look(api: Api, path: str, topics: list[str]) -> list[Any]:
+    mirrors = {mirror["mirror_topic_name"]: mirror for mirror in api.get(path)["data"]}
+    missing = [topic for topic in topics if topic not in mirrors]
+    if missing:
+        fail(f"mirror topic {missing[0]} was deleted meanwhile", REFUSED)
+    return [mirrors[topic] for topic in topics]
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TextColumn("{task.fields[detail]}"),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+        disable=not console(stderr=True).is_terminal,
+    )

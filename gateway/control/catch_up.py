@@ -1,0 +1,194 @@
+"""Mirrors that a job copies up to the tail: what the job is told, what it reports, and that nobody else copies them.
+
+While a job reports, the engine leaves its mirrors alone. Appends of both would mostly be safe, by the sequence rule,
+but every byte would travel twice; and while records older than the target's producer.id.expiration.ms are copied, the
+rule is off now and then (see `domain.append_window`), so then there must be one appender only. The same holds for two
+jobs.
+
+It is a lease: a job that says nothing for `LEASE_S` has ended, however it ended, and the engine goes on from the
+target's log ends. Nothing of this is stored: after a restart the engine copies until the job reports again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import Conflict
+from gateway.control.measure import Measure
+from gateway.control.stand_aside import Key, StandAside
+from gateway.domain.mirror_states import is_mirroring
+from gateway.domain.ports import MirrorEngine
+from gateway.domain.records import LinkRecord, MirrorMode, MirrorRecord, MirrorState
+
+LEASE_S: Final = 15.0
+
+_STATES: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.SOURCE_UNAVAILABLE)
+_log = structlog.get_logger("lockgate.control")
+
+
+class JobState(StrEnum):
+    """What a job says of itself."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp:
+    """How far a job is with one mirror.
+
+    `by`: what kind of job, such as spark. Records and bytes are counted from where the job began, bytes being about
+    right. `eta_s` is -1 while it is not known.
+    """
+
+    job: str
+    by: str
+    records_done: int
+    records_total: int
+    bytes_done: int
+    bytes_total: int
+    bytes_per_s: float
+    eta_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUpPlan:
+    """What a job needs to append as the mirror does: ids, starts, and how to reach both clusters, secrets included."""
+
+    link: LinkRecord
+    target_cluster_id: str
+    target_client: Mapping[str, str]
+    mirrors: Sequence[MirrorRecord]
+
+
+class CatchUps:
+    """The jobs that are heard of. `clock`: monotonic seconds."""
+
+    def __init__(
+        self, context: ControlContext, measure: Measure, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._context = context
+        self._measure = measure
+        self._clock = clock
+        self._running: dict[Key, tuple[CatchUp, float]] = {}  # and until when it is believed
+        self._aside: StandAside | None = None
+        measure.catching_up = lambda mirror: (mirror.link, mirror.mirror_topic) in self._running
+        context.on_deleted.append(lambda mirror: self._running.pop((mirror.link, mirror.mirror_topic), None))
+
+    def around(self, engine: MirrorEngine) -> MirrorEngine:
+        """The engine that everybody uses from now on."""
+        self._aside = StandAside(engine)
+        return self._aside
+
+    def of(self, link: str, topic: str) -> CatchUp | None:
+        """The job that copies a mirror now."""
+        found = self._running.get((link, topic))
+        return None if found is None else found[0]
+
+    def plan(self, link: str, topics: Sequence[str]) -> CatchUpPlan:
+        """What a job is told. No topic means all mirrors of the link that can be caught up.
+
+        Raises:
+            NotFound, Conflict: for any of the topics.
+        """
+        context = self._context
+        record = context.link(link)
+        if topics:
+            mirrors = [context.mirror(link, topic) for topic in dict.fromkeys(topics)]
+            for mirror in mirrors:
+                _check(mirror)
+        else:
+            of_link = (mirror for key, mirror in sorted(context.store.mirrors.items()) if key[0] == link)
+            mirrors = [mirror for mirror in of_link if mirror.state in _STATES]
+        return CatchUpPlan(
+            link=record,
+            target_cluster_id=context.target.cluster_id(),
+            target_client=context.target.cluster.config.properties,
+            mirrors=mirrors,
+        )
+
+    async def report(self, link: str, job: str, state: JobState, topics: Mapping[str, CatchUp]) -> None:
+        """A job begins, goes on, or ends. It may append once its first report has returned.
+
+        Raises:
+            NotFound: no such link or mirror.
+            Conflict: another job copies one of the mirrors, or it is in a state that has no backlog to copy. Those of
+                this job that run stay as they are.
+        """
+        if state is not JobState.RUNNING:
+            for key in [key for key, (known, _) in self._running.items() if key[0] == link and known.job == job]:
+                await self._end(key, state.value)
+            return
+        for topic in topics:
+            self._check_free(link, topic, job)
+        until = self._clock() + LEASE_S
+        news = [topic for topic in topics if (link, topic) not in self._running]
+        for topic, progress in topics.items():
+            self._running[link, topic] = progress, until
+        await asyncio.gather(*(self._begin(link, topic) for topic in news))
+
+    async def expire(self) -> None:
+        """Take back the mirrors of jobs that were not heard of in time."""
+        now = self._clock()
+        for key in [key for key, (_, until) in self._running.items() if until < now]:
+            await self._end(key, "not heard of any more")
+
+    def require_none(self, link: str, topics: Sequence[str]) -> None:
+        """Raises Conflict when a job copies one of the topics."""
+        for topic in topics:
+            progress = self.of(link, topic)
+            if progress is not None:
+                raise Conflict(
+                    f"mirror topic '{topic}' is being caught up by {progress.by} job {progress.job}; wait for its end, "
+                    "or stop the job"
+                )
+
+    def _check_free(self, link: str, topic: str, job: str) -> None:
+        mirror = self._context.mirror(link, topic)
+        running = self.of(link, topic)
+        if running is not None and running.job != job:
+            raise Conflict(
+                f"mirror topic '{topic}' is being caught up by {running.by} job {running.job}; wait for its end, or "
+                f"{LEASE_S:g} s if it was killed"
+            )
+        _check(mirror)
+
+    async def _begin(self, link: str, topic: str) -> None:
+        aside = self._engine()
+        aside.leave((link, topic))
+        async with self._context.locks.hold(f"mirror/{topic}"):
+            mirror = self._context.mirror(link, topic)
+            if self.of(link, topic) is not None and mirror.state is not MirrorState.PAUSED:
+                await self._measure.stop(mirror)
+        progress = self.of(link, topic)
+        _log.info("catch-up begun", link=link, topic=topic, job="" if progress is None else progress.job)
+
+    async def _end(self, key: Key, why: str) -> None:
+        known = self._running.pop(key, None)
+        self._engine().take_back(key)
+        async with self._context.locks.hold(f"mirror/{key[1]}"):
+            mirror = self._context.store.mirrors.get(key)
+            if known is not None and mirror is not None and key not in self._running and is_mirroring(mirror.state):
+                self._context.engine.start_mirror(mirror)
+        _log.info("catch-up ended", link=key[0], topic=key[1], job="" if known is None else known[0].job, reason=why)
+
+    def _engine(self) -> StandAside:
+        if self._aside is None:
+            raise Conflict("the gateway is starting; try again")
+        return self._aside
+
+
+def _check(mirror: MirrorRecord) -> None:
+    if mirror.state not in _STATES:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is {mirror.state}: there is nothing to catch up")
+    if mirror.mode is not MirrorMode.PRESERVE:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is of mode {mirror.mode}, which jobs cannot copy yet")

@@ -1,0 +1,127 @@
+"""What the operations share. Built once by `service.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.control.access import ClusterAccess
+from gateway.control.background import Background
+from gateway.control.errors import Conflict, NotFound, SourceUnreachable, TargetUnreachable
+from gateway.control.locks import KeyedLocks
+from gateway.control.routing_publisher import RoutingPublisher
+from gateway.control.sources import LinkHealth, Sources
+from gateway.control.state_topic import TOPIC
+from gateway.control.store import StateStore, StoreConflict
+from gateway.domain.gates import GroupGates
+from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart
+from gateway.net.errors import ClusterUnavailable, NetError
+
+# (link, source topic, partitions, start timestamp of `domain/link_config.py`) -> where each partition begins
+PlanStart = Callable[[LinkRecord, str, int, int], Awaitable[tuple[PartitionStart, ...]]]
+
+VIEW_S = 5.0  # how long a view waits for a source
+_ATTEMPTS = 8
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(kw_only=True)
+class ControlContext:
+    """Store, clusters and partners of the operations. The three partners are there from `service.start` on."""
+
+    store: StateStore
+    target: ClusterAccess
+    sources: Sources
+    gates: GroupGates
+    progress: MirrorProgress
+    publisher: RoutingPublisher
+    plan_start: PlanStart
+    now_ms: Callable[[], int]
+    state_topic: str = TOPIC
+    locks: KeyedLocks = field(default_factory=KeyedLocks)
+    background: Background = field(default_factory=Background)
+    health: dict[str, LinkHealth] = field(default_factory=dict)
+    # (link, mirror topic) -> partition -> records that came to the source after the flip; set by the topic promoter
+    late_records: Callable[[str, str], Mapping[int, int]] = lambda link, topic: {}
+    # (link, group) -> members on the source after the promote; set by the group monitor
+    late_members: Callable[[str, str], int] = lambda link, group: 0
+    on_deleted: list[Callable[[MirrorRecord], object]] = field(default_factory=list)
+    engine: MirrorEngine = field(init=False)
+    topic_promoter: TopicPromoter = field(init=False)
+    group_promoter: GroupPromoter = field(init=False)
+
+    def link(self, name: str) -> LinkRecord:
+        """The link; NotFound if there is none."""
+        link = self.store.links.get(name)
+        if link is None:
+            raise NotFound(f"link '{name}' does not exist")
+        return link
+
+    def mirror(self, link: str, topic: str) -> MirrorRecord:
+        """The mirror; NotFound if the link or the mirror does not exist."""
+        self.link(link)
+        mirror = self.store.mirrors.get((link, topic))
+        if mirror is None:
+            raise NotFound(f"link '{link}' has no mirror topic '{topic}'")
+        return mirror
+
+    async def reach_for_view(self, link: LinkRecord) -> ClusterAccess:
+        """The source for something shown only: one that is known to be lost is not waited for."""
+        health = self.health.get(link.name)
+        if health is not None and not health.available:
+            raise SourceUnreachable(f"the source of link '{link.name}' is unavailable: {health.message}")
+        return await self.sources.reach(link)
+
+    async def change(self, link: str, topic: str, operation: MirrorOperation, **changes: object) -> MirrorRecord:
+        """Apply an operation of the state table to the stored mirror, by compare and set.
+
+        Raises:
+            NotFound, WrongState: nothing was changed.
+            Conflict: others changed it again and again.
+            StoreError: it could not be written.
+        """
+        for _ in range(_ATTEMPTS):
+            old = self.mirror(link, topic)
+            new = apply(operation, old, self.now_ms(), **changes)
+            try:
+                await self.store.replace(old, new)
+            except StoreConflict:
+                continue
+            _log.info(
+                "mirror state",
+                link=link,
+                topic=topic,
+                old=old.state.value,
+                new=new.state.value,
+                reason=new.error_message,
+            )
+            return new
+        raise Conflict(f"mirror topic '{topic}' is being changed by other operations; try again")
+
+
+@contextmanager
+def source_errors(link: str) -> Iterator[None]:
+    """Turn errors of the Kafka client into SourceUnreachable, or Conflict when the source refuses."""
+    try:
+        yield
+    except (ClusterUnavailable, TimeoutError, OSError) as exc:
+        raise SourceUnreachable(f"the source of link '{link}': {str(exc) or 'no answer in time'}") from exc
+    except NetError as exc:
+        raise Conflict(f"the source of link '{link}' refuses: {exc}") from exc
+
+
+@contextmanager
+def target_errors() -> Iterator[None]:
+    """Turn errors of the Kafka client into TargetUnreachable, or Conflict when the target refuses."""
+    try:
+        yield
+    except (ClusterUnavailable, TimeoutError, OSError) as exc:
+        raise TargetUnreachable(f"the target cluster: {str(exc) or 'no answer in time'}") from exc
+    except NetError as exc:
+        raise Conflict(f"the target cluster refuses: {exc}") from exc

@@ -1,0 +1,87 @@
+"""The way back from a group promote: the group goes on on the source from exactly where it was on the target.
+
+Order: nobody reads on the target -> gate closed -> still nobody, on either side -> the target's offsets committed on
+the source and read back -> ACTIVE persisted. Before the last step the group is PROMOTED, whatever is interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import Conflict
+from gateway.control.group_offsets import GroupOffsets
+from gateway.control.store import StoreConflict, StoreUncertain
+from gateway.domain.gates import GateStatus
+from gateway.domain.group_promote import Partition
+from gateway.domain.records import GroupRecord, GroupState, MirrorState
+from gateway.net.commits import Committed
+
+_STORE_AGAIN_S = 0.25
+
+
+async def demote_group(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
+    """Demote; the record is ACTIVE and the gate closed when this returns.
+
+    Raises:
+        Conflict: not promoted; members on the target (the gateway cannot make them leave) or on the source; a topic
+            that was promoted, so that the source lacks what was written since; the source refused.
+        SourceUnreachable, TargetUnreachable, StoreError: with the reason; the group is PROMOTED as before.
+    """
+    if record.state is not GroupState.PROMOTED:
+        raise Conflict(f"group '{record.group}' is {record.state}, not PROMOTED")
+    _require_left("target", record, await offsets.target_members(record))  # a refusal must not disturb them
+    context.gates.set(record.group, GateStatus.CLOSED)
+    try:
+        await _carry_back(context, offsets, record)
+        return await _mark_active(context, offsets, record)
+    except BaseException:
+        now = context.store.groups.get((record.link, record.group))
+        if now is not None and now.state is GroupState.PROMOTED:
+            context.gates.set(record.group, GateStatus.OPEN)
+        raise
+
+
+async def _carry_back(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> None:
+    _require_left("target", record, await offsets.target_members(record))
+    _require_left("source", record, await offsets.source_members(record))
+    meant = _to_carry_back(context, record, await offsets.on_target(record.group))
+    held = await offsets.commit_on_source(record, meant)
+    for key, value in meant.items():
+        found = held.get(key)
+        if found is None or (found.offset, found.metadata) != value:
+            where = f"{key[0]}-{key[1]}"
+            raise Conflict(f"the source does not hold the offset committed for group '{record.group}' on {where}")
+
+
+async def _mark_active(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
+    """Persist it, for certain: while the outcome is unknown the gate can neither be opened nor left closed."""
+    while True:
+        try:
+            return await offsets.store(record, GroupState.ACTIVE, offsets=(), note="")
+        except StoreUncertain:
+            await asyncio.sleep(_STORE_AGAIN_S)
+        except StoreConflict:
+            now = context.store.groups.get((record.link, record.group))
+            if now is None or now.state is not GroupState.ACTIVE:
+                raise
+            return now  # the write whose outcome was unknown had succeeded
+
+
+def _to_carry_back(
+    context: ControlContext, record: GroupRecord, held: Mapping[Partition, Committed]
+) -> dict[Partition, tuple[int, str]]:
+    mirrors = {topic: mirror for (link, topic), mirror in context.store.mirrors.items() if link == record.link}
+    stopped = {topic for topic, _ in held if topic in mirrors and mirrors[topic].state is MirrorState.STOPPED}
+    if stopped:
+        raise Conflict(
+            f"group '{record.group}' cannot go back: the source does not have what was written to "
+            f"{', '.join(sorted(stopped))} since it was promoted"
+        )
+    return {key: (value.offset, value.metadata) for key, value in held.items() if key[0] in mirrors}
+
+
+def _require_left(where: str, record: GroupRecord, members: str) -> None:
+    if members:
+        raise Conflict(f"group '{record.group}' has members on the {where}: stop them first: {members}")

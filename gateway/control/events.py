@@ -1,0 +1,104 @@
+"""What the engine tells, turned into records.
+
+The events only note what is so; `reconcile` then compares it with the records and changes those that differ.
+So an event that comes while the state cannot be written is not lost, and a short loss of a source is no change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import ControlError
+from gateway.control.measure import Measure
+from gateway.control.sources import LinkHealth
+from gateway.control.store import StoreError
+from gateway.domain.mirror_states import MirrorOperation, WrongState, allows
+from gateway.domain.records import MirrorError, MirrorRecord
+
+_TICK_S = 1.0
+_log = structlog.get_logger("lockgate.control")
+
+
+class EngineEvents:
+    """Implements `domain.ports.MirrorEvents`."""
+
+    def __init__(self, context: ControlContext, measure: Measure) -> None:
+        self._context = context
+        self._measure = measure
+        self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
+        self._settled: set[tuple[str, str]] = set()
+        self._news = asyncio.Event()
+        context.on_deleted.append(self._forget)
+
+    def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
+        """The first failure of a topic is its reason."""
+        self._failed.setdefault((link, topic), (error, f"partition {partition}: {message}"))
+        self._news.set()
+
+    def source_available(self, link: str, available: bool, message: str) -> None:
+        """Lost is SOURCE_UNAVAILABLE, found again is ACTIVE. The engine tells of a loss only once it lasts."""
+        known = self._context.health.get(link)
+        if known is None or known.available != available:
+            self._context.health[link] = LinkHealth(available, self._context.now_ms(), "" if available else message)
+        self._news.set()
+
+    def topic_settled(self, link: str, topic: str) -> None:
+        """All partitions are padded."""
+        self._settled.add((link, topic))
+        self._context.publisher.settle(topic)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Reconcile at each event, and once a second for what time alone changes."""
+        while True:
+            with suppress(TimeoutError):
+                # Not wait_for: in 3.11 it loses a cancellation that comes together with the event.
+                async with asyncio.timeout(_TICK_S):
+                    await self._news.wait()
+            self._news.clear()
+            await self.reconcile()
+            self._context.publisher.refresh()  # drops the producer tables of old promotes
+
+    async def reconcile(self) -> None:
+        """Bring every mirror's record in line with what the engine has told."""
+        for mirror in list(self._context.store.mirrors.values()):
+            try:
+                await self._reconcile(mirror)
+            except (WrongState, ControlError):
+                continue  # an operator was faster; what is left to do shows at the next tick
+            except StoreError as exc:
+                _log.warning("state not written, will be tried again", topic=mirror.mirror_topic, error=str(exc))
+                return
+
+    async def _reconcile(self, mirror: MirrorRecord) -> None:
+        key = (mirror.link, mirror.mirror_topic)
+        failure = self._failed.get(key)
+        if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
+            await self._context.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=failure[1])
+            # Not awaited: the other mirrors' news must not wait until its last appends are answered.
+            self._context.background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
+            return
+        self._failed.pop(key, None)
+        operation = self._due(mirror)
+        if operation is not None:
+            reason = self._context.health[mirror.link].message
+            await self._context.change(*key, operation, error_message=reason)
+        elif key in self._settled and not mirror.settled:
+            await self._context.store.replace(mirror, replace(mirror, settled=True))
+
+    def _due(self, mirror: MirrorRecord) -> MirrorOperation | None:
+        health = self._context.health.get(mirror.link)
+        if health is None:
+            return None
+        operation = MirrorOperation.FIND_SOURCE if health.available else MirrorOperation.LOSE_SOURCE
+        return operation if allows(operation, mirror.state) else None
+
+    def _forget(self, mirror: MirrorRecord) -> None:
+        key = (mirror.link, mirror.mirror_topic)
+        self._failed.pop(key, None)
+        self._settled.discard(key)

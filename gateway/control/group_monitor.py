@@ -1,0 +1,185 @@
+"""Watches groups: classifies those that knock for the first time, promotes those that are ready, and looks after
+promoted ones whose members turn up on the source again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from gateway.control.context import ControlContext, source_errors
+from gateway.control.errors import ControlError
+from gateway.control.promote_group import POLL_S, GroupPromotions
+from gateway.control.store import StoreError
+from gateway.domain.gates import GateStatus
+from gateway.domain.group_kind import MemberTopics, is_mirror_group
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorState
+from gateway.domain.routing import Routing, RoutingTable
+
+_RETRY_S = 1.0
+_LATE_S = 5.0
+_ASK_S = 5.0
+_LOOK_S = 1.0
+_OTHERS_PER_TICK = 5  # with a tick of 200 ms: 25 groups a second, at most
+_log = structlog.get_logger("lockgate.control")
+
+
+class GroupMonitor:
+    """One per process. `late`: members on the source of groups that are promoted, by (link, group)."""
+
+    def __init__(
+        self,
+        context: ControlContext,
+        promoter: GroupPromotions,
+        routing: RoutingTable,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._context = context
+        self._promoter = promoter
+        self._routing = routing
+        self._busy: set[str] = set()
+        self._mirrored: frozenset[str] = frozenset()
+        self._clock = clock
+        self._looked: dict[tuple[str, str], float] = {}
+        self.late: dict[tuple[str, str], int] = {}
+        self.unknown: dict[str, str] = {}  # group that knocked -> why it is not classified yet
+
+    def start(self) -> None:
+        """Answer the gates, and begin to watch."""
+        self._context.gates.on_unknown = self._knocked
+        self._context.late_members = lambda link, group: self.late.get((link, group), 0)
+        self._mirrored = frozenset(self._routing.current.topics)
+        self._routing.subscribe(self._routing_changed)
+        self._context.background.every(POLL_S, self._tick, "group promote")
+        self._context.background.every(_LATE_S, self._look_for_late_members, "late group members")
+
+    def _once(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` unless something of that name still runs."""
+        if name in self._busy:
+            work.close()
+            return
+        self._busy.add(name)
+        self._context.background.spawn(self._run(name, work), name)
+
+    async def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._busy.discard(name)
+
+    # -- groups that knock ---------------------------------------------------------------------------------
+
+    def _knocked(self, group: str) -> None:
+        self._once(f"classify {group}", self._classify(group))
+
+    def _routing_changed(self, routing: Routing) -> None:
+        """A topic more is mirrored: groups that were let in for having nothing to do with it are asked about again."""
+        topics = frozenset(routing.topics)
+        grown, self._mirrored = bool(topics - self._mirrored), topics
+        if grown:
+            recorded = {group for _, group in self._context.store.groups}
+            for group in self._context.gates.opened():
+                if group not in recorded:
+                    self._knocked(group)
+
+    async def _classify(self, group: str) -> None:
+        """Ask every link's source whether the group is one of its own; held meanwhile."""
+        while True:
+            try:
+                link = await self._link_of(group)
+            except ControlError as error:
+                if all(mirror.state is MirrorState.STOPPED for mirror in self._context.store.mirrors.values()):
+                    link = None  # nothing is mirrored any more, and the source may well be gone for good
+                else:
+                    self.unknown[group] = str(error)
+                    await asyncio.sleep(_RETRY_S)
+                    continue
+            self.unknown.pop(group, None)
+            known = next((record for (_, name), record in self._context.store.groups.items() if name == group), None)
+            if known is not None:
+                opened = known.state is GroupState.PROMOTED
+                self._context.gates.set(group, GateStatus.OPEN if opened else GateStatus.CLOSED)
+                return
+            try:
+                await self._settle(group, link)
+            except StoreError as error:
+                self.unknown[group] = str(error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            return
+
+    async def _settle(self, group: str, link: LinkRecord | None) -> None:
+        if link is None:
+            self._context.gates.set(group, GateStatus.OPEN)
+            return
+        record = GroupRecord(link=link.name, group=group, state_since_ms=self._context.now_ms())
+        self._context.gates.set(group, GateStatus.CLOSED)
+        await self._context.store.put(record)
+        _log.info("mirror group found", link=link.name, group=group)
+
+    async def _link_of(self, group: str) -> LinkRecord | None:
+        """The link whose source has this group reading a mirrored topic; None if there is none."""
+        for link in list(self._context.store.links.values()):
+            mirrors = [m for m in self._context.store.mirrors.values() if m.link == link.name]
+            if not mirrors:
+                continue
+            access = await self._context.sources.reach(link)
+            with source_errors(link.name):
+                async with asyncio.timeout(_ASK_S):
+                    view = await access.describe_group(group)
+                    committed = await access.committed_offsets(group)
+            members = [MemberTopics(m.topics, bool(m.subscribed_regex)) for m in view.members]
+            if is_mirror_group(members, {topic for topic, _ in committed}, {m.source_topic for m in mirrors}):
+                return link
+        return None
+
+    # -- groups that are ready -----------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        """Groups that somebody waits for at every tick; the others now and then, so that what is known of them is
+        fresh when their first member knocks."""
+        now = self._clock()
+        others: list[tuple[float, tuple[str, str]]] = []
+        for key, record in list(self._context.store.groups.items()):
+            waiting = bool(self._context.gates.waiters(record.group))
+            if record.state is GroupState.PENDING_PROMOTED or (record.state is GroupState.ACTIVE and waiting):
+                self._look(key, now)
+            elif record.state is GroupState.ACTIVE and now - self._looked.get(key, 0.0) >= _LOOK_S:
+                others.append((self._looked.get(key, 0.0), key))
+        for _, key in sorted(others)[:_OTHERS_PER_TICK]:
+            self._look(key, now)
+
+    def _look(self, key: tuple[str, str], now: float) -> None:
+        self._looked[key] = now
+        self._once(f"promote {key[1]}", self._attempt(*key))
+
+    async def _attempt(self, link: str, group: str) -> None:
+        try:
+            await self._promoter.attempt(link, group)
+        except (ControlError, StoreError) as error:
+            _log.warning("group promote has to wait", link=link, group=group, reason=str(error))
+            await asyncio.sleep(_RETRY_S)
+
+    # -- groups that are done ------------------------------------------------------------------------------
+
+    async def _look_for_late_members(self) -> None:
+        for (link, group), record in list(self._context.store.groups.items()):
+            if record.state is not GroupState.PROMOTED:
+                self.late.pop((link, group), None)
+                continue
+            try:
+                access = await self._context.reach_for_view(self._context.link(link))
+                with source_errors(link):
+                    async with asyncio.timeout(_ASK_S):
+                        members = (await access.describe_group(group)).members
+            except ControlError:
+                self.late.pop((link, group), None)  # a source that is gone has no members
+                continue
+            if members and not self.late.get((link, group)):
+                who = sorted({f"{member.client_id} ({member.host})" for member in members})
+                _log.warning("a promoted group has members on the source again", link=link, group=group, members=who)
+            self.late[link, group] = len(members)

@@ -1,0 +1,129 @@
+"""Operations on mirror groups. Promote and demote are the group promoter's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control.context import VIEW_S, ControlContext, source_errors
+from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
+from gateway.domain.gates import GateStatus, Waiter
+from gateway.domain.records import GroupRecord, GroupState
+from gateway.net.commits import Committed
+from gateway.net.groups import DEAD, GroupView
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorGroupView:
+    """A mirror group as shown.
+
+    `source` and `offsets` (committed on the source) are None when the source did not tell; `unknown` then says why.
+    `waits_for`: why it is not promoted yet. `late_members`: a promoted group has members on the source again.
+    """
+
+    record: GroupRecord
+    source: GroupView | None
+    waiting: Sequence[Waiter]
+    waits_for: str = ""
+    offsets: Mapping[tuple[str, int], Committed] | None = None
+    unknown: str = ""
+
+    @property
+    def late_members(self) -> bool:
+        """True when members turned up on the source after the promote."""
+        return self.record.state is GroupState.PROMOTED and self.source is not None and bool(self.source.members)
+
+
+class Groups:
+    """Create, list, describe, promote, demote."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self._context = context
+
+    async def create(self, link: str, group: str) -> MirrorGroupView:
+        """Declare a group of the source a mirror group: gated on the target from now on.
+
+        Raises:
+            BadRequest: no name.
+            NotFound: no such link, or no such group on the source.
+            Conflict: it is a mirror group already, of this link or another.
+            SourceUnreachable: the source does not answer.
+        """
+        context = self._context
+        if not group:
+            raise BadRequest("a group needs a name")
+        record = context.link(link)
+        async with context.locks.hold(f"group/{group}"):
+            self._require_absent(group)
+            access = await context.sources.reach(record)
+            with source_errors(link):
+                source = await access.describe_group(group)
+                if source.state == DEAD and not await access.committed_offsets(group):
+                    raise NotFound(f"group '{group}' does not exist on the source of link '{link}'")
+            created = GroupRecord(link=link, group=group, state_since_ms=context.now_ms())
+
+            def still_allowed() -> None:
+                context.link(link)
+                self._require_absent(group)
+
+            await context.store.put(created, guard=still_allowed)
+            context.gates.set(group, GateStatus.CLOSED)
+        _log.info("mirror group declared", link=link, group=group)
+        return MirrorGroupView(record=created, source=source, waiting=context.gates.waiters(group))
+
+    async def list(self, link: str) -> Sequence[MirrorGroupView]:
+        """The link's mirror groups, by name; NotFound if there is no such link."""
+        self._context.link(link)
+        records = sorted(
+            (record for key, record in self._context.store.groups.items() if key[0] == link),
+            key=lambda record: record.group,
+        )
+        return list(await asyncio.gather(*(self._view(record, with_offsets=False) for record in records)))
+
+    async def describe(self, link: str, group: str) -> MirrorGroupView:
+        """One mirror group with its members, waiters and offsets."""
+        return await self._view(self._record(link, group), with_offsets=True)
+
+    async def promote(self, link: str, group: str, *, force: bool = False) -> MirrorGroupView:
+        """Let the group read on the target, from exactly where it was on the source."""
+        self._record(link, group)
+        record = await self._context.group_promoter.promote(link, group, force=force)
+        return await self._view(record, with_offsets=True)
+
+    async def demote(self, link: str, group: str, *, force: bool = False) -> MirrorGroupView:
+        """The way back from `promote`."""
+        self._record(link, group)
+        record = await self._context.group_promoter.demote(link, group, force=force)
+        return await self._view(record, with_offsets=True)
+
+    def _record(self, link: str, group: str) -> GroupRecord:
+        self._context.link(link)
+        record = self._context.store.groups.get((link, group))
+        if record is None:
+            raise NotFound(f"link '{link}' has no mirror group '{group}'")
+        return record
+
+    def _require_absent(self, group: str) -> None:
+        for (link, name), record in self._context.store.groups.items():
+            if name == group:
+                raise Conflict(f"group '{group}' is already a mirror group of link '{link}' ({record.state})")
+
+    async def _view(self, record: GroupRecord, *, with_offsets: bool) -> MirrorGroupView:
+        context = self._context
+        waiting = context.gates.waiters(record.group)
+        promoted = record.state is GroupState.PROMOTED
+        waits_for = "" if promoted else context.group_promoter.waits_for(record.link, record.group)
+        try:
+            access = await context.reach_for_view(context.link(record.link))
+            with source_errors(record.link):
+                async with asyncio.timeout(VIEW_S):
+                    source = await access.describe_group(record.group)
+                    offsets = await access.committed_offsets(record.group) if with_offsets else None
+        except ControlError as exc:
+            return MirrorGroupView(record=record, source=None, waiting=waiting, waits_for=waits_for, unknown=str(exc))
+        return MirrorGroupView(record=record, source=source, waiting=waiting, waits_for=waits_for, offsets=offsets)

@@ -1,0 +1,88 @@
+"""Looks after promoted topics: records that arrive on the source too late, and configs still to be restored.
+
+Wired by `app.py`, after `service.start`:
+
+    late = LateRecords(context=service.context)
+    late.start()                                  # its loop runs in `context.background`
+    late.of(link, topic)                          # partition -> records that came after the flip
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import structlog
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import ControlError
+from gateway.control.promote_run import restore_configs
+from gateway.control.source_ends import NetSourceEnds, SourceEnds
+from gateway.control.store import StoreError
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.net.errors import NetError
+
+LOOK_S = 5.0
+_READ_S = 4.0
+_log = structlog.get_logger("lockgate.promote")
+
+
+class LateRecords:
+    """Per STOPPED mirror topic, the records that a writer beside the gateway left on the source after the flip."""
+
+    def __init__(self, *, context: ControlContext, ends: SourceEnds | None = None) -> None:
+        self._context = context
+        self._ends = ends or NetSourceEnds(context.sources)
+        self._late: dict[tuple[str, str], Mapping[int, int]] = {}
+        self.all: Mapping[tuple[str, str], Mapping[int, int]] = MappingProxyType(self._late)
+        context.on_deleted.append(lambda mirror: self._late.pop((mirror.link, mirror.mirror_topic), None))
+
+    def start(self) -> None:
+        """Look every 5 seconds from now on."""
+        self._context.background.every(LOOK_S, self.look, "late records")
+
+    def of(self, link: str, topic: str) -> Mapping[int, int]:
+        """Partition -> late records; empty when there are none, as far as the source was last seen."""
+        return self._late.get((link, topic), {})
+
+    async def look(self) -> None:
+        """Ask every source that is there, once."""
+        stopped = [m for m in self._context.store.mirrors.values() if m.state is MirrorState.STOPPED]
+        for mirror in stopped:
+            try:
+                await restore_configs(self._context, mirror)
+            except (NetError, StoreError, TimeoutError, OSError) as exc:
+                _log.warning("topic configs not restored yet", topic=mirror.mirror_topic, error=str(exc))
+        for link in list(self._context.store.links.values()):
+            mirrors = [mirror for mirror in stopped if mirror.link == link.name]
+            if mirrors:
+                await self._look_at(link, mirrors)
+
+    async def _look_at(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> None:
+        health = self._context.health.get(link.name)
+        if health is not None and not health.available:
+            return
+        for mirror in mirrors:
+            try:
+                ends = await self._ends.read(link, {mirror.source_topic: len(mirror.stopped_at)}, _READ_S)
+            except ControlError as exc:  # shut down by now, or the topic was deleted
+                _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
+                continue
+            self._note(mirror, ends[mirror.source_topic].high_watermarks)
+
+    def _note(self, mirror: MirrorRecord, ends: Sequence[int]) -> None:
+        key = (mirror.link, mirror.mirror_topic)
+        late = {
+            index: end - stopped
+            for index, (end, stopped) in enumerate(zip(ends, mirror.stopped_at, strict=True))
+            if end > stopped
+        }
+        if late and key not in self._late:
+            _log.error(
+                "records were written to the source after the promote; they are not on the target",
+                link=mirror.link,
+                topic=mirror.mirror_topic,
+                records=late,
+            )
+        if late:
+            self._late[key] = late

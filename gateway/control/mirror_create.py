@@ -1,0 +1,230 @@
+"""Creating a mirror topic: everything is checked first, and a failure leaves the target as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control.access import TopicInfo
+from gateway.control.context import ControlContext, source_errors, target_errors
+from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
+from gateway.control.store import StoreError
+from gateway.domain import link_config
+from gateway.domain.link_config import LinkConfig
+from gateway.domain.names import bad_name, is_internal
+from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart, SequenceRecord
+from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs, unmirrorable
+from gateway.net.errors import NetError
+from protocol.records import OldFormat
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """All that was found out and decided before the first change."""
+
+    link: LinkRecord
+    config: LinkConfig
+    source: TopicInfo
+    target: TopicInfo | None  # an empty topic that is taken over
+    configs: SyncedConfigs
+    starts: tuple[PartitionStart, ...]
+    replication_factor: int
+
+
+class MirrorCreator:
+    """The create operation of mirror topics."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self._context = context
+
+    async def create(self, link_name: str, source_topic: str, mirror_topic: str = "") -> MirrorRecord:
+        """Create the topic on the target, store the mirror and start it.
+
+        An empty topic of the same name and partition count on the target is taken over: a create that crashed
+        leaves one behind.
+
+        Raises:
+            BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
+            NotFound: no such link, or no such topic on the source.
+            Conflict: already mirrored, or the target has a topic of this name with other data.
+            SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
+        """
+        self._check_names(source_topic, mirror_topic or source_topic)
+        self._context.link(link_name)
+        async with self._context.locks.hold(f"mirror/{source_topic}"):  # a name has one mirror over all links
+            link = self._context.link(link_name)
+            self._require_unmirrored(source_topic)
+            plan = await self._plan(link, source_topic)
+            return await self._carry_out(plan)
+
+    def _check_names(self, source_topic: str, mirror_topic: str) -> None:
+        problem = bad_name(source_topic)
+        if problem:
+            raise BadRequest(f"topic name: {problem}")
+        if mirror_topic != source_topic:
+            raise BadRequest(f"a mirror topic has the name of its source topic: '{source_topic}', not '{mirror_topic}'")
+        if is_internal(source_topic):
+            raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
+
+    async def resume(self, intent: MirrorRecord) -> None:
+        """Finish a create that a crash cut short. Until it ends the topic stays routed as a mirror.
+
+        Raises:
+            ControlError, StoreError: as `create`; a cluster that does not answer is worth another try.
+        """
+        topic = intent.mirror_topic
+        async with self._context.locks.hold(f"mirror/{topic}"):
+            if self._context.store.mirrors.get((intent.link, topic)) != intent:
+                return
+            plan = await self._plan(self._context.link(intent.link), topic)
+            await self._carry_out(plan)
+
+    def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
+        for (link, name), mirror in self._context.store.mirrors.items():
+            if name == topic and mirror != besides:
+                raise Conflict(f"topic '{topic}' is already a mirror topic of link '{link}' ({mirror.state})")
+
+    async def _plan(self, link: LinkRecord, topic: str) -> _Plan:
+        context = self._context
+        config = link_config.parse(link.configs)
+        source = await context.sources.reach(link)
+        with source_errors(link.name):
+            found = (await source.topics([topic])).get(topic)
+            if found is None:
+                raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
+            source_configs = (await source.topic_configs([topic]))[topic]
+        reason = "it is an internal topic" if found.internal else unmirrorable(source_configs)
+        if reason:
+            raise BadRequest(f"topic '{topic}' cannot be mirrored: {reason}")
+        with target_errors():
+            target = await self._adoptable(topic, found.partitions)
+            names = await self._config_names(target)
+        configs = synced_configs(source_configs, names, config.sync_include)
+        with source_errors(link.name):
+            try:
+                starts = await context.plan_start(link, topic, found.partitions, config.start_timestamp)
+            except OldFormat as exc:
+                raise BadRequest(f"topic '{topic}' cannot be mirrored: its records are of format v0 or v1") from exc
+        wanted = config.replication_factor or found.replication_factor
+        brokers = max(1, context.target.broker_count())
+        if config.replication_factor and config.replication_factor > brokers:
+            raise BadRequest(
+                f"link '{link.name}': replication.factor is {wanted}, but the target has {brokers} broker(s)"
+            )
+        return _Plan(link, config, found, target, configs, starts, min(wanted, brokers))
+
+    async def _adoptable(self, topic: str, partitions: int) -> TopicInfo | None:
+        """The target's topic if it never held a record; None if there is none."""
+        target = self._context.target
+        found = (await target.topics([topic])).get(topic)
+        if found is None:
+            return None
+        if found.partitions != partitions:
+            raise Conflict(
+                f"topic '{topic}' exists on the target with {found.partitions} partitions, "
+                f"on the source it has {partitions}"
+            )
+        if any(end > 0 for _, end in await target.log_ranges(topic, partitions)):
+            raise Conflict(f"topic '{topic}' exists on the target with other data; delete it there first")
+        return found
+
+    async def _config_names(self, topic: TopicInfo | None) -> list[str]:
+        """The topic configs the target knows: those of any topic it has."""
+        target = self._context.target
+        name = topic.name if topic else self._context.state_topic
+        return list((await target.topic_configs([name]))[name])
+
+    async def _carry_out(self, plan: _Plan) -> MirrorRecord:
+        context = self._context
+        topic = plan.source.name
+        # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
+        # must write to the source, after a crash in the midst of this too.
+        intent = self._record(plan, mirror_id=0, target_id="", created=False)
+        context.publisher.reserve(intent)
+        created = False
+        try:
+            await context.store.put(intent)
+            with target_errors():
+                if plan.target is None:
+                    await context.target.create_topic(
+                        topic, plan.source.partitions, plan.replication_factor, plan.configs.apply
+                    )
+                    created = True
+                target = await self._verified(plan)
+            record = await self._store(plan, target, intent)
+        except BaseException:
+            if created:
+                await self._undo(topic)
+            await self._forget(intent)
+            raise
+        finally:
+            context.publisher.release(topic)
+        context.engine.start_mirror(record)
+        _log.info(
+            "mirror created",
+            link=record.link,
+            topic=topic,
+            partitions=len(record.starts),
+            new=record.state.value,
+            adopted=not created,
+        )
+        return record
+
+    async def _verified(self, plan: _Plan) -> TopicInfo:
+        """The topic as it is on the target now, with the configs it must have."""
+        target, topic = self._context.target, plan.source.name
+        found = plan.target or (await target.topics([topic])).get(topic)
+        if found is None or found.partitions != plan.source.partitions:
+            raise Conflict(f"topic '{topic}' on the target is not the one that was created; try again")
+        if plan.target is not None:
+            changes = config_changes(plan.configs.apply, (await target.topic_configs([topic]))[topic])
+            if changes:
+                await target.alter_topic_configs(topic, changes)
+        return found
+
+    async def _store(self, plan: _Plan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
+        context = self._context
+        async with context.locks.hold("sequence/mirror"):
+            mirror_id = context.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
+            record = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
+
+            def still_allowed() -> None:
+                if context.link(plan.link.name) != plan.link:
+                    raise Conflict(f"link '{plan.link.name}' was changed meanwhile; try again")
+                self._require_unmirrored(record.mirror_topic, besides=intent)
+
+            await context.store.put(record, SequenceRecord("mirror", mirror_id), guard=still_allowed)
+        return record
+
+    def _record(self, plan: _Plan, *, mirror_id: int, target_id: str, created: bool = True) -> MirrorRecord:
+        return MirrorRecord(
+            link=plan.link.name,
+            source_topic=plan.source.name,
+            mirror_topic=plan.source.name,
+            mirror_id=mirror_id,
+            source_topic_id=plan.source.topic_id,
+            mirror_topic_id=target_id,
+            state_since_ms=self._context.now_ms(),
+            mode_reason="the topic is neither compacted nor LogAppendTime: its offsets are kept",
+            starts=plan.starts,
+            restore_configs=dict(plan.configs.restore),
+            created=created,
+        )
+
+    async def _forget(self, intent: MirrorRecord) -> None:
+        if self._context.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
+            return
+        try:
+            await self._context.store.delete(intent)
+        except StoreError as exc:
+            _log.warning("a failed create is tried again at the next start", topic=intent.mirror_topic, error=str(exc))
+
+    async def _undo(self, topic: str) -> None:
+        try:
+            await self._context.target.delete_topic(topic)
+        except (NetError, ControlError, TimeoutError, OSError) as exc:
+            # It is empty, so the next create of this mirror takes it over.
+            _log.warning("a topic of a failed create stays on the target", topic=topic, error=str(exc))

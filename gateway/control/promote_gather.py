@@ -1,0 +1,107 @@
+"""What a topic promote is told by the store, the routes, the mirror and the source: one snapshot after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import ControlError
+from gateway.control.source_ends import SourceEnds
+from gateway.domain.ports import Fences
+from gateway.domain.promote_memory import PromoteMemory, TopicFacts
+from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing import Phase, RoutingTable
+
+_READ_S = 5.0  # before the fence; under it what is left of the fence's time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoteTools:
+    """What every run uses. `fences`: the live gateways by name. `on_fence_ended(link, outcome, seconds)`."""
+
+    context: ControlContext
+    routing: RoutingTable
+    fences: Mapping[str, Fences]
+    ends: SourceEnds
+    limits: PromoteLimits
+    on_fence_ended: Callable[[str, str, float], None]
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    earliest_fence: float
+
+
+class Gatherer:
+    """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
+
+    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._link = link
+        self._topics = tuple(topics)
+        self._memory = memory
+
+    def records(self) -> list[MirrorRecord]:
+        """The stored records of the run's topics; NotFound when one is gone."""
+        return [self._context.mirror(self._link, topic) for topic in self._topics]
+
+    async def snapshot(self) -> PromoteSnapshot:
+        """All that is known now. Before the fence the source is asked how far the mirror is behind it."""
+        lags: Mapping[str, int] = {}
+        if self._memory.fenced_at is None and not self._memory.gave_up and not self._all_stopped():
+            lags = await self._lags()
+        gateways = frozenset(self._tools.fences)
+        facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
+        now, earliest = self._tools.clock(), self._tools.earliest_fence
+        return self._memory.snapshot(now, gateways, facts, earliest_fence=earliest)
+
+    def fence_left_s(self) -> float:
+        """Seconds until the fence must end."""
+        began = self._memory.fenced_at
+        return self._tools.limits.fence_timeout_s - (self._tools.clock() - began if began is not None else 0.0)
+
+    async def read(self, timeout_s: float) -> Mapping[str, EndReading]:
+        """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
+        records, asked = self.records(), self._tools.clock()
+        mirrored = {record.mirror_topic: self._positions(record) for record in records}
+        wanted = {record.source_topic: len(record.starts) for record in records}
+        try:
+            found = await self._tools.ends.read(self._context.link(self._link), wanted, timeout_s)
+        except ControlError as exc:
+            self._memory.source_failed(self._tools.clock(), str(exc))
+            return {}
+        self._memory.source_answered()
+        answered = self._tools.clock()
+        return {
+            record.mirror_topic: EndReading(
+                asked,
+                answered,
+                found[record.source_topic].high_watermarks,
+                found[record.source_topic].log_ends,
+                mirrored[record.mirror_topic],
+            )
+            for record in records
+        }
+
+    async def _lags(self) -> Mapping[str, int]:
+        """Per topic the records that its last partition is behind. Also warms what the fence will need."""
+        readings = await self.read(_READ_S)
+        if any(-1 in reading.mirrored for reading in readings.values()):
+            return {}
+        return {
+            topic: max((end - at for at, end in zip(reading.mirrored, reading.tops, strict=True)), default=0)
+            for topic, reading in readings.items()
+        }
+
+    def _all_stopped(self) -> bool:
+        return all(record.state is MirrorState.STOPPED for record in self.records())
+
+    def _facts(self, record: MirrorRecord, gateways: frozenset[str], lag: int | None) -> TopicFacts:
+        route = self._tools.routing.current.topics.get(record.mirror_topic)
+        phases = dict.fromkeys(gateways, Phase.FORWARD if route is None else route.phase)
+        return TopicFacts(record=record, phases=phases, positions=self._positions(record), lag=lag)
+
+    def _positions(self, record: MirrorRecord) -> tuple[int, ...]:
+        found = (self._context.progress.position(record.mirror_topic, index) for index in range(len(record.starts)))
+        return tuple(-1 if position is None else position for position in found)

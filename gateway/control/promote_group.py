@@ -1,0 +1,253 @@
+"""Promotes and demotes mirror groups: gathers a snapshot, takes the one step `domain/group_promote.py` says, again.
+
+Wiring (app.py):
+
+    promoter = GroupPromotions(context, quiet_s=..., clock=time.monotonic)    # a domain.ports.GroupPromoter
+    # `context` is the ControlContext: store, sources, target, gates, progress, background
+    monitor = GroupMonitor(context, promoter)                                 # control/group_monitor.py
+    monitor.start()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.control.context import ControlContext
+from gateway.control.demote_group import demote_group
+from gateway.control.errors import Conflict, ControlError
+from gateway.control.group_offsets import GroupOffsets
+from gateway.domain.gates import GateStatus
+from gateway.domain.group_promote import (
+    GroupLimits,
+    GroupSnapshot,
+    GroupStep,
+    GroupStepKind,
+    Partition,
+    check_invariants,
+    next_step,
+    notes,
+)
+from gateway.domain.link_config import parse
+from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
+
+POLL_S = 0.2
+PATIENCE_S = 30.0
+ASK_S = 5.0
+LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(slots=True)
+class Progress:
+    """What one group's promote has learned so far; lost at a restart, and learned again."""
+
+    members: int | None = None
+    members_at: float = 0.0
+    empty_since: float | None = None
+    source_error: str = "not asked yet"
+    offsets: tuple[CarriedOffset, ...] | None = None
+    offsets_at: float = 0.0
+    ranges: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
+    note: str = ""
+    committed: bool = False
+    read_back: Mapping[Partition, tuple[int, str]] | None = None
+    failure: str = ""
+    waits_for: str = ""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def forget_offsets(self) -> None:
+        """Whatever was read may be stale by now."""
+        self.offsets, self.committed, self.read_back = None, False, None
+
+
+class GroupPromotions:
+    """Implements `domain.ports.GroupPromoter`. One promote or demote of a group at a time."""
+
+    def __init__(
+        self,
+        context: ControlContext,
+        *,
+        quiet_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        offsets: GroupOffsets | None = None,
+    ) -> None:
+        self._context = context
+        self._limits = GroupLimits(quiet_s)
+        self._clock = clock
+        self._offsets = offsets or GroupOffsets(context)
+        self._progress: dict[tuple[str, str], Progress] = {}
+
+    def waits_for(self, link: str, group: str) -> str:
+        """Why the group is not promoted yet, for `describe`; '' when nothing is known."""
+        progress = self._progress.get((link, group))
+        return "" if progress is None else progress.waits_for
+
+    async def promote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        """Promote now, at an operator's word.
+
+        Raises:
+            Conflict: it cannot be: members on the source, or the mirror does not come to its offsets.
+            SourceUnreachable, TargetUnreachable: with the reason.
+        """
+        if self._record(link, group).state is GroupState.PROMOTED:
+            raise Conflict(f"group '{group}' is promoted already")
+        await self._run(link, group, requested=True, force=force, deadline=self._clock() + PATIENCE_S)
+        record = self._record(link, group)
+        if record.state is not GroupState.PROMOTED:
+            raise Conflict(f"group '{group}' was not promoted: {self.waits_for(link, group)}")
+        return record
+
+    async def attempt(self, link: str, group: str) -> None:
+        """Go as far as is possible by itself; called again and again by the monitor."""
+        await self._run(link, group, requested=False, force=False, deadline=self._clock() + PATIENCE_S)
+
+    async def _run(self, link: str, group: str, *, requested: bool, force: bool, deadline: float) -> None:
+        progress = self._progress.setdefault((link, group), Progress())
+        async with progress.lock:
+            progress.failure = ""
+            if requested:
+                progress.forget_offsets()
+            while True:
+                record = self._record(link, group)
+                await self._ask_members(record, progress, force=force)
+                snapshot = self._snapshot(record, progress, requested=requested, force=force)
+                step = next_step(snapshot, self._limits)
+                check_invariants(snapshot, step)
+                progress.waits_for = step.reason
+                if step.kind is GroupStepKind.DONE:
+                    return
+                if step.kind is GroupStepKind.WAIT:
+                    if record.state is GroupState.ACTIVE and (not requested or snapshot.members or progress.failure):
+                        return
+                    if self._clock() >= deadline:
+                        progress.failure = step.reason
+                    else:
+                        await asyncio.sleep(POLL_S)
+                    continue
+                await self._take(record, progress, step)
+                if step.kind is GroupStepKind.MARK_ACTIVE:
+                    return
+
+    def _record(self, link: str, group: str) -> GroupRecord:
+        record = self._context.store.groups.get((link, group))
+        if record is None:
+            raise Conflict(f"mirror group '{group}' was deleted meanwhile")
+        return record
+
+    async def _ask_members(self, record: GroupRecord, progress: Progress, *, force: bool) -> None:
+        """How many members the group has on the source now. With `force` they commit on, and that is accepted."""
+        if record.state is GroupState.PROMOTED:
+            return
+        try:
+            members = await self._offsets.source_member_count(record, ASK_S)
+        except ControlError as error:
+            progress.members, progress.empty_since, progress.source_error = None, None, str(error)
+            progress.forget_offsets()  # who knows who comes and goes meanwhile
+            return
+        now = self._clock()
+        looked_away = now - progress.members_at > LOOKED_AWAY_S
+        progress.members, progress.members_at, progress.source_error = members, now, ""
+        if members:
+            progress.empty_since = None
+            if not force:
+                progress.forget_offsets()
+        elif progress.empty_since is None or looked_away:
+            progress.empty_since = now
+
+    def _snapshot(self, record: GroupRecord, progress: Progress, *, requested: bool, force: bool) -> GroupSnapshot:
+        gates, link = self._context.gates, self._context.link(record.link)
+        offsets = progress.offsets or ()
+        return GroupSnapshot(
+            state=record.state,
+            now=self._clock(),
+            gate_open=gates.enabled and gates.status(record.group) is GateStatus.OPEN,
+            waiting=len(gates.waiters(record.group)),
+            members=progress.members,
+            members_at=progress.members_at,
+            empty_since=progress.empty_since,
+            source_error=progress.source_error,
+            auto=parse(link.configs).groups_auto_promote,
+            requested=requested,
+            force=force,
+            offsets=progress.offsets,
+            offsets_at=progress.offsets_at,
+            mirrored={(o.topic, o.partition): self._mirrored(record.link, o) for o in offsets},
+            ends={key: end for key, (_, end) in progress.ranges.items()},
+            committed=progress.committed,
+            read_back=progress.read_back,
+            failure=progress.failure,
+        )
+
+    def _mirrored(self, link: str, offset: CarriedOffset) -> int | None:
+        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
+        mirror = self._context.store.mirrors.get((link, offset.topic))
+        if mirror is not None and offset.partition < len(mirror.stopped_at):
+            return mirror.stopped_at[offset.partition]
+        return self._context.progress.position(offset.topic, offset.partition)
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    async def _take(self, record: GroupRecord, progress: Progress, step: GroupStep) -> None:
+        match step.kind:
+            case GroupStepKind.MARK_PENDING:
+                progress.forget_offsets()
+                await self._offsets.store(record, GroupState.PENDING_PROMOTED)
+            case GroupStepKind.MARK_ACTIVE:
+                progress.forget_offsets()
+                progress.empty_since = None
+                await self._offsets.store(record, GroupState.ACTIVE, error_message=step.reason)
+            case GroupStepKind.READ_OFFSETS:
+                await self._read_offsets(record, progress)
+            case GroupStepKind.COMMIT:
+                await self._commit(record, progress)
+            case GroupStepKind.READ_BACK:
+                held = await self._offsets.on_target(record.group)
+                again, _ = await self._offsets.on_source(record)
+                if progress.offsets == again:
+                    progress.offsets_at = self._clock()
+                    progress.read_back = {key: (value.offset, value.metadata) for key, value in held.items()}
+                else:  # somebody came, committed and left between two looks at the members
+                    progress.forget_offsets()
+            case GroupStepKind.MARK_PROMOTED:
+                await self._offsets.store(
+                    record, GroupState.PROMOTED, offsets=progress.offsets or (), note=progress.note
+                )
+            case GroupStepKind.OPEN_GATE:
+                self._context.gates.set(record.group, GateStatus.OPEN)
+                _log.info("group gate opened", link=record.link, group=record.group, offsets=len(record.offsets))
+            case _:
+                pass  # CHECK_MEMBERS: members are asked for before every step
+
+    async def _read_offsets(self, record: GroupRecord, progress: Progress) -> None:
+        offsets, left = await self._offsets.on_source(record)
+        progress.offsets, progress.offsets_at = offsets, self._clock()
+        progress.ranges = await self._offsets.source_ranges(record, offsets)
+        progress.note = notes(offsets, progress.ranges, left)
+        if progress.note:
+            _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
+
+    async def _commit(self, record: GroupRecord, progress: Progress) -> None:
+        offsets = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in progress.offsets or ()}
+        try:
+            await self._offsets.commit_on_target(record.group, offsets)
+        except Conflict as error:  # most likely the group has members there, who do not use the gateway
+            who = await self._offsets.target_members(record)
+            progress.failure = f"{error}; members on the target: {who}" if who else str(error)
+            return
+        progress.committed = True
+
+    # -- the way back --------------------------------------------------------------------------------------
+
+    async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        """Close the gate and carry the group's offsets from the target back to the source; see `demote_group.py`."""
+        progress = self._progress.setdefault((link, group), Progress())
+        async with progress.lock:
+            demoted = await demote_group(self._context, self._offsets, self._record(link, group))
+            progress.forget_offsets()
+            progress.empty_since = None
+            return demoted

@@ -1,0 +1,288 @@
+"""One run of a topic promote: gather a snapshot, ask `domain/promote.py` for the step, take it, again.
+
+All I/O of a promote is here, one method per step. What is known lives in PromoteMemory; what outlives the process
+is the record alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import Conflict, TargetUnreachable
+from gateway.control.promote_gather import Gatherer, PromoteTools
+from gateway.control.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.ports import Fences
+from gateway.domain.promote import next_step
+from gateway.domain.promote_memory import PromoteMemory
+from gateway.domain.promote_snapshot import Step, StepKind
+from gateway.domain.records import MirrorError, MirrorRecord, MirrorState, ProducerEntry
+from gateway.net.errors import NetError
+
+_AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
+_STORE_AGAIN_S = 0.25
+
+_log = structlog.get_logger("lockgate.promote")
+
+
+class PromoteRun:
+    """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`."""
+
+    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], operation: MirrorOperation) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._link = link
+        self._topics = tuple(topics)
+        self._operation = operation
+        self._memory = PromoteMemory(topics)
+        self._gather = Gatherer(tools, link, topics, self._memory)
+        self._producers: dict[str, tuple[tuple[ProducerEntry, ...], ...]] = {}
+        self._log = _log.bind(link=link, topics=list(topics))
+        self.waiting_for = ""
+        self._actions: Mapping[StepKind, Callable[[Step], Awaitable[None]]] = {
+            StepKind.MARK_PENDING: self._mark_pending,
+            StepKind.WAIT: self._wait,
+            StepKind.FENCE: self._fence,
+            StepKind.READ_ENDS: self._read_ends,
+            StepKind.AWAIT_MIRROR: self._await_mirror,
+            StepKind.STOP_MIRROR: self._stop_mirror,
+            StepKind.PERSIST_STOPPED: self._persist_stopped,
+            StepKind.PUBLISH_SWITCHED: self._publish_switched,
+            StepKind.RESTORE_CONFIGS: self._restore_configs,
+            StepKind.UNFENCE: self._unfence,
+            StepKind.MARK_ACTIVE: self._mark_active,
+        }
+
+    async def run(self) -> None:
+        """Until all topics are STOPPED.
+
+        Raises:
+            Conflict: given up, with the reason; the topics are unfenced and in the state before.
+            TargetUnreachable: the state could not be written; nothing was begun.
+        """
+        try:
+            while (step := next_step(await self._gather.snapshot(), self._tools.limits)).kind is not StepKind.DONE:
+                self.waiting_for = step.reason
+                await self._actions[step.kind](step)
+        except ProducerFenced:
+            raise  # the process stops; its successor goes on from the record
+        except Exception:
+            await self._let_go()
+            raise
+        if step.reason or self._memory.gave_up:
+            raise Conflict(self._memory.gave_up or step.reason)
+
+    async def _let_go(self) -> None:
+        """Something went wrong that no step expects: hold no writes for it, unless STOPPED may be persisted."""
+        if self._memory.committing:
+            self._log.error("the promote broke off in its commit; writes stay held until the gateway is restarted")
+            return
+        if self._memory.fenced_at is not None:
+            self._end_fence("aborted")
+            await self._mark_active(Step(StepKind.MARK_ACTIVE, "the promote broke off; see the gateway's log"))
+
+    # -- before the fence ----------------------------------------------------------------------------------
+
+    async def _wait(self, step: Step) -> None:
+        await self._tools.sleep(step.delay_s)
+
+    async def _mark_pending(self, _: Step) -> None:
+        async with self._context.locks.hold(*(f"mirror/{topic}" for topic in self._topics)):
+            old = self._gather.records()
+            new = [self._pending(record) for record in old]
+            try:
+                await self._context.store.put(*new, guard=lambda: self._require_unchanged(old))
+            except ProducerFenced:
+                raise
+            except StoreError as exc:
+                resumed = any(record.state is MirrorState.PENDING_STOPPED for record in old)
+                if not resumed and not isinstance(exc, StoreConflict | StoreUncertain):
+                    raise TargetUnreachable(f"the promote could not be begun: {exc}") from exc
+                self._log.info("promote not begun yet", reason=str(exc))
+                await self._tools.sleep(_STORE_AGAIN_S)
+                return
+        for record in new:
+            self._memory.marked(record.mirror_topic, record.fence_epoch)
+        self._log.info("mirror state", new=MirrorState.PENDING_STOPPED.value)
+
+    def _pending(self, record: MirrorRecord) -> MirrorRecord:
+        """The record with the next epoch. One that is PENDING_STOPPED keeps its time: it names its set."""
+        epoch = record.fence_epoch + 1
+        if record.state is MirrorState.PENDING_STOPPED:
+            return replace(record, fence_epoch=epoch)
+        return apply(self._operation, record, self._context.now_ms(), fence_epoch=epoch)
+
+    def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:
+        if any(self._context.mirror(self._link, record.mirror_topic) != record for record in old):
+            raise StoreConflict("the mirror was changed by another operation meanwhile")
+
+    # -- under the fence -----------------------------------------------------------------------------------
+
+    async def _fence(self, _: Step) -> None:
+        if self._memory.fenced_at is None:
+            self._memory.fence_began(self._tools.clock())
+            self._context.publisher.fence(self._topics)
+        missing = [
+            (gateway, fences, record)
+            for record in self._gather.records()
+            for gateway, fences in self._tools.fences.items()
+            if not self._acknowledged(gateway, record)
+        ]
+        asked = [self._ask(gateway, fences, record) for gateway, fences, record in missing]
+        failures = [failure for failure in await asyncio.gather(*asked) if failure]
+        if failures:
+            self._log.warning("a gateway did not acknowledge the fence", reason=failures[0])
+            await self._tools.sleep(0.01)
+
+    def _acknowledged(self, gateway: str, record: MirrorRecord) -> bool:
+        ack = self._memory.acks(record.mirror_topic).get(gateway)
+        return ack is not None and ack.epoch == record.fence_epoch
+
+    async def _ask(self, gateway: str, fences: Fences, record: MirrorRecord) -> str:
+        """Ask one gateway; '' when it acknowledged, else why not."""
+        try:
+            async with asyncio.timeout(max(0.0, self._gather.fence_left_s())):
+                ack = await fences.fence(record.mirror_topic, record.fence_epoch)
+        except (TimeoutError, OSError, NetError) as exc:
+            return f"{gateway}: {str(exc) or 'no answer in time'}"
+        self._memory.acknowledged(replace(ack, gateway=gateway), self._tools.clock())
+        return ""
+
+    async def _read_ends(self, step: Step) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        for topic, reading in (await self._gather.read(max(0.01, self._gather.fence_left_s()))).items():
+            self._memory.read(topic, reading)
+
+    async def _await_mirror(self, step: Step) -> None:
+        reached = asyncio.Event()
+        left = 1
+
+        def one() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                reached.set()
+
+        for record in self._gather.records():
+            for index, end in enumerate(self._memory.ends(record.mirror_topic)):
+                left += 1
+                self._context.progress.when(record.mirror_topic, index, end, one)
+        one()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AWAIT_MIRROR_S):
+                await reached.wait()
+        await self._read_ends(step)
+
+    async def _stop_mirror(self, _: Step) -> None:
+        engine, link = self._context.engine, self._link
+        for topic in self._topics:  # before the stop: afterwards the engine knows nothing of the topic
+            self._producers[topic] = engine.producer_table(link, topic)
+        try:
+            async with asyncio.timeout(max(0.0, self._gather.fence_left_s())):
+                await asyncio.gather(*(engine.stop_mirror(link, topic) for topic in self._topics))
+        except TimeoutError:
+            self._memory.give_up("the mirror's appends to the target were not answered in time")
+            return
+        for topic in self._topics:
+            self._memory.mirror_stopped(topic)
+
+    async def _persist_stopped(self, _: Step) -> None:
+        old = self._gather.records()
+        new = [self._stopped(record) for record in old]
+        self._memory.committing = True
+        try:
+            await self._context.store.put(*new, guard=lambda: self._require_unchanged(old))
+        except StoreUncertain as exc:
+            self._log.warning("whether the flip was persisted is not known yet; writes stay held", reason=str(exc))
+            await self._tools.sleep(_STORE_AGAIN_S)
+            return
+        except ProducerFenced:
+            raise
+        except StoreError as exc:  # nothing was written
+            self._memory.committing = False
+            self._log.warning("the flip was not persisted", reason=str(exc))
+            await self._tools.sleep(0.01)
+            return
+        self._memory.committing = False
+        await self._publish_switched(Step(StepKind.PUBLISH_SWITCHED))
+
+    def _stopped(self, record: MirrorRecord) -> MirrorRecord:
+        topic = record.mirror_topic
+        return apply(
+            MirrorOperation.COMPLETE_PROMOTE,
+            record,
+            self._context.now_ms(),
+            stopped_at=self._memory.ends(topic),
+            producers=self._producers[topic],
+            error=MirrorError.NO_ERROR,
+            error_message="",
+        )
+
+    # -- after the flip ------------------------------------------------------------------------------------
+
+    async def _publish_switched(self, _: Step) -> None:
+        """The store's change has published the routes already; what is left is the mark of the fence."""
+        began = self._memory.fenced_at
+        self._context.publisher.unfence(self._topics)
+        self._memory.unfenced()
+        if began is not None:
+            held_s = self._tools.clock() - began
+            self._tools.on_fence_ended(self._link, "stopped", held_s)
+            self._log.info("mirror state", new=MirrorState.STOPPED.value, fenced_ms=round(held_s * 1000, 1))
+
+    async def _restore_configs(self, _: Step) -> None:
+        for record in self._gather.records():
+            try:
+                await restore_configs(self._context, record)
+            except (NetError, StoreError, TimeoutError, OSError) as exc:
+                self._memory.restore_later = True
+                self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+
+    # -- the way back --------------------------------------------------------------------------------------
+
+    async def _unfence(self, step: Step) -> None:
+        self._memory.give_up(step.reason)
+        self._end_fence("aborted")
+
+    def _end_fence(self, outcome: str) -> None:
+        began = self._memory.fenced_at
+        self._context.publisher.unfence(self._topics)
+        self._memory.unfenced()
+        for record in self._gather.records():
+            if record.state is MirrorState.PENDING_STOPPED:
+                self._context.engine.start_mirror(record)  # one that runs is left as it is
+        if began is not None:
+            self._tools.on_fence_ended(self._link, outcome, self._tools.clock() - began)
+
+    async def _mark_active(self, step: Step) -> None:
+        self._memory.give_up(step.reason)
+        old = [record for record in self._gather.records() if record.state is MirrorState.PENDING_STOPPED]
+        now_ms = self._context.now_ms()
+        new = [apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=step.reason) for record in old]
+        try:
+            await self._context.store.put(*new, guard=lambda: self._require_unchanged(old))
+        except ProducerFenced:
+            raise
+        except StoreError as exc:
+            self._log.warning("the end of the promote was not persisted yet", error=str(exc))
+            await self._tools.sleep(_STORE_AGAIN_S)
+            return
+        self._log.warning("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
+
+
+async def restore_configs(context: ControlContext, record: MirrorRecord) -> None:
+    """Set the configs that were lifted while the topic was mirrored, once.
+
+    Raises:
+        NetError, StoreError: not all is done; to be tried again.
+    """
+    if record.restore_configs:
+        await context.target.alter_topic_configs(record.mirror_topic, dict(record.restore_configs))
+        await context.store.replace(record, replace(record, restore_configs={}))

@@ -1,0 +1,184 @@
+"""Promotes mirror topics: the checks before, one run per set, and the runs that a restart interrupted.
+
+Wired by `app.py`, after `service.start`:
+
+    promoter = TopicPromoter(
+        context=service.context,
+        routing=routing,                          # the RoutingTable that service publishes to
+        fences={store.instance: forwarder},       # live gateways by name; a live Mapping, may change
+        limits=PromoteLimits(lag_threshold=..., fence_timeout_s=..., grace_s=..., unknown_grace_s=...),
+        on_fence_ended=metrics.fence_ended,       # optional
+    )
+    promoter.resume()                             # goes on with what a restart interrupted, and begins to look for
+                                                  # late records (`context.late_records`); returns at once
+
+Its tasks run in `context.background` and end with `service.close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+
+import structlog
+
+from gateway.control.context import ControlContext, source_errors
+from gateway.control.errors import Conflict, ControlError
+from gateway.control.late_records import LateRecords
+from gateway.control.promote_gather import PromoteTools
+from gateway.control.promote_run import PromoteRun
+from gateway.control.source_ends import NetSourceEnds, SourceEnds
+from gateway.control.unpromoted_groups import unpromoted_groups
+from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
+from gateway.domain.ports import Fences
+from gateway.domain.promote_snapshot import PromoteLimits
+from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.routing import RoutingTable
+
+_log = structlog.get_logger("lockgate.promote")
+
+
+class TopicPromoter:
+    """Implements `domain.ports.TopicPromoter`.
+
+    Args:
+        fences: every live gateway's forwarder, by the gateway's name.
+        ends: reads the source's log ends; its own Kafka client by default.
+        on_fence_ended: told (link, "stopped" or "aborted", seconds that writes were held).
+    """
+
+    def __init__(
+        self,
+        *,
+        context: ControlContext,
+        routing: RoutingTable,
+        fences: Mapping[str, Fences],
+        limits: PromoteLimits | None = None,
+        ends: SourceEnds | None = None,
+        on_fence_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        limits = limits or PromoteLimits()
+        self._context = context
+        self._late = LateRecords(context=context, ends=ends)
+        self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._tools = PromoteTools(
+            context=context,
+            routing=routing,
+            fences=fences,
+            ends=ends or NetSourceEnds(context.sources),
+            limits=limits,
+            on_fence_ended=on_fence_ended,
+            clock=clock,
+            sleep=sleep,
+            # what a killed predecessor had in flight lands before
+            earliest_fence=clock() + limits.unknown_grace_s,
+        )
+
+    async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
+        """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
+
+        Raises:
+            NotFound, WrongState: nothing was begun.
+            Conflict: refused (groups that are not promoted are listed), or given up with the reason; the topics are
+                unfenced and ACTIVE then.
+            SourceUnreachable, TargetUnreachable: nothing was begun.
+        """
+        names = tuple(dict.fromkeys(topics))
+        with self._claim(link, names):
+            operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+            await self._check(link, names, operation)
+            await self._run(link, names, operation)
+        return [self._context.mirror(link, name) for name in names]
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What a running promote of the topic waits for, '' when none runs or it does not wait."""
+        run = self._running.get((link, topic))
+        return run.waiting_for if run is not None else ""
+
+    def resume(self) -> None:
+        """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
+
+        Topics that became PENDING_STOPPED at the same moment were one set, and are one again.
+        """
+        self._context.late_records = self._late.of
+        self._late.start()
+        pending = [mirror for mirror in self._context.store.mirrors.values() if _interrupted(mirror)]
+        for (link, _), mirrors in groupby(sorted(pending, key=_set_key), key=_set_key):
+            names = tuple(mirror.mirror_topic for mirror in mirrors)
+            self._context.background.spawn(self._resume(link, names), f"resume promote {link} {','.join(names)}")
+
+    async def _resume(self, link: str, names: tuple[str, ...]) -> None:
+        try:
+            with self._claim(link, names):
+                await self._run(link, names, MirrorOperation.PROMOTE)
+        except ControlError as exc:  # the record says it too
+            _log.warning("resumed promote ended without a flip", link=link, topics=names, error=str(exc))
+
+    async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+        run = PromoteRun(self._tools, link, names, operation)
+        self._running.update(dict.fromkeys(((link, name) for name in names), run))
+        await run.run()
+
+    @contextmanager
+    def _claim(self, link: str, names: tuple[str, ...]) -> Iterator[None]:
+        keys = [(link, name) for name in names]
+        if busy := [name for key, name in zip(keys, names, strict=True) if key in self._running]:
+            raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._running.update(dict.fromkeys(keys))
+        try:
+            yield
+        finally:
+            for key in keys:
+                del self._running[key]
+
+    # -- checks before anything is begun -----------------------------------------------------------------------
+
+    async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+        mirrors = [self._context.mirror(link, name) for name in names]
+        for mirror in mirrors:
+            self._check_mirror(mirror, operation)
+        if operation is MirrorOperation.FORCE_PROMOTE:
+            return
+        await self._check_partitions(link, mirrors)
+        groups = await unpromoted_groups(self._context, self._context.link(link), [m.source_topic for m in mirrors])
+        if groups:
+            what = f"mirror topic '{names[0]}'" if len(names) == 1 else f"{len(names)} mirror topics"
+            raise Conflict(
+                f"{what} cannot be promoted: these groups read on the source and are not promoted: "
+                f"{', '.join(groups)}; promote them first, or use force"
+            )
+
+    def _check_mirror(self, mirror: MirrorRecord, operation: MirrorOperation) -> None:
+        try:
+            transition(operation, mirror.state)
+        except WrongState as exc:
+            raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
+        if mirror.mode is not MirrorMode.PRESERVE:
+            raise Conflict(
+                f"mirror topic '{mirror.mirror_topic}' has mode {mirror.mode}; only preserve can be promoted"
+            )
+
+    async def _check_partitions(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
+        access = await self._context.sources.reach(self._context.link(link))
+        with source_errors(link):
+            found = await access.topics([mirror.source_topic for mirror in mirrors])
+        for mirror in mirrors:
+            topic = found.get(mirror.source_topic)
+            if topic is not None and topic.partitions != len(mirror.starts):
+                raise Conflict(
+                    f"mirror topic '{mirror.mirror_topic}' has {len(mirror.starts)} partitions, its source topic "
+                    f"{topic.partitions}; wait until the new ones are mirrored"
+                )
+
+
+def _interrupted(mirror: MirrorRecord) -> bool:
+    return mirror.state is MirrorState.PENDING_STOPPED
+
+
+def _set_key(mirror: MirrorRecord) -> tuple[str, int]:
+    return mirror.link, mirror.state_since_ms

@@ -1,0 +1,93 @@
+"""Bodies of /v3/links/{link}/catch-up."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.control.catch_up import CatchUp, CatchUpPlan, JobState
+from gateway.control.links import redacted
+from gateway.control.rest.models import Body
+from gateway.domain.producer_ids import mirror_producer_id
+from gateway.domain.records import MirrorRecord
+
+
+class ClusterData(BaseModel):
+    """How to reach a cluster; the secrets of `client` are hidden."""
+
+    cluster_id: str
+    client: dict[str, str]
+
+
+class StartData(BaseModel):
+    """Where one partition's mirror begins: the first offset to show, and the base offset of the batch that holds it."""
+
+    source_start: int
+    pad_to: int
+
+
+class PlannedMirror(BaseModel):
+    """What a job must know of a mirror to append as it does."""
+
+    source_topic_name: str
+    mirror_topic_name: str
+    producer_id: int
+    starts: list[StartData]
+
+    @classmethod
+    def of(cls, record: MirrorRecord, link_id: int) -> PlannedMirror:
+        """From the record."""
+        return cls(
+            source_topic_name=record.source_topic,
+            mirror_topic_name=record.mirror_topic,
+            producer_id=mirror_producer_id(link_id, record.mirror_id),
+            starts=[StartData(source_start=start.source_start, pad_to=start.pad_to) for start in record.starts],
+        )
+
+
+class CatchUpPlanData(BaseModel):
+    """What a job needs."""
+
+    kind: Literal["LockgateCatchUpPlan"] = "LockgateCatchUpPlan"
+    link_name: str
+    source: ClusterData
+    target: ClusterData
+    mirrors: list[PlannedMirror]
+
+    @classmethod
+    def of(cls, plan: CatchUpPlan) -> CatchUpPlanData:
+        """From the plan."""
+        return cls(
+            link_name=plan.link.name,
+            source=ClusterData(cluster_id=plan.link.source_cluster_id, client=redacted(plan.link.client)),
+            target=ClusterData(cluster_id=plan.target_cluster_id, client=redacted(plan.target_client)),
+            mirrors=[PlannedMirror.of(mirror, plan.link.link_id) for mirror in plan.mirrors],
+        )
+
+
+class TopicProgress(Body):
+    """How far the job is with one mirror topic. `eta_s` is -1 while it is not known."""
+
+    mirror_topic_name: str
+    records_done: int = Field(0, ge=0)
+    records_total: int = Field(0, ge=0)
+    bytes_done: int = Field(0, ge=0)
+    bytes_total: int = Field(0, ge=0)
+    bytes_per_s: float = Field(0.0, ge=0)
+    eta_s: float = -1
+
+
+class ReportCatchUp(Body):
+    """A job's report, to be repeated every few seconds. `by`: what kind of job."""
+
+    by: str
+    state: JobState
+    topics: list[TopicProgress]
+
+    def progress(self, job: str) -> dict[str, CatchUp]:
+        """By mirror topic."""
+        return {
+            topic.mirror_topic_name: CatchUp(job=job, by=self.by, **topic.model_dump(exclude={"mirror_topic_name"}))
+            for topic in self.topics
+        }

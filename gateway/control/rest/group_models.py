@@ -1,0 +1,113 @@
+"""Bodies of /v3/links/{link}/groups."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.control.groups import MirrorGroupView
+from gateway.control.rest.models import Body
+
+
+class CreateGroup(Body):
+    """A group of the source."""
+
+    group: str
+
+
+class MemberData(BaseModel):
+    """A member on the source."""
+
+    client_id: str
+    host: str
+    topics: list[str]
+
+
+class WaiterData(BaseModel):
+    """A member that waits at the gateway."""
+
+    client_id: str
+    host: str
+    principal: str
+    waiting_s: float
+
+
+class OffsetData(BaseModel):
+    """A committed offset of the source; `target_offset` is what was carried over, null before the promote."""
+
+    topic: str
+    partition: int
+    source_offset: int
+    target_offset: int | None
+
+
+class GroupData(BaseModel):
+    """A mirror group. `source_state` and `members` are null when the source did not tell; `unknown`: why."""
+
+    kind: Literal["KafkaMirrorGroupData"] = "KafkaMirrorGroupData"
+    link_name: str
+    group: str
+    state: str
+    state_time_ms: int
+    error_message: str
+    source_state: str | None
+    members: list[MemberData] | None
+    note: str = Field(description="What to know of the offsets that were carried.")
+    waits_for: str = Field(description="Why it is not promoted yet.")
+    late_members: bool = Field(description="A promoted group has members on the source again.")
+    waiting: list[WaiterData]
+    offsets: list[OffsetData]
+    unknown: str
+
+    @classmethod
+    def of(cls, view: MirrorGroupView, now_s: float) -> GroupData:
+        """From the view; `now_s` is the monotonic clock."""
+        source = view.source
+        return cls(
+            link_name=view.record.link,
+            group=view.record.group,
+            state=view.record.state.value,
+            state_time_ms=view.record.state_since_ms,
+            error_message=view.record.error_message,
+            source_state=None if source is None else source.state,
+            members=None
+            if source is None
+            else [MemberData(client_id=m.client_id, host=m.host, topics=sorted(m.topics)) for m in source.members],
+            note=view.record.note,
+            waits_for=view.waits_for,
+            late_members=view.late_members,
+            waiting=[
+                WaiterData(
+                    client_id=waiter.identity.client_id,
+                    host=waiter.identity.host,
+                    principal=waiter.identity.principal,
+                    waiting_s=round(max(0.0, now_s - waiter.since), 3),
+                )
+                for waiter in view.waiting
+            ],
+            offsets=_offsets(view),
+            unknown=view.unknown,
+        )
+
+
+class GroupList(BaseModel):
+    """The mirror groups of a link."""
+
+    kind: Literal["KafkaMirrorGroupDataList"] = "KafkaMirrorGroupDataList"
+    data: list[GroupData]
+
+
+def _offsets(view: MirrorGroupView) -> list[OffsetData]:
+    """Carried offsets once there are some, else what the source has now."""
+    if view.record.offsets:
+        return [
+            OffsetData(
+                topic=o.topic, partition=o.partition, source_offset=o.source_offset, target_offset=o.target_offset
+            )
+            for o in view.record.offsets
+        ]
+    return [
+        OffsetData(topic=topic, partition=partition, source_offset=committed.offset, target_offset=None)
+        for (topic, partition), committed in sorted((view.offsets or {}).items())
+    ]

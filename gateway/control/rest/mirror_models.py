@@ -1,0 +1,162 @@
+"""Bodies of /v3/links/{link}/mirrors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.control.catch_up import CatchUp
+from gateway.control.mirrors import MirrorView
+from gateway.control.not_moved import NotMoved
+from gateway.control.rest.models import Body
+from gateway.domain.ports import PartitionStatus
+from gateway.domain.records import MirrorState
+
+CATCHING_UP = "CATCHING_UP"
+
+
+class CreateMirror(Body):
+    """`mirror_topic_name`: the same as the source topic's, or left out."""
+
+    source_topic_name: str
+    mirror_topic_name: str = ""
+
+
+class AlterMirrors(Body):
+    """Several mirror topics, treated as one set."""
+
+    mirror_topic_names: list[str]
+    force: bool = False
+
+
+class MirrorLag(BaseModel):
+    """One partition. Offsets are the source's unless named target; `mirrored_to` is the next one to mirror.
+
+    `lag_ms` is -1 where it is not known: the mirror is not running.
+    """
+
+    partition: int
+    phase: str
+    source_end: int
+    mirrored_to: int
+    target_end: int
+    lag: int
+    lag_ms: int
+    bytes_per_s: float
+    records_total: int
+    bytes_total: int
+    bypassed_last_minute: int
+    last_error: str
+
+    @classmethod
+    def of(cls, status: PartitionStatus) -> MirrorLag:
+        """From the engine's numbers."""
+        return cls(**{name: getattr(status, name) for name in cls.model_fields})
+
+
+class ReaderData(BaseModel):
+    """A member of a group that still reads the topic on the source."""
+
+    group: str
+    client_id: str
+    host: str
+
+
+class NotMovedData(BaseModel):
+    """Who has not moved to the gateway yet. `readers` is null when the source did not tell; `unknown`: why."""
+
+    bypassed_last_minute: int
+    readers: list[ReaderData] | None
+    unknown: str
+
+    @classmethod
+    def of(cls, not_moved: NotMoved) -> NotMovedData:
+        """From the view."""
+        readers = not_moved.readers
+        return cls(
+            bypassed_last_minute=not_moved.bypassed_last_minute,
+            readers=None
+            if readers is None
+            else [ReaderData(group=r.group, client_id=r.client_id, host=r.host) for r in readers],
+            unknown=not_moved.unknown,
+        )
+
+
+class CatchUpData(BaseModel):
+    """A job that copies the topic up to the tail. Bytes are about right; `eta_s` is -1 while it is not known."""
+
+    job: str
+    by: str
+    records_done: int
+    records_total: int
+    bytes_done: int
+    bytes_total: int
+    bytes_per_s: float
+    eta_s: float
+
+    @classmethod
+    def of(cls, progress: CatchUp) -> CatchUpData:
+        """From the job's last report."""
+        return cls(**{name: getattr(progress, name) for name in cls.model_fields})
+
+
+class MirrorData(BaseModel):
+    """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `not_moved` in describe.
+
+    `waiting_for`: what a running promote waits for. `late_records`: partition -> records that a writer beside the
+    gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP while
+    a job copies the topic, see `catch_up`.
+    """
+
+    kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"
+    link_name: str
+    mirror_topic_name: str
+    source_topic_name: str
+    num_partitions: int
+    mirror_status: str
+    mirror_topic_error: str
+    error_message: str
+    state_time_ms: int
+    mode: str
+    mode_reason: str
+    readable: bool = Field(description="False while the topic is being padded to the source's offsets.")
+    promote_error: str
+    waiting_for: str
+    late_records: dict[int, int]
+    mirror_lags: list[MirrorLag]
+    stopped_at: list[int]
+    not_moved: NotMovedData | None = None
+    catch_up: CatchUpData | None = None
+
+    @classmethod
+    def of(cls, view: MirrorView) -> MirrorData:
+        """From the view."""
+        record = view.record
+        return cls(
+            link_name=record.link,
+            mirror_topic_name=record.mirror_topic,
+            source_topic_name=record.source_topic,
+            num_partitions=len(record.starts),
+            mirror_status=record.state.value if view.catch_up is None else CATCHING_UP,
+            mirror_topic_error=record.error.value,
+            error_message=record.error_message,
+            state_time_ms=record.state_since_ms,
+            mode=record.mode.value,
+            mode_reason=record.mode_reason,
+            readable=record.settled or record.state is MirrorState.STOPPED,
+            promote_error=view.promote_error,
+            waiting_for=view.waiting_for,
+            late_records=dict(view.late_records),
+            mirror_lags=[MirrorLag.of(status) for status in view.partitions],
+            stopped_at=list(record.stopped_at),
+            not_moved=None if view.not_moved is None else NotMovedData.of(view.not_moved),
+            catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
+        )
+
+
+class MirrorList(BaseModel):
+    """The mirror topics of a link."""
+
+    kind: Literal["KafkaMirrorDataList"] = "KafkaMirrorDataList"
+    data: list[MirrorData]

@@ -1,0 +1,185 @@
+"""The control plane as one object: operations, engine events, loops, and what is rebuilt at start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control.access import ClusterAccess
+from gateway.control.catch_up import CatchUps
+from gateway.control.config_sync import ConfigSync
+from gateway.control.context import ControlContext, PlanStart
+from gateway.control.errors import ControlError, SourceUnreachable, TargetUnreachable
+from gateway.control.events import EngineEvents
+from gateway.control.groups import Groups
+from gateway.control.links import Links
+from gateway.control.measure import Measure
+from gateway.control.mirrors import Mirrors
+from gateway.control.routing_publisher import RoutingPublisher, wall_clock_ms
+from gateway.control.source_topics import UnmirroredTopics
+from gateway.control.sources import LinkHealth, Sources
+from gateway.control.store import StateStore, StoreError
+from gateway.domain.gates import GateStatus, GroupGates
+from gateway.domain.mirror_states import is_mirroring
+from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.records import GroupState, LinkRecord, MirrorRecord
+from gateway.domain.routing import RoutingTable
+from gateway.telemetry.metrics import ControlNumbers, GroupNumbers, MirrorNumbers
+
+_SYNC_TICK_S = 1.0
+_LEASE_TICK_S = 1.0
+_FINISH_AGAIN_S = 2.0
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusView:
+    """The gateway at a glance."""
+
+    gateway_id: str
+    target_cluster_id: str
+    links: dict[str, str]  # name -> state
+    mirrors: dict[str, int]  # state -> count
+    groups: dict[str, int]  # state -> count
+    ports: dict[int, int]  # node id -> listener port
+
+
+class ControlService:
+    """`links`, `mirrors`, `groups`, `catch_ups`: the operations.
+
+    `events`, `source_topics`: what other planes are handed.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: StateStore,
+        target: ClusterAccess,
+        sources: Sources,
+        routing: RoutingTable,
+        gates: GroupGates,
+        progress: MirrorProgress,
+        plan_start: PlanStart,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        """`store` is open, `target` started."""
+        self.publisher = RoutingPublisher(store, routing, now_ms)
+        self.context = ControlContext(
+            store=store,
+            target=target,
+            sources=sources,
+            gates=gates,
+            progress=progress,
+            publisher=self.publisher,
+            plan_start=plan_start,
+            now_ms=now_ms,
+        )
+        self.links = Links(self.context)
+        self.measure = Measure(self.context)
+        self.catch_ups = CatchUps(self.context, self.measure)
+        self.mirrors = Mirrors(self.context, self.measure, self.catch_ups)
+        self.groups = Groups(self.context)
+        self.events = EngineEvents(self.context, self.measure)
+        self.source_topics = UnmirroredTopics(self.context)
+        self._sync = ConfigSync(self.context)
+
+    def restore(self) -> None:
+        """What must be so before a client is let in: routes, gates of known groups, source clusters known."""
+        for link in self.context.store.links.values():
+            self.context.sources.add(link)
+        for group in self.context.store.groups.values():
+            opened = group.state is GroupState.PROMOTED
+            self.context.gates.set(group.group, GateStatus.OPEN if opened else GateStatus.CLOSED)
+        self.publisher.refresh()
+
+    async def start(
+        self, *, engine: MirrorEngine, topic_promoter: TopicPromoter, group_promoter: GroupPromoter
+    ) -> None:
+        """Take the partners, start links and mirrors as their records say, and the loops. After `restore`.
+
+        A source that does not answer stops nothing: its mirrors go on when it does.
+        """
+        context = self.context
+        context.engine = self.catch_ups.around(engine)
+        context.topic_promoter = topic_promoter
+        context.group_promoter = group_promoter
+        for link in list(context.store.links.values()):
+            await engine.start_link(link)
+            context.background.spawn(self._first_contact(link), f"first contact {link.name}")
+        for mirror in list(context.store.mirrors.values()):
+            if not mirror.created:
+                context.background.spawn(self._finish_create(mirror), f"finish create {mirror.mirror_topic}")
+            elif is_mirroring(mirror.state):
+                engine.start_mirror(mirror)
+        context.background.spawn(self.events.run(), "engine events")
+        context.background.every(_SYNC_TICK_S, self._sync.run_due, "topic config sync")
+        context.background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
+
+    async def close(self) -> None:
+        """Stop the loops and running promotes; close the sources. The engine and the store are the caller's."""
+        await self.context.background.close()
+        await self.context.sources.close()
+
+    def status(self) -> StatusView:
+        """Counts and states, without asking anybody."""
+        store = self.context.store
+        return StatusView(
+            gateway_id=store.instance,
+            target_cluster_id=self.context.target.cluster_id(),
+            links={view.record.name: view.state for view in self.links.list()},
+            mirrors=dict(Counter(mirror.state.value for mirror in store.mirrors.values())),
+            groups=dict(Counter(group.state.value for group in store.groups.values())),
+            ports={node: record.port for node, record in store.ports.items()},
+        )
+
+    def numbers(self) -> ControlNumbers:
+        """For the metrics."""
+        store, context = self.context.store, self.context
+        return ControlNumbers(
+            links={name: name not in context.health or context.health[name].available for name in store.links},
+            mirrors=[
+                MirrorNumbers(
+                    link,
+                    topic,
+                    mirror.state,
+                    context.engine.status(link, topic),
+                    sum(context.late_records(link, topic).values()),
+                )
+                for (link, topic), mirror in store.mirrors.items()
+            ],
+            groups=[
+                GroupNumbers(
+                    link, name, group.state.value, len(context.gates.waiters(name)), context.late_members(link, name)
+                )
+                for (link, name), group in store.groups.items()
+            ],
+        )
+
+    async def _finish_create(self, intent: MirrorRecord) -> None:
+        """What a crash in the midst of a create has left; tried until it is decided."""
+        while True:
+            try:
+                await self.mirrors.resume_create(intent)
+            except (SourceUnreachable, TargetUnreachable, StoreError) as exc:
+                _log.warning("create not finished yet", topic=intent.mirror_topic, error=str(exc))
+                await asyncio.sleep(_FINISH_AGAIN_S)
+            except ControlError as exc:
+                _log.error("a create that a crash cut short failed", topic=intent.mirror_topic, error=str(exc))
+                return
+            else:
+                return
+
+    async def _first_contact(self, link: LinkRecord) -> None:
+        """Learn whether the source is there, unless the engine has told meanwhile."""
+        try:
+            await self.context.sources.reach(link)
+        except ControlError as exc:
+            if link.name in self.context.store.links:  # the engine says when it counts as lost
+                _log.warning("source not reached yet", link=link.name, reason=str(exc))
+            return
+        self.context.health.setdefault(link.name, LinkHealth(True, self.context.now_ms()))

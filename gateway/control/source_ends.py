@@ -1,0 +1,76 @@
+"""Where a link's source logs end, as a topic promote needs to know it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.control.context import source_errors
+from gateway.control.sources import Sources
+from gateway.domain.records import LinkRecord
+from gateway.net.cluster import Cluster
+from gateway.net.errors import ClusterUnavailable, NetError
+from gateway.net.offsets import LATEST, list_offsets
+from gateway.net.routed import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Per partition: high watermarks, and the leaders' log ends (None from a source that does not tell them)."""
+
+    high_watermarks: tuple[int, ...]
+    log_ends: tuple[int, ...] | None
+
+
+class SourceEnds(Protocol):
+    """Reads log ends; tests have one in memory."""
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """The ends of source topics (name -> partition count), all read after the call began.
+
+        Raises:
+            SourceUnreachable: no whole answer within the time.
+            Conflict: the source refuses.
+        """
+
+
+class NetSourceEnds:
+    """`SourceEnds` over the gateway's own Kafka client."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """See `SourceEnds.read`."""
+        with source_errors(link.name):
+            async with asyncio.timeout(timeout_s):
+                access = await self._sources.reach(link)
+                marks, ends = await asyncio.gather(
+                    _latest(access.cluster, topics, timeout_s), _log_ends(access.cluster, topics, timeout_s)
+                )
+        return {
+            topic: LogEnds(
+                tuple(marks[topic, index] for index in range(partitions)),
+                None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+            )
+            for topic, partitions in topics.items()
+        }
+
+
+async def _latest(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, log_end: bool = False
+) -> dict[Partition, int]:
+    wanted = {topic: dict.fromkeys(range(partitions), LATEST) for topic, partitions in topics.items()}
+    found = await list_offsets(cluster, wanted, log_end=log_end, timeout_s=timeout_s)
+    return {partition: at.offset for partition, at in found.items()}
+
+
+async def _log_ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[Partition, int] | None:
+    try:
+        return await _latest(cluster, topics, timeout_s, log_end=True)
+    except ClusterUnavailable:
+        raise
+    except NetError:
+        return None  # not Apache Kafka's own brokers: only they know the debugging replica id

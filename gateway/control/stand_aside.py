@@ -1,0 +1,53 @@
+"""The engine, with mirrors that it leaves alone for a while because somebody else copies them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.domain.ports import MirrorEngine, PartitionStatus
+from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+
+Key = tuple[str, str]
+"""Link and mirror topic."""
+
+
+class StandAside:
+    """A `domain.ports.MirrorEngine` that starts no mirror it was told to leave, whoever asks."""
+
+    def __init__(self, engine: MirrorEngine) -> None:
+        self._engine = engine
+        self._left: set[Key] = set()
+
+    def leave(self, key: Key) -> None:
+        """From now on this mirror is not started. One that runs is the caller's to stop."""
+        self._left.add(key)
+
+    def take_back(self, key: Key) -> None:
+        """It may be started again."""
+        self._left.discard(key)
+
+    async def start_link(self, link: LinkRecord) -> None:
+        """As the engine."""
+        await self._engine.start_link(link)
+
+    async def stop_link(self, link: str) -> None:
+        """As the engine."""
+        self._left = {key for key in self._left if key[0] != link}
+        await self._engine.stop_link(link)
+
+    def start_mirror(self, mirror: MirrorRecord) -> None:
+        """As the engine, unless the mirror is left alone."""
+        if (mirror.link, mirror.mirror_topic) not in self._left:
+            self._engine.start_mirror(mirror)
+
+    async def stop_mirror(self, link: str, topic: str) -> None:
+        """As the engine."""
+        await self._engine.stop_mirror(link, topic)
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        """As the engine."""
+        return self._engine.status(link, topic)
+
+    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
+        """As the engine."""
+        return self._engine.producer_table(link, topic)

@@ -1,0 +1,40 @@
+"""Which groups of a source would be cut off by a topic promote: they read the topic there, and were not promoted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.control.access import ClusterAccess
+from gateway.control.context import ControlContext, source_errors
+from gateway.domain.records import GroupState, LinkRecord
+
+_PARALLEL = 8
+
+
+async def unpromoted_groups(context: ControlContext, link: LinkRecord, topics: Sequence[str]) -> list[str]:
+    """Groups with a committed offset on, or a member that reads, one of these source topics.
+
+    Raises:
+        SourceUnreachable, Conflict: the source did not tell.
+    """
+    access = await context.sources.reach(link)
+    wanted = frozenset(topics)
+    parallel = asyncio.Semaphore(_PARALLEL)
+    with source_errors(link.name):
+        groups = [group for group in await access.group_ids() if not _promoted(context, link, group)]
+        reads = await asyncio.gather(*(_reads(access, group, wanted, parallel) for group in groups))
+    return sorted(group for group, reading in zip(groups, reads, strict=True) if reading)
+
+
+def _promoted(context: ControlContext, link: LinkRecord, group: str) -> bool:
+    record = context.store.groups.get((link.name, group))
+    return record is not None and record.state is GroupState.PROMOTED
+
+
+async def _reads(access: ClusterAccess, group: str, topics: frozenset[str], parallel: asyncio.Semaphore) -> bool:
+    async with parallel:
+        committed = await access.committed_offsets(group)
+        if any(topic in topics for topic, _ in committed):
+            return True
+        return bool((await access.describe_group(group)).topics & topics)

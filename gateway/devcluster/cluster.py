@@ -1,0 +1,212 @@
+"""A Kafka cluster on this machine: made, started, stopped and killed."""
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from gateway.devcluster.errors import DevClusterError
+from gateway.devcluster.home import clusters_folder
+from gateway.devcluster.jars import ensure_jars
+from gateway.devcluster.logconfig import write_log_config
+from gateway.devcluster.node import NodeProcess
+from gateway.devcluster.ports import claim_ports, is_port_free
+from gateway.devcluster.properties import server_properties
+from gateway.devcluster.spec import (
+    KAFKA_VERSIONS,
+    ClusterSpec,
+    check_name,
+    check_version,
+    new_cluster_id,
+    plan_nodes,
+)
+from gateway.devcluster.status import ClusterStatus
+from gateway.devcluster.storage import format_storage
+
+_POLL_S: Final = 0.05
+_SPEC_FILE: Final = "cluster.json"
+
+
+class DevCluster:
+    """One cluster in a folder of its own: configuration, data, logs, process ids.
+
+    The object is a handle: another process may make one for the same folder by `DevCluster.open` and stop the cluster.
+    """
+
+    def __init__(self, spec: ClusterSpec, folder: Path, warn: Callable[[str], None] = lambda _: None) -> None:
+        self.spec = spec
+        self.folder = folder
+        self._warn = warn
+        self.nodes = {node.node_id: NodeProcess(spec, node, folder) for node in spec.nodes}
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        *,
+        kafka: str = KAFKA_VERSIONS[0],
+        brokers: int = 1,
+        port: int | None = None,
+        parent: Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        advertised_ports: Sequence[int] = (),
+        heap_mb: int = 256,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> "DevCluster":
+        """Describe a new cluster in the folder `parent`/`name`; nothing is started yet.
+
+        Args:
+            kafka: one of KAFKA_VERSIONS.
+            brokers: 1 or 3 nodes, each broker and controller in one; their ids are 1, 2, 3.
+            port: first of the ports in use: client ports first, then internal, controller and proxied ones. None:
+                free ports.
+            parent: default `build/clusters`.
+            properties: broker properties that win over the built-in ones.
+            advertised_ports: one per broker: adds a listener that advertises these ports, where a TCP proxy listens.
+            heap_mb: largest heap of each broker, in MiB.
+            warn: takes one line when something had to be forced.
+
+        Raises:
+            DevClusterError: bad argument, port in use, or the folder already holds a cluster.
+        """
+        check_name(name)
+        check_version(kafka)
+        if brokers not in (1, 3):
+            raise DevClusterError(f"a cluster has 1 or 3 brokers, not {brokers}")
+        if advertised_ports and len(advertised_ports) != brokers:
+            raise DevClusterError(f"{brokers} advertised ports are needed, not {len(advertised_ports)}")
+        folder = (parent or clusters_folder()).absolute() / name
+        if (folder / _SPEC_FILE).exists():
+            raise DevClusterError(f"{folder} already holds a cluster")
+        spec = ClusterSpec(
+            name=name,
+            kafka_version=kafka,
+            cluster_id=new_cluster_id(),
+            nodes=plan_nodes(_ports(port, brokers * (4 if advertised_ports else 3)), brokers, advertised_ports),
+            heap_mb=heap_mb,
+            properties=dict(properties or {}),
+        )
+        return cls(spec, folder, warn)
+
+    @classmethod
+    def open(
+        cls, name: str, *, parent: Path | None = None, warn: Callable[[str], None] = lambda _: None
+    ) -> "DevCluster":
+        """The cluster that an earlier `up` left in the folder `parent`/`name`, running or not.
+
+        Raises:
+            DevClusterError: there is none.
+        """
+        check_name(name)
+        folder = (parent or clusters_folder()).absolute() / name
+        try:
+            text = (folder / _SPEC_FILE).read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise DevClusterError(f"there is no cluster {name} in {folder.parent}") from error
+        return cls(ClusterSpec.from_json(text), folder, warn)
+
+    @property
+    def bootstrap(self) -> str:
+        """`bootstrap.servers` of the plain listener."""
+        return self.spec.bootstrap
+
+    @property
+    def proxied_bootstrap(self) -> str:
+        """`bootstrap.servers` through the TCP proxies; empty without a proxied listener."""
+        return self.spec.proxied_bootstrap
+
+    def up(self, timeout_s: float = 60.0) -> None:
+        """Start every node that does not run and wait until all answer their clients.
+
+        Raises:
+            DevClusterError: a node ended or did not answer in time; the message names its log.
+        """
+        ensure_jars(self.spec.kafka_version)
+        self.write_files()
+        stopped = [process for process in self.nodes.values() if process.pid() is None]
+        for process in stopped:
+            for port in process.node.ports:
+                if not is_port_free(port):
+                    raise DevClusterError(f"port {port} of cluster {self.spec.name} is in use by another process")
+        format_storage(stopped)
+        for process in stopped:
+            process.start()
+        self.wait_up(timeout_s)
+
+    def wait_up(self, timeout_s: float = 60.0) -> None:
+        """Wait until every node answers its clients. Raises DevClusterError as `up` does."""
+        deadline = time.monotonic() + timeout_s
+        for node_id, process in self.nodes.items():
+            while not process.answers():
+                if process.pid() is None:
+                    raise DevClusterError(f"node {node_id} of {self.spec.name} ended: {_why(process)}")
+                if time.monotonic() >= deadline:
+                    raise DevClusterError(
+                        f"node {node_id} of {self.spec.name} does not answer after {timeout_s:.0f} s: {_why(process)}"
+                    )
+                time.sleep(_POLL_S)
+
+    def down(self, timeout_s: float = 30.0) -> None:
+        """Stop every node: SIGTERM, wait up to `timeout_s` seconds for all, then SIGKILL with a warning."""
+        for process in self.nodes.values():
+            process.signal(signal.SIGTERM)
+        deadline = time.monotonic() + timeout_s
+        for node_id, process in self.nodes.items():
+            if not process.wait_stopped(max(0.0, deadline - time.monotonic())):
+                self._warn(f"node {node_id} of {self.spec.name} did not stop within {timeout_s:.0f} s and was killed")
+                process.signal(signal.SIGKILL)
+                process.wait_stopped(timeout_s)
+
+    def kill(self) -> None:
+        """Kill every node with SIGKILL, as a power cut would."""
+        for process in self.nodes.values():
+            process.signal(signal.SIGKILL)
+        for process in self.nodes.values():
+            process.wait_stopped(10.0)
+
+    def status(self) -> ClusterStatus:
+        """What runs, where, and whether it answers."""
+        return ClusterStatus(
+            name=self.spec.name,
+            kafka_version=self.spec.kafka_version,
+            cluster_id=self.spec.cluster_id,
+            folder=str(self.folder),
+            bootstrap=self.bootstrap,
+            nodes=tuple(process.status() for process in self.nodes.values()),
+        )
+
+    def delete(self) -> None:
+        """Remove the folder of a stopped cluster: data, configuration and logs.
+
+        Raises:
+            DevClusterError: a node still runs.
+        """
+        if any(process.pid() is not None for process in self.nodes.values()):
+            raise DevClusterError(f"cluster {self.spec.name} runs: stop it first")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write_files(self) -> None:
+        """Write the cluster's description and its nodes' settings into its folder; `up` does this by itself."""
+        for part in ("config", "data", "logs"):
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        (self.folder / _SPEC_FILE).write_text(self.spec.to_json(), encoding="utf-8")
+        write_log_config(self.folder / "config", level="INFO", stream="stdout")
+        for process in self.nodes.values():
+            text = server_properties(self.spec, process.node, process.data)
+            process.config.write_text(text, encoding="utf-8")
+
+
+def _ports(first: int | None, count: int) -> list[int]:
+    if first is None:
+        return claim_ports(count, consecutive=True)
+    ports = list(range(first, first + count))
+    busy = [port for port in ports if not 0 < port < 65536 or not is_port_free(port)]
+    if busy:
+        raise DevClusterError(f"port {busy[0]} cannot be used: it is taken or out of range")
+    return ports
+
+
+def _why(process: NodeProcess) -> str:
+    return f"{process.last_error()} (log: {process.log})"

@@ -1,0 +1,192 @@
+"""The target's side of one partition's mirror: batches in order, at most five of them on their way.
+
+Every batch carries its own target offset as sequence number, so the target's broker accepts only the exact
+continuation of its log. What this object adds is pace and recovery:
+
+* In doubt (any append that did not plainly succeed) nothing more is handed out. When all answers are in, the
+  owner reads the target's log end and calls `resume`.
+* The first append after a start and after a doubt travels alone: while the broker has no state for our producer
+  id it accepts any sequence, so a batch behind a refused first one would land at a wrong offset.
+
+A broker drops a producer's state once the *timestamp of its last batch* is older than `producer.id.expiration.ms` (a
+day), checked every ten minutes. While records older than that are copied, the rule is thus off for one append now and
+then. A single appender is in order without it; of two at once, one may then land twice, which is noticed at once by its
+offset (TARGET_DIVERGED).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from gateway.domain.log_tail import CannotMirror
+from gateway.domain.records import MirrorError
+from protocol.records import mirror_sequence, padding_batch, rewrite_batch
+
+MAX_IN_FLIGHT: Final = 5
+"""Per partition; a broker remembers the last five batches of a producer to tell a duplicate."""
+
+
+class Pending(NamedTuple):
+    """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding."""
+
+    base: int
+    following: int
+    data: memoryview | None
+    timestamp_ms: int
+
+
+class Append(NamedTuple):
+    """One batch to produce, and the base offset that the answer must carry."""
+
+    base: int
+    data: bytes | bytearray
+
+
+class AppendWindow:
+    """Queue and flight of one partition.
+
+    Attributes:
+        position: the next target offset; everything below is known to be on the target.
+        pending_bytes: size of the batches not acknowledged yet.
+        outstanding: appends handed out and not answered yet.
+        records, bytes: what this window saw acknowledged, without padding.
+        last_timestamp_ms: of the last batch acknowledged.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_producer_id",
+        "_queue",
+        "_sent",
+        "bytes",
+        "in_doubt",
+        "last_timestamp_ms",
+        "outstanding",
+        "pending_bytes",
+        "position",
+        "records",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self._producer_id = producer_id
+        self._queue: deque[Pending] = deque()
+        self._sent = 0  # how many at the head of the queue are in flight
+        self._alone = True
+        self.in_doubt = False
+        self.outstanding = 0
+        self.position = 0
+        self.pending_bytes = 0
+        self.records = 0
+        self.bytes = 0
+        self.last_timestamp_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def oldest(self) -> Pending | None:
+        """The first batch not acknowledged yet."""
+        return self._queue[0] if self._queue else None
+
+    @property
+    def newest(self) -> Pending | None:
+        """The last batch queued."""
+        return self._queue[-1] if self._queue else None
+
+    @property
+    def unsent(self) -> int:
+        """Batches queued and not in flight."""
+        return len(self._queue) - self._sent
+
+    def push(self, batch: Pending) -> None:
+        """Queue the next batch; it must continue the last one."""
+        self._queue.append(batch)
+        if batch.data is not None:
+            self.pending_bytes += len(batch.data)
+
+    def take(self) -> Append | None:
+        """The next batch to produce, rewritten for the target; None when it is not the time."""
+        sent = self._sent
+        if self.in_doubt or sent == len(self._queue) or sent >= (1 if self._alone else MAX_IN_FLIGHT):
+            return None
+        base, following, data, timestamp_ms = self._queue[sent]
+        self._sent = sent + 1
+        self.outstanding += 1
+        sequence = mirror_sequence(base)
+        if data is None:
+            return Append(base, padding_batch(following - base, sequence, self._producer_id, timestamp_ms))
+        return Append(base, rewrite_batch(data, producer_id=self._producer_id, sequence=sequence))
+
+    def appended(self, base: int, landed_at: int) -> None:
+        """The append that expected `base` was acknowledged at offset `landed_at`.
+
+        Raises:
+            CannotMirror: it landed elsewhere: somebody else writes to the target partition.
+        """
+        self.outstanding -= 1
+        if landed_at != base:
+            raise CannotMirror(
+                MirrorError.TARGET_DIVERGED,
+                f"the batch for offset {base} landed at target offset {landed_at}: "
+                "something other than the mirror writes to the target partition",
+            )
+        queue = self._queue
+        # In order there is one to drop. Behind an append of unknown outcome, this answer also settles that one.
+        while queue and queue[0].base <= base:
+            self._drop(queue.popleft())
+            self._sent -= 1
+        self._alone = False
+
+    def doubt(self) -> None:
+        """One answer went wrong (its append is counted as answered): hand out nothing until `resume`."""
+        self.outstanding -= 1
+        self.in_doubt = True
+
+    @property
+    def wants_log_end(self) -> bool:
+        """In doubt, and all answers are in: the target's log end tells what was appended."""
+        return self.in_doubt and self.outstanding == 0
+
+    def resume(self, log_end: int) -> None:
+        """Go on from the target's log end. What is queued below it is there already.
+
+        Raises:
+            CannotMirror: the log end lies inside a batch.
+        """
+        queue = self._queue
+        while queue and queue[0].following <= log_end:
+            self._drop(queue.popleft())
+        if queue and queue[0].base < log_end and queue[0].data is not None:
+            raise CannotMirror(
+                MirrorError.TARGET_DIVERGED,
+                f"the target's log ends at {log_end}, inside the source batch "
+                f"{queue[0].base}..{queue[0].following - 1}",
+            )
+        self.position = log_end
+        self._sent = 0
+        self._alone = True
+        self.in_doubt = False
+
+    def compact(self) -> None:
+        """Copy what is queued out of the fetch answers it lies in: a target that stalls must not keep those whole."""
+        own: dict[int, memoryview] = {}
+        for index, batch in enumerate(self._queue):
+            if batch.data is not None and len(batch.data) != memoryview(batch.data.obj).nbytes:
+                own[index] = memoryview(bytes(batch.data))
+        for index, data in own.items():
+            self._queue[index] = self._queue[index]._replace(data=data)
+
+    def clear(self) -> None:
+        """Forget everything queued. Answers still to come are only counted."""
+        self._queue.clear()
+        self._sent = 0
+        self.pending_bytes = 0
+
+    def _drop(self, batch: Pending) -> None:
+        self.position = batch.following
+        if batch.data is not None:
+            self.pending_bytes -= len(batch.data)
+            self.bytes += len(batch.data)
+            self.records += batch.following - batch.base
+            self.last_timestamp_ms = batch.timestamp_ms

@@ -1,0 +1,145 @@
+"""The source's side of one partition's mirror: reads fetched batches in order and lets nothing slip.
+
+Each batch must begin at the offset after the last one. Reading starts a little below the mirror's position, so
+that the producer table is warm after a restart: batches below the position only feed the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.domain.append_window import Pending
+from gateway.domain.log_tail import CannotMirror, LogTail
+from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE
+from gateway.domain.producer_table import ProducerTable
+from gateway.domain.records import MirrorError
+from protocol.errors import MalformedFrame
+from protocol.records import (
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    BatchHeader,
+    OldFormat,
+    crc_is_valid,
+    iter_batches,
+)
+
+WARM_UP_RECORDS: Final = 10_000
+"""How far below the position reading starts, in offsets."""
+
+_NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+
+
+class CorruptBatch(Exception):
+    """A fetched batch whose bytes are not what the source wrote. Fetching it again may help."""
+
+
+class FetchCursor:
+    """Where reading stands.
+
+    Attributes:
+        position: source offset of the next batch to queue.
+        fetch_offset: source offset to fetch next; below `position` while warming up.
+        last_epoch: leader epoch of the last batch read (-1 before), for divergence checks (KIP-595).
+        gateway_records: records read so far whose producer got its id through the gateway.
+    """
+
+    __slots__ = ("_push", "_tail", "fetch_offset", "gateway_records", "last_epoch", "position", "producers")
+
+    def __init__(self, push: Callable[[Pending], None], producers: ProducerTable) -> None:
+        self._push = push
+        self._tail: LogTail | None = None
+        self.producers = producers
+        self.position = 0
+        self.fetch_offset = 0
+        self.last_epoch = -1
+        self.gateway_records = 0
+
+    def start(self, position: int, log_start: int, tail: LogTail | None = None) -> None:
+        """Queue from `position` on; read from up to `WARM_UP_RECORDS` below, not below the source's log start.
+
+        (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
+        `tail` is the target's last batch below `position`: the source's must be the same one.
+        """
+        self._tail = tail
+        self.position = position
+        self.fetch_offset = max(log_start, position - WARM_UP_RECORDS)
+        self.last_epoch = -1
+
+    def skip_to(self, position: int) -> None:
+        """Another appender is ahead: its batches need not be queued."""
+        if position > self.position:
+            self.position = self.fetch_offset = position
+            self._tail = None
+            self.last_epoch = -1
+
+    def read(self, records: memoryview) -> None:
+        """Queue the batches of one fetch answer.
+
+        Raises:
+            CannotMirror: a hole, a batch that lies across the position, or one that cannot be copied.
+            CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
+        """
+        try:
+            for header, data in iter_batches(records):
+                self._read_batch(header, data)
+        except OldFormat as found:
+            raise CannotMirror(
+                MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"source offset {self.fetch_offset}: {found}"
+            ) from None
+        except MalformedFrame as exc:
+            raise CorruptBatch(f"source offset {self.fetch_offset}: {exc}") from None
+
+    def _read_batch(self, header: BatchHeader, data: memoryview) -> None:
+        base, delta = header.base_offset, header.last_offset_delta
+        following = base + delta + 1
+        if base == self.position:
+            if header.attributes & _NOT_COPYABLE or header.count != delta + 1:
+                raise _not_copyable(header)
+            if not crc_is_valid(data, header):  # rewriting makes a new checksum: it must not bless broken bytes
+                raise CorruptBatch(f"the source batch at offset {base} fails its checksum")
+            self._push(Pending(base, following, data, header.max_timestamp))
+            self.position = following
+        elif following > self.position:
+            raise self._misplaced(base, following)
+        elif following == self.position and self._tail is not None:
+            self._tail.check_source(header)
+            self._tail = None
+        if following > self.fetch_offset:
+            self.fetch_offset = following
+            self.last_epoch = header.partition_leader_epoch
+            producer_id = header.producer_id
+            if GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE:
+                self.producers.saw(producer_id, header.producer_epoch, header.base_sequence, delta, base)
+                self.gateway_records += delta + 1
+
+    def _misplaced(self, base: int, following: int) -> CannotMirror:
+        if base > self.position:
+            return CannotMirror(
+                MirrorError.OFFSET_GAP,
+                f"the source has no record at offsets {self.position}..{base - 1}: the next batch begins at {base}, "
+                f"expected {self.position}",
+            )
+        return CannotMirror(
+            MirrorError.TARGET_DIVERGED,
+            f"the target's log ends at {self.position}, inside the source batch {base}..{following - 1}",
+        )
+
+
+def _not_copyable(header: BatchHeader) -> CannotMirror:
+    at = f"the source batch at offset {header.base_offset}"
+    for bit, what in (
+        (CONTROL, "is a control batch (transaction marker)"),
+        (TRANSACTIONAL, "is transactional"),
+        (LOG_APPEND_TIME, "has timestamp type LogAppendTime"),
+        (DELETE_HORIZON, "was compacted (delete horizon)"),
+    ):
+        if header.attributes & bit:
+            return CannotMirror(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"{at} {what}, which mode preserve cannot copy")
+    return CannotMirror(
+        MirrorError.OFFSET_GAP,
+        f"{at} holds {header.count} records for offsets {header.base_offset}..{header.last_offset}: "
+        "records inside it were removed by compaction",
+    )

@@ -1,0 +1,122 @@
+"""Which consumer groups may read on the target, who waits at the gate, and which clients belong to whom.
+
+The proxy's handlers ask and wait here; the control plane decides and opens. No I/O, one event loop: a waiter
+is a callback, deadlines are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+
+
+class GateStatus(StrEnum):
+    """OPEN: the group may read. CLOSED: gated. UNKNOWN: never asked about; held until the source has answered."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A client as the gateway can tell it apart: host without port, client.id, SASL principal ('' if none)."""
+
+    host: str
+    client_id: str
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """One member waiting at a gate, for `describe`. `since` is the monotonic clock in seconds."""
+
+    group: str
+    identity: Identity
+    since: float
+
+
+class GroupGates:
+    """Status per group, waiters per group, and the groups each client identity was seen with.
+
+    `on_unknown(group)` is called once per group that knocks without a status; whoever handles it must end in
+    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN.
+    """
+
+    __slots__ = ("_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self.on_unknown: Callable[[str], None] = lambda group: None
+        self._status: dict[str, GateStatus] = {}
+        self._waiters: dict[str, dict[int, tuple[Waiter, Callable[[], None]]]] = {}
+        self._groups_of: dict[Identity, set[str]] = {}
+        self._keys = count()
+
+    def status(self, group: str) -> GateStatus:
+        """The group's status; an unknown one is reported to `on_unknown` the first time."""
+        if not self.enabled:
+            return GateStatus.OPEN
+        found = self._status.get(group)
+        if found is None:
+            self._status[group] = found = GateStatus.UNKNOWN
+            self.on_unknown(group)
+            found = self._status[group]  # the answer may already be known
+        return found
+
+    def set(self, group: str, status: GateStatus) -> None:
+        """Set a status; OPEN releases every waiter of the group at once."""
+        self._status[group] = status
+        if status is GateStatus.OPEN:
+            for _, release in list(self._waiters.get(group, {}).values()):
+                release()
+
+    def opened(self) -> list[str]:
+        """Every group whose gate is open now."""
+        return [group for group, status in self._status.items() if status is GateStatus.OPEN]
+
+    def forget(self, groups: Iterable[str] | None = None) -> None:
+        """Forget statuses (all by default), so that they are asked for again at the next knock."""
+        for group in list(self._status) if groups is None else groups:
+            self._status.pop(group, None)
+
+    def wait(self, waiter: Waiter, release: Callable[[], None]) -> int:
+        """Register a waiter; `release` is called when the gate opens. Returns the key for `leave`."""
+        key = next(self._keys)
+        self._waiters.setdefault(waiter.group, {})[key] = (waiter, release)
+        return key
+
+    def leave(self, group: str, key: int) -> None:
+        """Remove a waiter (released, timed out or disconnected). Unknown keys are ignored."""
+        entries = self._waiters.get(group)
+        if entries is not None:
+            entries.pop(key, None)
+            if not entries:
+                del self._waiters[group]
+
+    def waiters(self, group: str) -> list[Waiter]:
+        """Who waits at the group's gate now."""
+        return [waiter for waiter, _ in self._waiters.get(group, {}).values()]
+
+    def saw(self, identity: Identity, group: str) -> None:
+        """Remember that this client speaks for the group."""
+        self._groups_of.setdefault(identity, set()).add(group)
+
+    def groups_of(self, identity: Identity) -> frozenset[str]:
+        """The groups the client was seen with."""
+        return frozenset(self._groups_of.get(identity, ()))
+
+    def reads_gated(self, identity: Identity, *, groupless_allowed: bool) -> bool:
+        """True when a Fetch of a mirrored topic by this client must come back empty.
+
+        A client is let through when one of its groups is open; without any group the policy decides. A group that
+        was only heard of (FindCoordinator, then assigned partitions) knocks here.
+        """
+        if not self.enabled:
+            return False
+        groups = self._groups_of.get(identity)
+        if not groups:
+            return not groupless_allowed
+        return not any(self.status(group) is GateStatus.OPEN for group in tuple(groups))

@@ -1,0 +1,196 @@
+"""Group promote: from what is known now to the next step. Pure; `control/promote_group.py` gathers and acts.
+
+Theory of operation
+-------------------
+A mirror group is read on the source until its last member has left; then its committed offsets are carried over
+and its gate on the target opens::
+
+    ACTIVE --MARK_PENDING--> PENDING_PROMOTED                 persisted; the source group has no members
+        --READ_OFFSETS--> what it committed on the source
+        --CHECK_MEMBERS--> still no members after the reading: nobody can commit any more
+        the mirror has every record below those offsets
+        --COMMIT--> on the target, whose group is empty since its members wait at the gate
+        --READ_BACK--> the target holds exactly what was meant, and the source's offsets are still the same
+        --MARK_PROMOTED--> PROMOTED                           persisted: from here on the group is the target's
+        --OPEN_GATE--> DONE
+
+    before MARK_PROMOTED, when a member is seen on the source: --MARK_ACTIVE--> DONE (tried again later)
+
+Safety: the gate opens only for a PROMOTED record; a group is PROMOTED only after a reading of its offsets that was
+followed by an observation without members, and after the target gave the same offsets back. A PROMOTED group is
+never written again, so it cannot be rewound.
+
+Offsets are carried as they are. One below the log start, or beyond the source's end, is reset by Kafka itself when
+it is read, on either cluster: `notes` says so, and nothing is waited for that cannot come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.domain.records import CarriedOffset, GroupState
+
+Partition = tuple[str, int]
+
+
+class GroupStepKind(StrEnum):
+    """What to do next. WAIT does nothing."""
+
+    WAIT = "wait"
+    MARK_PENDING = "mark_pending"
+    READ_OFFSETS = "read_offsets"
+    CHECK_MEMBERS = "check_members"
+    COMMIT = "commit"
+    READ_BACK = "read_back"
+    MARK_PROMOTED = "mark_promoted"
+    OPEN_GATE = "open_gate"
+    MARK_ACTIVE = "mark_active"
+    DONE = "done"
+
+
+class GroupStep(NamedTuple):
+    """The next step and why; `reason` is for people."""
+
+    kind: GroupStepKind
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSnapshot:
+    """What is known of one group's promote. Times are one monotonic clock in seconds.
+
+    `members`: on the source when last asked (None: no answer, `source_error` says why), at `members_at`;
+    `empty_since`: since when every asking found none. `offsets` were read at `offsets_at`. `mirrored`: positions of
+    the mirror in source offsets; `ends`: where the source's logs ended, as far as it told. `committed`: the offsets
+    went to the target. `read_back`: what it holds now. `requested`: an operator asked; `force`: even while the source
+    group has members.
+    """
+
+    state: GroupState
+    now: float
+    gate_open: bool
+    waiting: int
+    members: int | None
+    members_at: float
+    empty_since: float | None
+    source_error: str = ""
+    auto: bool = True
+    requested: bool = False
+    force: bool = False
+    offsets: tuple[CarriedOffset, ...] | None = None
+    offsets_at: float = 0.0
+    mirrored: Mapping[Partition, int | None]
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    committed: bool = False
+    read_back: Mapping[Partition, tuple[int, str]] | None = None
+    failure: str = ""
+
+
+class GroupLimits(NamedTuple):
+    """`quiet_s`: how long a source group must be without members before it is promoted by itself."""
+
+    quiet_s: float
+
+
+def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
+    """The one thing to do now."""
+    if snapshot.state is GroupState.PROMOTED:
+        return GroupStep(GroupStepKind.DONE if snapshot.gate_open else GroupStepKind.OPEN_GATE)
+    if snapshot.failure:
+        return _give_up(snapshot, snapshot.failure)
+    if snapshot.members is None:
+        return GroupStep(GroupStepKind.WAIT, f"the source does not answer: {snapshot.source_error}")
+    if snapshot.members and not snapshot.force:
+        return _give_up(snapshot, f"the group still has {snapshot.members} member(s) on the source")
+    if snapshot.state is GroupState.ACTIVE:
+        return _may_begin(snapshot, limits)
+    return _carry_over(snapshot)
+
+
+def _give_up(snapshot: GroupSnapshot, reason: str) -> GroupStep:
+    kind = GroupStepKind.MARK_ACTIVE if snapshot.state is GroupState.PENDING_PROMOTED else GroupStepKind.WAIT
+    return GroupStep(kind, reason)
+
+
+def _may_begin(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
+    if snapshot.requested:
+        return GroupStep(GroupStepKind.MARK_PENDING)
+    if not snapshot.auto:
+        return GroupStep(GroupStepKind.WAIT, "groups.auto.promote is off: promote it by hand")
+    if not snapshot.waiting:
+        return GroupStep(GroupStepKind.WAIT, "no member waits at the gate: an empty group is not a migrated one")
+    if snapshot.empty_since is None or snapshot.members_at - snapshot.empty_since < limits.quiet_s:
+        return GroupStep(GroupStepKind.WAIT, f"the source group must be without members for {limits.quiet_s:g} s")
+    return GroupStep(GroupStepKind.MARK_PENDING)
+
+
+def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
+    if snapshot.offsets is None:
+        return GroupStep(GroupStepKind.READ_OFFSETS)
+    if snapshot.members_at <= snapshot.offsets_at:
+        return GroupStep(GroupStepKind.CHECK_MEMBERS)
+    for offset in snapshot.offsets:
+        key = (offset.topic, offset.partition)
+        mirrored = snapshot.mirrored.get(key)
+        needed = min(offset.source_offset, snapshot.ends.get(key, offset.source_offset))
+        if mirrored is None or mirrored < needed:
+            at = "is not known yet" if mirrored is None else f"has come to {mirrored}"
+            where = f"{offset.topic}-{offset.partition}"
+            return GroupStep(GroupStepKind.WAIT, f"the mirror of {where} {at}, the group is at {offset.source_offset}")
+    if not snapshot.committed:
+        return GroupStep(GroupStepKind.COMMIT)
+    if snapshot.read_back is None:
+        return GroupStep(GroupStepKind.READ_BACK)
+    for offset in snapshot.offsets:
+        held = snapshot.read_back.get((offset.topic, offset.partition))
+        if held != (offset.target_offset, offset.metadata):
+            where = f"{offset.topic}-{offset.partition}"
+            return _give_up(snapshot, f"the target holds {held} for {where}, committed was {offset.target_offset}")
+    return GroupStep(GroupStepKind.MARK_PROMOTED)
+
+
+def notes(offsets: Iterable[CarriedOffset], ranges: Mapping[Partition, tuple[int, int]], left: Iterable[str]) -> str:
+    """What the operator should know of the offsets carried; '' when there is nothing.
+
+    Args:
+        offsets: as carried.
+        ranges: (log start, log end) on the source, as far as it told.
+        left: topics with a committed offset that are not mirrored.
+    """
+    said = [f"offsets of {topic} were left on the source: it is not mirrored" for topic in left]
+    for offset in offsets:
+        where, at = f"{offset.topic}-{offset.partition}", offset.source_offset
+        start, end = ranges.get((offset.topic, offset.partition), (at, at))
+        if at < start:
+            said.append(
+                f"{where}: offset {at} is below the log start {start}; auto.offset.reset decides, as on the source"
+            )
+        if at > end:
+            said.append(
+                f"{where}: offset {at} is beyond the log end {end}; auto.offset.reset decides, as on the source"
+            )
+    return "; ".join(said)
+
+
+class GroupInvariantViolated(Exception):
+    """A step that could let a group read on both sides, or from a wrong offset. Never expected."""
+
+
+def check_invariants(snapshot: GroupSnapshot, step: GroupStep) -> None:
+    """Raise GroupInvariantViolated when `step` must not be taken in this situation, whoever decided on it."""
+    kind = step.kind
+    if kind is GroupStepKind.OPEN_GATE and snapshot.state is not GroupState.PROMOTED:
+        raise GroupInvariantViolated("the gate would open for a group that is not promoted")
+    if kind is GroupStepKind.MARK_PROMOTED:
+        unseen = snapshot.offsets is None or snapshot.members_at <= snapshot.offsets_at
+        if unseen or (snapshot.members and not snapshot.force):
+            raise GroupInvariantViolated("a member of the source could still commit")
+        if not snapshot.committed or snapshot.read_back is None:
+            raise GroupInvariantViolated("the offsets are not known to be on the target")
+    if kind is GroupStepKind.COMMIT and snapshot.state is not GroupState.PENDING_PROMOTED:
+        raise GroupInvariantViolated("offsets would be committed for a group that is not being promoted")
+    if snapshot.gate_open and snapshot.state is not GroupState.PROMOTED:
+        raise GroupInvariantViolated("the gate of a group that is not promoted is open")

@@ -1,0 +1,133 @@
+"""The options of a cluster link: names, defaults, validation. Names are Confluent's where it has the option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.domain.routing import Ack
+from gateway.domain.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
+
+# Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
+EARLIEST = -2
+LATEST = -1
+
+MIN_SYNC_MS = 1_000
+
+
+class LinkConfigError(ValueError):
+    """A link option that is unknown or has a bad value. One line, naming the option."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConfig:
+    """A link's options, parsed.
+
+    `start_timestamp`: EARLIEST, LATEST, or milliseconds since the epoch. `throttle_bytes_per_second`: 0 = none.
+    `replication_factor`: of mirror topics; None = the source's, at most the number of target brokers.
+    `sync_ms`: how often topic configs are synced, in milliseconds. `sync_include`: configs synced beside the
+    ones that always are.
+    """
+
+    ack: Ack = Ack.SOURCE
+    start_timestamp: int = EARLIEST
+    sync_include: tuple[str, ...] = DEFAULT_SYNCED
+    sync_ms: int = 10_000
+    throttle_bytes_per_second: int = 0
+    replication_factor: int | None = None
+    groups_auto_promote: bool = True
+
+
+def parse(configs: Mapping[str, str]) -> LinkConfig:
+    """Parse and validate a link's options; absent ones get their default.
+
+    Raises:
+        LinkConfigError: an unknown option or a bad value.
+    """
+    values: dict[str, Any] = {}
+    for name, text in configs.items():
+        if name == "link.prefix":
+            if text:
+                raise LinkConfigError("link.prefix: mirror topics with a prefix are not supported yet")
+            continue
+        option = _OPTIONS.get(name)
+        if option is None:
+            raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
+        attribute, read, _ = option
+        try:
+            values[attribute] = read(text.strip())
+        except ValueError as exc:
+            raise LinkConfigError(f"{name}: {exc}") from exc
+    return LinkConfig(**values)
+
+
+def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
+    """All options as text: the ones given, the others at their default; for `describe`."""
+    return {name: configs.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
+
+
+def _ack(text: str) -> Ack:
+    try:
+        return Ack(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of source, both") from None
+
+
+def _start(text: str) -> int:
+    if text == "earliest":
+        return EARLIEST
+    if text == "latest":
+        return LATEST
+    if re.fullmatch(r"\d{1,18}", text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not earliest, latest, an ISO-8601 time or milliseconds") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)  # as Confluent reads it
+    milliseconds = int(moment.timestamp() * 1000)
+    if milliseconds < 0:
+        raise ValueError(f"{text!r} is before 1970")
+    return milliseconds
+
+
+def _include(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    known = {*ALWAYS_SYNCED, *DEFAULT_SYNCED, *OPTIONALLY_SYNCED}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} cannot be synced; possible: {', '.join(sorted(known))}")
+    return names
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
+            raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is not true or false")
+    return text.lower() == "true"
+
+
+# option -> attribute of LinkConfig, reader, default as text
+_OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
+    "ack": ("ack", _ack, "source"),
+    "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
+    "topic.config.sync.include": ("sync_include", _include, ",".join(DEFAULT_SYNCED)),
+    "topic.config.sync.ms": ("sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "10000"),
+    "throttle.bytes.per.second": ("throttle_bytes_per_second", _integer(0, 2**50), "0"),
+    "replication.factor": ("replication_factor", _integer(1, 32_767), ""),
+    "groups.auto.promote": ("groups_auto_promote", _boolean, "true"),
+}
+
+OPTION_NAMES = frozenset({*_OPTIONS, "link.prefix"})

@@ -1,0 +1,25 @@
+"""Names of topics, groups and links: what is legal, what is internal."""
+
+from __future__ import annotations
+
+import re
+
+# Kafka's rule for topics (org.apache.kafka.common.internals.Topic); links follow it too, so that they fit in
+# a path and in a state topic key.
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def bad_name(name: str) -> str:
+    """Why a topic or link cannot have this name; '' when it can."""
+    if not name or name in (".", ".."):
+        return f"{name!r} is not a name"
+    if len(name) > 249:
+        return f"{name[:20]!r}... is longer than 249 characters"
+    if not _LEGAL.fullmatch(name):
+        return f"{name!r} may hold only letters, digits, '.', '_' and '-'"
+    return ""
+
+
+def is_internal(topic: str) -> bool:
+    """True for topics that belong to a cluster, a Confluent component or lockgate itself."""
+    return topic.startswith(("__", "_confluent"))

@@ -1,0 +1,62 @@
+"""What one partition's mirror asks its shell to do. The shell does it and reports back by the input named.
+
+`delay_s` is how long to wait first, in seconds. Appends are not commands: the shell pulls them with
+`PartitionMirror.take`, so that it can put one batch of each of several partitions into one request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.domain.records import MirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTargetLog:
+    """Read log start and end of the target partition (ListOffsets -2 and -1) → `target_log`."""
+
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSourceLog:
+    """Read log start and end of the source partition → `source_log`, or `source_log_unknown`."""
+
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStart:
+    """Find the start of the source log anew, with the batch that holds it → `start_planned`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords:
+    """Move the target's log start to `offset` → `records_deleted`, or `delete_failed`."""
+
+    offset: int
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshSource:
+    """The source's metadata is stale, or tells more than the error did: refresh it soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The partition is padded and trimmed: it may be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The partition cannot be mirrored exactly and has stopped for good."""
+
+    error: MirrorError
+    message: str
+
+
+Command = ReadTargetLog | ReadSourceLog | PlanStart | DeleteRecords | RefreshSource | Settled | Fail
+Commands = tuple[Command, ...]
+
+NOTHING: Commands = ()

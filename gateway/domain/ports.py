@@ -1,0 +1,132 @@
+"""What the planes ask of one another, as Protocols: proxy, mirror and control never import each other.
+
+`app.py` hands each its partners. Everything here is called on the one event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.domain.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord, ProducerEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """One mirrored partition, measured. Offsets are source offsets unless named target.
+
+    `source_end` is the source's high watermark, `mirrored_to` the next source offset to mirror, `lag` their
+    difference in records, `lag_ms` the age of the oldest record not yet mirrored (0 when lag is 0),
+    `bytes_per_s` a 5-second moving rate. `phase`: starting | padding | copying | paused | failed | stopped.
+    `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not moved yet).
+    """
+
+    partition: int
+    phase: str
+    source_end: int
+    mirrored_to: int
+    target_end: int
+    lag: int
+    lag_ms: int
+    bytes_per_s: float
+    records_total: int = 0
+    bytes_total: int = 0
+    bypassed_last_minute: int = 0
+    last_error: str = ""
+
+
+class MirrorEvents(Protocol):
+    """What the engine tells the control plane."""
+
+    def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
+        """The partition cannot be mirrored exactly; it has stopped for good."""
+
+    def source_available(self, link: str, available: bool, message: str) -> None:
+        """The link's source cluster was lost or found again."""
+
+    def topic_settled(self, link: str, topic: str) -> None:
+        """All partitions are padded: the topic may be read."""
+
+
+class MirrorEngine(Protocol):
+    """The mirror, as the control plane drives it. Topics are named by mirror topic."""
+
+    async def start_link(self, link: LinkRecord) -> None:
+        """Begin to keep connections to the link's source. Never raises for an unreachable source."""
+
+    async def stop_link(self, link: str) -> None:
+        """Stop all of the link's mirrors and close its connections."""
+
+    def start_mirror(self, mirror: MirrorRecord) -> None:
+        """Mirror all partitions from where the target's logs end. A running mirror is left as it is."""
+
+    async def stop_mirror(self, link: str, topic: str) -> None:
+        """Stop fetching and wait for the appends in flight."""
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        """The partitions of a mirror the engine knows, in order; empty if it runs none."""
+
+    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
+        """Per partition the last five batches of each gateway-issued producer id, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAck:
+    """A gateway's answer to a fence: nothing of `topic` is being forwarded under an older epoch.
+
+    `unknown_outcomes`: forwarded requests whose connection broke before the source answered.
+    """
+
+    gateway: str
+    topic: str
+    epoch: int
+    unknown_outcomes: int
+
+
+class Fences(Protocol):
+    """The forwarder, as the promote sees it."""
+
+    async def fence(self, topic: str, epoch: int) -> FenceAck:
+        """Hold new writes to the topic (its route is FENCED by now) and wait until none is in flight."""
+
+
+class SourceTopics(Protocol):
+    """What the proxy asks about a link's source."""
+
+    async def exists_unmirrored(self, topics: Sequence[str]) -> Mapping[str, str]:
+        """Of `topics`, those that exist on a source and are not mirrored: name -> link name.
+
+        Answers within 2 s; on an unreachable source every name that is not known to be absent counts as existing.
+        """
+
+
+class TopicPromoter(Protocol):
+    """Promotes mirror topics; the control plane's runner of `domain` decisions."""
+
+    async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
+        """Promote the topics as one set and return their records, now STOPPED.
+
+        States were validated by the caller; they may have changed since. Returns or raises only when the
+        promote has ended: on an exception (its message is for the operator) all topics are unfenced and in the
+        state before, with the reason in `error_message`.
+        """
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What a running promote of the topic waits for; '' when none runs or it does not wait."""
+
+
+class GroupPromoter(Protocol):
+    """Promotes and demotes mirror groups."""
+
+    async def promote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        """Carry the group's offsets to the target and open its gate; returns when it is PROMOTED.
+
+        Raises with a message for the operator when it cannot be; the group then stays gated.
+        """
+
+    async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        """The way back: close the gate; the group may go on on the source from where it was on the target."""
+
+    def waits_for(self, link: str, group: str) -> str:
+        """Why the group is not promoted yet; '' when nothing is known."""

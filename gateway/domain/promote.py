@@ -1,0 +1,207 @@
+"""Topic promote: from what is known now to the next step. Pure; `control/promote_topic.py` gathers and acts.
+
+Theory of operation
+-------------------
+A promote moves the place where a topic is written from the source to the target, between two records::
+
+    ACTIVE --MARK_PENDING--> PENDING_STOPPED                            persisted, fence epoch e
+        lag small --FENCE--> every live gateway acknowledged e          writes are held, none is in flight
+        --READ_ENDS--> source ends stable and all of it mirrored        nothing can arrive any more
+        --STOP_MIRROR--> nothing appends to the target any more
+        --PERSIST_STOPPED--> STOPPED                                    persisted: the point of no return
+        --PUBLISH_SWITCHED--> held and new writes go to the target
+        --RESTORE_CONFIGS--> DONE
+
+    before PERSIST_STOPPED, on any trouble: --UNFENCE--> --MARK_ACTIVE--> DONE (writes go on to the source)
+
+Safety. A write goes to the target only when STOPPED is durable, and STOPPED is persisted only when every record
+that was ever acknowledged through a gateway is on the target:
+
+* every live gateway said that it holds new writes under epoch e and has none in flight;
+* the source's log ends were read after the last of these answers and did not move for a grace;
+* when the last reading was asked for, the mirror had already come exactly to the ends that it returned. Ends are
+  high watermarks, and the leaders' log ends were the same: a record acknowledged with acks=1 that its followers
+  have not fetched yet is above the high watermark, and would otherwise be cut off;
+* since then the mirror was stopped, and has not gone beyond them.
+
+Once PERSIST_STOPPED was tried there is no way back: its outcome may be unknown, so it is tried again until it is
+known, the topic fenced meanwhile. STOPPED is final.
+
+Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
+is marked again with the next epoch, so no acknowledgement of an older fence can be taken for one of this.
+
+Several topics in one snapshot are one set: fenced together, flipped together, or not at all.
+"""
+
+from __future__ import annotations
+
+from gateway.domain.promote_checks import check_invariants, check_step
+from gateway.domain.promote_snapshot import Drain, PromoteLimits, PromoteSnapshot, Step, StepKind, TopicSnapshot
+from gateway.domain.records import MirrorState
+from gateway.domain.routing import Phase
+
+WAIT_S = 0.1
+LOOK_AGAIN_S = 0.003  # under the fence, where milliseconds count
+
+_PROMOTABLE = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
+
+
+def next_step(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
+    """The one thing to do now.
+
+    Raises:
+        InvariantViolated: the snapshot is one that no run of these steps leads to.
+    """
+    check_invariants(snapshot)
+    step = _decide(snapshot, limits)
+    check_step(snapshot, step, limits)
+    return step
+
+
+def _decide(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
+    topics = snapshot.topics
+    if all(t.state is MirrorState.STOPPED for t in topics):
+        return _after_flip(snapshot)
+    if snapshot.committing:
+        return Step(StepKind.PERSIST_STOPPED, "whether STOPPED was persisted is not known")
+    if trouble := _trouble(snapshot, limits):
+        return _give_up(snapshot, trouble)
+    if any(not t.marked or t.state is not MirrorState.PENDING_STOPPED for t in topics):
+        return Step(StepKind.MARK_PENDING)
+    if snapshot.fenced_at is None:
+        return _before_fence(snapshot, limits)
+    return _under_fence(snapshot, limits)
+
+
+def _after_flip(snapshot: PromoteSnapshot) -> Step:
+    if any(phase is not Phase.SWITCHED for t in snapshot.topics for phase in t.phases.values()):
+        return Step(StepKind.PUBLISH_SWITCHED)
+    if not all(t.restored for t in snapshot.topics):
+        return Step(StepKind.RESTORE_CONFIGS)
+    return Step(StepKind.DONE)
+
+
+def _give_up(snapshot: PromoteSnapshot, trouble: str) -> Step:
+    if any(t.fenced for t in snapshot.topics):
+        return Step(StepKind.UNFENCE, trouble)
+    if any(t.state is MirrorState.PENDING_STOPPED for t in snapshot.topics):
+        return Step(StepKind.MARK_ACTIVE, trouble)
+    return Step(StepKind.DONE, trouble)
+
+
+def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    """Why the promote must be given up, or ''."""
+    if snapshot.gave_up:
+        return snapshot.gave_up
+    for topic in snapshot.topics:
+        if topic.state not in (*_PROMOTABLE, MirrorState.PENDING_STOPPED):
+            return f"{topic.topic} became {topic.state}"
+    if snapshot.fenced_at is None:
+        down = snapshot.unreachable_since
+        if down is not None and snapshot.now - down >= limits.source_timeout_s:
+            return f"the source was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
+        return ""
+    if bypass := _bypass(snapshot):
+        return bypass
+    if snapshot.now - snapshot.fenced_at >= limits.fence_timeout_s:
+        return f"not done {limits.fence_timeout_s:g} s after the fence: {_waiting_for(snapshot, limits)}"
+    return ""
+
+
+def _bypass(snapshot: PromoteSnapshot) -> str:
+    """Writers that no gateway holds: the source's end moved although nothing of ours can have moved it.
+
+    While outcomes are unknown, or where the source does not tell its leaders' log ends, a first move may still be
+    our own; then only the timeout ends a fence under which the ends never come to rest.
+    """
+    for topic in snapshot.topics:
+        drain = topic.drain
+        if drain is None or not topic.acknowledged(snapshot.gateways) or drain.first.asked < topic.acked_at:
+            continue
+        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None
+        if drain.moved and not ours_possible:
+            return _moves(topic.topic, drain)
+        if topic.stopped and topic.positions != drain.last.ends:
+            return (
+                f"a producer that does not use the gateway wrote to {topic.topic} on the source under the fence: "
+                f"mirrored to {list(topic.positions)}, after the ends were read as {list(drain.last.ends)}"
+            )
+    return ""
+
+
+def _moves(topic: str, drain: Drain) -> str:
+    moves = ", ".join(f"partition {p} from offset {old} to {new}" for p, old, new in drain.moved)
+    return f"a producer that does not use the gateway wrote to {topic} on the source under the fence: {moves}"
+
+
+def _before_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
+    if snapshot.unreachable_since is not None:
+        return Step(StepKind.WAIT, f"the source is not reachable: {snapshot.source_error}", WAIT_S)
+    for topic in snapshot.topics:
+        if topic.lag is None:
+            return Step(StepKind.WAIT, f"the lag of {topic.topic} is not known yet", WAIT_S)
+        if topic.lag > limits.lag_threshold:
+            return Step(StepKind.WAIT, f"a partition of {topic.topic} is {topic.lag} records behind", WAIT_S)
+    if snapshot.now < snapshot.earliest_fence:
+        return Step(StepKind.WAIT, "the gateway has just started; writes of its predecessor may still land", WAIT_S)
+    return Step(StepKind.FENCE)
+
+
+def _under_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
+    if not all(t.acknowledged(snapshot.gateways) for t in snapshot.topics):
+        return Step(StepKind.FENCE, _waiting_for(snapshot, limits))
+    if any(t.drain is None or t.drain.first.asked < t.acked_at for t in snapshot.topics):
+        return Step(StepKind.READ_ENDS, "the source's ends")
+    if any(_behind(t) for t in snapshot.topics):
+        return Step(StepKind.AWAIT_MIRROR, _waiting_for(snapshot, limits))
+    if not all(_quiet(t, snapshot, limits) for t in snapshot.topics):
+        return Step(StepKind.READ_ENDS, _waiting_for(snapshot, limits), _until_grace(snapshot, limits))
+    if not all(t.stopped for t in snapshot.topics):
+        return Step(StepKind.STOP_MIRROR)
+    return Step(StepKind.PERSIST_STOPPED)
+
+
+def _behind(topic: TopicSnapshot) -> bool:
+    drain = topic.drain
+    if drain is None or len(topic.positions) != len(drain.last.ends):
+        return True
+    return any(at < end for at, end in zip(topic.positions, drain.last.ends, strict=True))
+
+
+def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
+    return limits.unknown_grace_s if snapshot.unknown_outcomes else limits.grace_s
+
+
+def _quiet(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
+    """True when the last reading shows a source that has come to rest, and a mirror that is at its end."""
+    drain = topic.drain
+    return drain is not None and drain.last.settled and drain.stable_s >= _grace_s(snapshot, limits)
+
+
+def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
+    """When the next reading is worth its while: when the grace is over, if only that is missing."""
+    drains = [topic.drain for topic in snapshot.topics if topic.drain is not None]
+    if not all(drain.last.settled for drain in drains):
+        return LOOK_AGAIN_S
+    over = max(drain.since for drain in drains) + _grace_s(snapshot, limits)
+    timeout = (snapshot.fenced_at or snapshot.now) + limits.fence_timeout_s
+    return max(0.0, min(over, timeout) - snapshot.now)
+
+
+def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    if snapshot.source_error:
+        return f"the source is not reachable: {snapshot.source_error}"
+    for topic in snapshot.topics:
+        if missing := topic.missing(snapshot.gateways):
+            return f"writes to {topic.topic} still in flight at {', '.join(sorted(missing))}"
+        drain = topic.drain
+        if drain is None or _quiet(topic, snapshot, limits):
+            continue
+        if drain.moved:
+            return _moves(topic.topic, drain) if not snapshot.unknown_outcomes else f"{topic.topic} does not rest"
+        pairs = list(zip(topic.positions, drain.last.tops, strict=False))
+        late = [f"partition {p} at {at} of {end}" for p, (at, end) in enumerate(pairs) if at != end]
+        if late:
+            return f"the mirror of {topic.topic}: {', '.join(late)}"
+        return f"the ends of {topic.topic} to stand still"
+    return "the last steps"

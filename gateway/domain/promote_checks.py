@@ -1,0 +1,78 @@
+"""What must hold in a topic promote, whatever was interrupted where: a second opinion, written apart from the decision.
+
+Checked at every step, in tests and in earnest; see `domain/promote.py` for why these conditions make a flip safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.domain.promote_snapshot import PromoteLimits, PromoteSnapshot, Step, StepKind, TopicSnapshot
+from gateway.domain.records import MirrorState
+from gateway.domain.routing import Phase
+
+
+class InvariantViolated(Exception):
+    """A promote is in a state, or about to take a step, that could lose or fork records. Never expected."""
+
+
+def check_invariants(snapshot: PromoteSnapshot) -> None:
+    """What holds in every snapshot, whatever was interrupted where.
+
+    Raises:
+        InvariantViolated: naming the topic.
+    """
+    for topic in snapshot.topics:
+        phases = set(topic.phases.values())
+        if {Phase.FORWARD, Phase.SWITCHED} <= phases:
+            raise InvariantViolated(f"{topic.topic} is written on both clusters: {dict(topic.phases)}")
+        if Phase.SWITCHED in phases and topic.state is not MirrorState.STOPPED:
+            raise InvariantViolated(f"{topic.topic} is written on the target in state {topic.state}")
+        if Phase.FORWARD in phases and (topic.state is MirrorState.STOPPED or snapshot.committing):
+            raise InvariantViolated(f"{topic.topic} is written on the source, but may be STOPPED")
+
+
+def check_step(snapshot: PromoteSnapshot, step: Step, limits: PromoteLimits) -> None:
+    """What must hold before a step that cannot be taken back.
+
+    Raises:
+        InvariantViolated: naming the topic and the condition.
+    """
+    if step.kind is StepKind.PERSIST_STOPPED and not snapshot.committing:
+        for topic in snapshot.topics:
+            if (broken := _not_flippable(topic, snapshot, limits)) is not None:
+                raise InvariantViolated(f"flip of {topic.topic} without: {broken}")
+    if step.kind is StepKind.PUBLISH_SWITCHED:
+        _require(snapshot.topics, (MirrorState.STOPPED,), step)
+    if step.kind in (StepKind.UNFENCE, StepKind.MARK_ACTIVE, StepKind.MARK_PENDING):
+        if snapshot.committing:
+            raise InvariantViolated(f"{step.kind} while STOPPED may be persisted")
+        _require(snapshot.topics, tuple(s for s in MirrorState if s is not MirrorState.STOPPED), step)
+
+
+def _require(topics: Iterable[TopicSnapshot], states: tuple[MirrorState, ...], step: Step) -> None:
+    for topic in topics:
+        if topic.state not in states:
+            raise InvariantViolated(f"{step.kind} of {topic.topic} in state {topic.state}")
+
+
+def _not_flippable(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> str | None:
+    """The first condition of the flip that does not hold. Written apart from the decision."""
+    drain, grace = topic.drain, limits.grace_s
+    if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:
+        grace = limits.unknown_grace_s
+    if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
+        return "a PENDING_STOPPED record of this run"
+    if set(topic.phases) != snapshot.gateways or set(topic.phases.values()) != {Phase.FENCED}:
+        return "a fence at every live gateway"
+    if any(g not in topic.acks or topic.acks[g].epoch != topic.epoch for g in snapshot.gateways):
+        return "an acknowledgement of the present epoch by every live gateway"
+    if drain is None or drain.first.asked < topic.acked_at:
+        return "readings of the source that are younger than the acknowledgements"
+    if drain.last.asked - drain.since < grace:
+        return "source ends that stood still for the grace"
+    if not topic.stopped:
+        return "a stopped mirror"
+    if not (topic.positions == drain.last.mirrored == drain.last.ends == drain.last.tops):
+        return f"a mirror at the source's end ({topic.positions}, {drain.last})"
+    return None

@@ -1,0 +1,136 @@
+"""What one run of a topic promote has learnt and done so far. No I/O; it dies with the process.
+
+Kept apart from the runner so that the exhaustive tests exercise the very object that the runner uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote_snapshot import Drain, EndReading, PromoteSnapshot, TopicSnapshot, observe
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What the runner reads afresh for each decision: the record, the routes, the mirror."""
+
+    record: MirrorRecord
+    phases: Mapping[str, Phase]
+    positions: tuple[int, ...]
+    lag: int | None = None
+
+
+class PromoteMemory:
+    """The memory of one run over a set of topics (mirror topic names). Times are monotonic seconds.
+
+    `fenced_at`, `committing`, `unreachable_since`, `source_error` and `gave_up` are as in PromoteSnapshot.
+    `restore_later`: the configs of the topics could not be restored now; that is no reason to wait.
+    """
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        self.topics = tuple(topics)
+        self.fenced_at: float | None = None
+        self.committing = False
+        self.gave_up = ""
+        self.unreachable_since: float | None = None
+        self.source_error = ""
+        self.restore_later = False
+        self._epochs: dict[str, int] = {}
+        self._acks: dict[str, dict[str, FenceAck]] = {}
+        self._acked_at: dict[str, float] = {}
+        self._drains: dict[str, Drain] = {}
+        self._stopped: set[str] = set()
+
+    def marked(self, topic: str, epoch: int) -> None:
+        """This run persisted PENDING_STOPPED with this epoch."""
+        self._epochs[topic] = epoch
+
+    def fence_began(self, now: float) -> None:
+        """Writes are held from now on."""
+        if self.fenced_at is None:
+            self.fenced_at = now
+
+    def acknowledged(self, ack: FenceAck, now: float) -> None:
+        """A gateway answered. An answer to another epoch is kept out."""
+        if ack.epoch == self._epochs.get(ack.topic):
+            self._acks.setdefault(ack.topic, {})[ack.gateway] = ack
+            self._acked_at[ack.topic] = now
+
+    def acks(self, topic: str) -> Mapping[str, FenceAck]:
+        """The acknowledgements so far, by gateway."""
+        return self._acks.get(topic, {})
+
+    def read(self, topic: str, reading: EndReading) -> None:
+        """The source answered."""
+        self.source_answered()
+        if self.fenced_at is not None:
+            self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
+
+    def source_answered(self) -> None:
+        """The source is reachable."""
+        self.unreachable_since, self.source_error = None, ""
+
+    def source_failed(self, now: float, message: str) -> None:
+        """The source did not answer."""
+        if self.unreachable_since is None:
+            self.unreachable_since = now
+        self.source_error = message
+
+    def ends(self, topic: str) -> tuple[int, ...]:
+        """The source's ends as last read under the fence; empty before."""
+        drain = self._drains.get(topic)
+        return drain.last.ends if drain is not None else ()
+
+    def mirror_stopped(self, topic: str) -> None:
+        """The engine appends nothing more to the topic."""
+        self._stopped.add(topic)
+
+    def give_up(self, reason: str) -> None:
+        """Remember the first reason; nothing but unfencing follows."""
+        self.gave_up = self.gave_up or reason
+
+    def unfenced(self) -> None:
+        """Writes go to the source again: what was learnt under the fence is worth nothing now."""
+        self.fenced_at = None
+        self._acks.clear()
+        self._acked_at.clear()
+        self._drains.clear()
+        self._stopped.clear()
+
+    def snapshot(
+        self, now: float, gateways: frozenset[str], facts: Sequence[TopicFacts], *, earliest_fence: float = 0.0
+    ) -> PromoteSnapshot:
+        """All that is known now."""
+        return PromoteSnapshot(
+            now=now,
+            gateways=gateways,
+            topics=tuple(self._topic(each) for each in facts),
+            earliest_fence=earliest_fence,
+            fenced_at=self.fenced_at,
+            committing=self.committing,
+            unreachable_since=self.unreachable_since,
+            source_error=self.source_error,
+            gave_up=self.gave_up,
+        )
+
+    def _topic(self, facts: TopicFacts) -> TopicSnapshot:
+        record = facts.record
+        topic = record.mirror_topic
+        return TopicSnapshot(
+            topic=topic,
+            state=record.state,
+            epoch=record.fence_epoch,
+            marked=self._epochs.get(topic) == record.fence_epoch and record.state is MirrorState.PENDING_STOPPED,
+            phases=facts.phases,
+            lag=facts.lag,
+            acks=self._acks.get(topic, {}),
+            acked_at=self._acked_at.get(topic, 0.0),
+            drain=self._drains.get(topic),
+            positions=facts.positions,
+            stopped=topic in self._stopped,
+            restored=self.restore_later or not record.restore_configs,
+        )

@@ -1,0 +1,176 @@
+"""The records of the state topic: what the control plane knows, as immutable values.
+
+Each record is one key of the compacted state topic on the target (`control/store.py` writes and reads
+them). They hold decisions, never measurements: positions are the target's own log ends, lag is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class MirrorState(StrEnum):
+    """States of a mirror topic, under Confluent's names."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    PENDING_SYNCHRONIZE = "PENDING_SYNCHRONIZE"
+    PENDING_MIRROR = "PENDING_MIRROR"
+    PENDING_SETUP_FOR_RESTORE = "PENDING_SETUP_FOR_RESTORE"
+    PENDING_RESTORE_MIRROR = "PENDING_RESTORE_MIRROR"
+    PENDING_STOPPED = "PENDING_STOPPED"
+    STOPPED = "STOPPED"
+    SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
+    LINK_FAILED = "LINK_FAILED"
+    FAILED = "FAILED"
+
+
+class MirrorMode(StrEnum):
+    """How offsets relate: `preserve` = equal on both clusters; `translate` = through an offset map."""
+
+    PRESERVE = "preserve"
+    TRANSLATE = "translate"
+
+
+class MirrorError(StrEnum):
+    """Why a mirror FAILED: Confluent's names where they have one, ours (the last five) where not."""
+
+    NO_ERROR = "NO_ERROR"
+    SOURCE_TOPIC_MAY_BE_DELETED = "SOURCE_TOPIC_MAY_BE_DELETED"
+    SOURCE_TOPIC_ID_CHANGED = "SOURCE_TOPIC_ID_CHANGED"
+    SOURCE_PARTITIONS_DECREASED = "SOURCE_PARTITIONS_DECREASED"
+    UNEXPECTED_TRUNCATION = "UNEXPECTED_TRUNCATION"
+    UNSUPPORTED_MESSAGE_FORMAT = "UNSUPPORTED_MESSAGE_FORMAT"
+    TARGET_DIVERGED = "TARGET_DIVERGED"
+    TARGET_REJECTED = "TARGET_REJECTED"
+    OFFSET_GAP = "OFFSET_GAP"
+    SOURCE_RECORDS_DELETED = "SOURCE_RECORDS_DELETED"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class GroupState(StrEnum):
+    """States of a mirror group. ACTIVE = gated on the target while it reads on the source."""
+
+    ACTIVE = "ACTIVE"
+    PENDING_PROMOTED = "PENDING_PROMOTED"
+    PROMOTED = "PROMOTED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRecord:
+    """A cluster link: the source cluster and how its mirrors behave.
+
+    `client` holds Kafka client properties for the source (`bootstrap.servers`, `security.protocol`,
+    `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`, ...); `configs` the link's own
+    options (see `domain/link_config.py`). `link_id` is unique and never reused: mirror producer ids come
+    from it.
+    """
+
+    name: str
+    link_id: int
+    source_cluster_id: str
+    client: Mapping[str, str]
+    configs: Mapping[str, str] = field(default_factory=dict)
+    created_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStart:
+    """Where one partition's mirror begins.
+
+    `source_start`: first source offset a consumer may see on the target. `pad_to`: the source base offset
+    of the batch that holds it (== source_start unless the log starts inside a batch); the target partition
+    is padded to `pad_to`, the batch is copied whole, then DeleteRecords(`source_start`) hides the rest.
+    """
+
+    source_start: int
+    pad_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEntry:
+    """One batch that a producer of the gateway wrote to the source, as the mirror saw it."""
+
+    producer_id: int
+    epoch: int
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorRecord:
+    """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
+
+    `fence_epoch` counts the promotes tried; `stopped_at[p]` the log end at the flip; `producers[p]` the last
+    batches of each producer, handed over at the flip so that a retry is answered, not appended again.
+    `restore_configs` are topic configs that were lifted while mirrored and are set back at promote.
+    `settled`: every partition was padded once, so the topic may be read. `created` is False from before the topic is
+    created on the target until that is done: what a crash in between leaves is finished at the next start.
+    """
+
+    link: str
+    source_topic: str
+    mirror_topic: str
+    mirror_id: int
+    source_topic_id: str = ""
+    mirror_topic_id: str = ""
+    state: MirrorState = MirrorState.ACTIVE
+    state_since_ms: int = 0
+    mode: MirrorMode = MirrorMode.PRESERVE
+    mode_reason: str = ""
+    starts: tuple[PartitionStart, ...] = ()
+    error: MirrorError = MirrorError.NO_ERROR
+    error_message: str = ""
+    fence_epoch: int = 0
+    stopped_at: tuple[int, ...] = ()
+    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    restore_configs: Mapping[str, str] = field(default_factory=dict)
+    settled: bool = False
+    created: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOffset:
+    """One committed offset as carried from the source to the target."""
+
+    topic: str
+    partition: int
+    source_offset: int
+    target_offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """A mirror group: gated on the target until promoted.
+
+    `note`: what the operator should know of the offsets that were carried.
+    """
+
+    link: str
+    group: str
+    state: GroupState = GroupState.ACTIVE
+    state_since_ms: int = 0
+    offsets: tuple[CarriedOffset, ...] = ()
+    error_message: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PortRecord:
+    """The listener port of one target broker, kept so that it survives restarts."""
+
+    node_id: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRecord:
+    """The last id given out of a sequence ("link", "mirror"): ids are never reused, not even after a delete."""
+
+    name: str
+    last: int

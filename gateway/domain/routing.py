@@ -1,0 +1,92 @@
+"""Where a Produce goes: an immutable snapshot per topic, and the holder that publishes it.
+
+The proxy reads `RoutingTable.current` once per request; the control plane replaces it. One event loop, so a
+swap is atomic for every handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.domain.records import ProducerEntry
+
+
+class Phase(StrEnum):
+    """What the gateway does with writes to a mirrored topic."""
+
+    FORWARD = "forward"  # to the source leader
+    FENCED = "fenced"  # held: a promote is in progress
+    SWITCHED = "switched"  # to the target; retries of mirrored batches are answered from `producers`
+
+
+class Ack(StrEnum):
+    """When a forwarded Produce is answered."""
+
+    SOURCE = "source"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRoute:
+    """How one mirrored topic is served. Topics without a route go to the target untouched.
+
+    `settled` is False while partitions are being padded: nothing of the topic may be read then.
+    `producers[p]` is only used in phase SWITCHED.
+    """
+
+    link: str
+    mirror_topic: str
+    source_topic: str
+    phase: Phase
+    ack: Ack = Ack.SOURCE
+    fence_epoch: int = 0
+    settled: bool = True
+    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """All routes, by mirror topic name (the name clients of the gateway use).
+
+    The flags are worked out once per snapshot, since they are asked for at every request:
+    `intercepts_produce`: some Produce may need more than passing through; `unsettled`: some mirror topic is still
+    being padded.
+    """
+
+    topics: Mapping[str, TopicRoute] = field(default_factory=dict)
+    topic_ids: Mapping[bytes, str] = field(default_factory=dict)  # target topic id (16 bytes) -> mirror topic
+    intercepts_produce: bool = field(init=False)
+    unsettled: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        routes = self.topics.values()
+        produce = any(r.phase is not Phase.SWITCHED or any(r.producers) for r in routes)
+        object.__setattr__(self, "intercepts_produce", produce)
+        object.__setattr__(self, "unsettled", any(not r.settled for r in routes))
+
+
+class RoutingTable:
+    """Holds the current Routing; `subscribe` is called with each new one, in order."""
+
+    __slots__ = ("_current", "_subscribers")
+
+    def __init__(self, routing: Routing | None = None) -> None:
+        self._current = routing or Routing()
+        self._subscribers: list[Callable[[Routing], None]] = []
+
+    @property
+    def current(self) -> Routing:
+        """The snapshot in force."""
+        return self._current
+
+    def publish(self, routing: Routing) -> None:
+        """Put a new snapshot in force and tell the subscribers."""
+        self._current = routing
+        for subscriber in tuple(self._subscribers):
+            subscriber(routing)
+
+    def subscribe(self, subscriber: Callable[[Routing], None]) -> None:
+        """Call `subscriber` with every later snapshot."""
+        self._subscribers.append(subscriber)

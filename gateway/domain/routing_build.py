@@ -1,0 +1,68 @@
+"""The routing snapshot from the records: which mirrored topic is forwarded, held or switched. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+from gateway.domain import link_config
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.domain.routing import Phase, Routing, TopicRoute
+from gateway.domain.topic_ids import topic_id_bytes
+
+# After the flip a producer may still retry a batch that was mirrored: longer than the clients' own patience
+# (delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka), and then no longer.
+PRODUCERS_KEPT_MS = 15 * 60 * 1000
+
+
+def routing_from(
+    links: Mapping[str, LinkRecord],
+    mirrors: Iterable[MirrorRecord],
+    *,
+    fenced: AbstractSet[str] = frozenset(),
+    settled: AbstractSet[str] = frozenset(),
+    now_ms: int,
+) -> Routing:
+    """The snapshot for these records. A mirror whose link is gone has no route.
+
+    Args:
+        links: by name.
+        mirrors: in any state; a topic has one mirror at most.
+        fenced: mirror topics whose writes a running promote holds now.
+        settled: mirror topics known to be padded, beside the ones whose record says so.
+        now_ms: wall clock in milliseconds, to drop the producer tables of long finished promotes.
+    """
+    topics: dict[str, TopicRoute] = {}
+    topic_ids: dict[bytes, str] = {}
+    for mirror in mirrors:
+        link = links.get(mirror.link)
+        if link is None:
+            continue
+        topics[mirror.mirror_topic] = _route(mirror, link, fenced, settled, now_ms)
+        if mirror.mirror_topic_id:
+            topic_ids[topic_id_bytes(mirror.mirror_topic_id)] = mirror.mirror_topic
+    return Routing(topics, topic_ids)
+
+
+def _route(
+    mirror: MirrorRecord, link: LinkRecord, fenced: AbstractSet[str], settled: AbstractSet[str], now_ms: int
+) -> TopicRoute:
+    phase = phase_of(mirror.state, is_fenced=mirror.mirror_topic in fenced)
+    keep = phase is Phase.SWITCHED and now_ms - mirror.state_since_ms < PRODUCERS_KEPT_MS
+    return TopicRoute(
+        link=mirror.link,
+        mirror_topic=mirror.mirror_topic,
+        source_topic=mirror.source_topic,
+        phase=phase,
+        ack=link_config.parse(link.configs).ack,
+        fence_epoch=mirror.fence_epoch,
+        settled=phase is Phase.SWITCHED or mirror.settled or mirror.mirror_topic in settled,
+        producers=mirror.producers if keep else (),
+    )
+
+
+def phase_of(state: MirrorState, *, is_fenced: bool) -> Phase:
+    """STOPPED is final, whatever the fence says; before it the source is where writes belong."""
+    if state is MirrorState.STOPPED:
+        return Phase.SWITCHED
+    return Phase.FENCED if is_fenced else Phase.FORWARD

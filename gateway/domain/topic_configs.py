@@ -1,0 +1,92 @@
+"""Which topic configs a mirror topic takes over from its source topic, and how they differ now. Pure.
+
+The lists are Confluent's: some configs are always synced, some by default, unless `topic.config.sync.include`
+leaves them out. What is synced is the *effective* value, since the defaults of two clusters differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+BEFORE_MAX = "message.timestamp.before.max.ms"
+AFTER_MAX = "message.timestamp.after.max.ms"
+DIFFERENCE_MAX = "message.timestamp.difference.max.ms"  # until Kafka 3.9; replaced by the two above (KIP-937)
+LONG_MAX = str(2**63 - 1)
+
+ALWAYS_SYNCED = ("max.message.bytes", "cleanup.policy", "message.timestamp.type", DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX)
+DEFAULT_SYNCED = (
+    "retention.bytes",
+    "retention.ms",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+)
+OPTIONALLY_SYNCED = (
+    "compression.type",
+    "file.delete.delay.ms",
+    "min.cleanable.dirty.ratio",
+    "min.insync.replicas",
+    "segment.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+)
+_TIMESTAMP_LIMITS = frozenset({DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX})
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedConfigs:
+    """What a mirror topic shall have: `apply` now, `restore` when it is promoted.
+
+    The timestamp limits are lifted while mirrored: the mirror appends records as old as the source keeps them.
+    Their real values wait in `restore`.
+    """
+
+    apply: Mapping[str, str] = field(default_factory=dict)
+    restore: Mapping[str, str] = field(default_factory=dict)
+
+
+def synced_configs(source: Mapping[str, str], target_names: Iterable[str], include: Iterable[str]) -> SyncedConfigs:
+    """The mirror topic's synced configs, from the source topic's effective ones.
+
+    `target_names`: the config names the target knows (they change between Kafka versions); others are left out.
+    """
+    known = frozenset(target_names)
+    names = [name for name in (*ALWAYS_SYNCED, *include) if name in known]
+    apply = {name: source[name] for name in names if name not in _TIMESTAMP_LIMITS and name in source}
+    restore = {name: value for name, value in timestamp_limits(source).items() if name in known}
+    if BEFORE_MAX not in known and DIFFERENCE_MAX in known:  # a target before 3.6
+        restore = {DIFFERENCE_MAX: min(timestamp_limits(source).values(), key=int)}
+    return SyncedConfigs({**apply, **dict.fromkeys(restore, LONG_MAX)}, restore)
+
+
+def timestamp_limits(source: Mapping[str, str]) -> dict[str, str]:
+    """The source's limits under the two names of Kafka 3.6 and later.
+
+    Where both forms exist (3.6 to 3.9) the broker takes the old one when it is set at all (KIP-937).
+    """
+    difference = source.get(DIFFERENCE_MAX, LONG_MAX)
+    if difference != LONG_MAX:
+        return {BEFORE_MAX: difference, AFTER_MAX: difference}
+    return {BEFORE_MAX: source.get(BEFORE_MAX, LONG_MAX), AFTER_MAX: source.get(AFTER_MAX, LONG_MAX)}
+
+
+def config_changes(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """The wanted configs whose present value differs. Lists are compared as sets: their order means nothing."""
+    return {name: value for name, value in wanted.items() if _canonical(value) != _canonical(present.get(name))}
+
+
+def _canonical(value: str | None) -> object:
+    if value is None or "," not in value:
+        return value
+    return frozenset(item.strip() for item in value.split(","))
+
+
+def unmirrorable(source: Mapping[str, str]) -> str:
+    """Why a topic with these configs cannot be mirrored with equal offsets; '' when it can."""
+    policies = {policy.strip() for policy in source.get("cleanup.policy", "delete").split(",")}
+    if "compact" in policies:
+        return "cleanup.policy is compact: its log has holes, and offsets with holes cannot be kept equal yet"
+    if source.get("message.timestamp.type") == "LogAppendTime":
+        return "message.timestamp.type is LogAppendTime: its timestamps cannot be kept yet"
+    return ""

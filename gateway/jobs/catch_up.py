@@ -1,0 +1,203 @@
+"""Catch-up: the backlog of mirror topics copied by Spark, up to the tail, where the gateway's engine goes on.
+
+The job is a few plain batch queries, one round after the other: from the target's log ends to the source's ends as of
+now. Nothing is kept between rounds, attempts of tasks, or runs: the position is the target's log end, so whatever is
+run again goes on from there. (A streaming checkpoint would say the same a second time, and could be wrong.)
+
+While it runs the gateway's engine leaves the topics alone, because the job reports to the gateway. The last round ends
+close to the tail; what is left is the engine's, which starts at the target's log ends as it always does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from gateway.jobs.catch_up_ends import AllEnds, Progress, ProgressMeter, read_ends
+from gateway.jobs.catch_up_round import copy_round, ranges_of
+from gateway.jobs.catch_up_start import StartSpec, move_starts
+from gateway.jobs.catch_up_watch import Watch
+from gateway.jobs.errors import JobFailed, reason
+from gateway.jobs.kafka import Loop
+from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.source.segments import Segment, WriteReport, merge
+from gateway.jobs.source.stream import bytes_per_offset
+from gateway.net.cluster import Cluster
+from gateway.net.routed import Partition
+
+TAIL_BYTES: Final = 32 * 1024 * 1024
+"""What the engine copies in a second or less: with no more than this left the job is done."""
+
+
+Tell = Callable[[dict[str, Progress]], None]
+"""Told about every second how far the job is, by mirror topic. What it raises ends the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUpOptions:
+    """How to copy.
+
+    Attributes:
+        throttle_bytes_per_s: of all tasks together; 0 for none.
+        tail_bytes: see `TAIL_BYTES`.
+        start: where mirrors begin of which nothing was copied yet; None for where they were created to.
+    """
+
+    throttle_bytes_per_s: int = 0
+    tail_bytes: int = TAIL_BYTES
+    start: StartSpec | None = None
+
+
+@dataclass(slots=True)
+class CatchUpReport:
+    """What was done. `left_bytes`: left to the engine, about. `converged` is False when producers were too fast."""
+
+    link: str
+    source_cluster_id: str
+    target_cluster_id: str
+    topics: list[str]
+    partitions: int
+    records: int = 0
+    bytes: int = 0
+    rounds: int = 0
+    tasks: int = 0
+    copy_s: float = 0.0
+    left_records: int = 0
+    left_bytes: int = 0
+    converged: bool = True
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Of the rounds, without Spark's start."""
+        return self.bytes / self.copy_s if self.copy_s > 0 else 0.0
+
+
+class CatchUp:
+    """One run. `plan` names the topics."""
+
+    def __init__(self, spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, tell: Tell) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._options = options
+        self._tell = tell
+        self._mirrors = {mirror.source_topic: mirror for mirror in plan.mirrors}
+        self._bytes_per: dict[Partition, float] = {}
+        self._meter: ProgressMeter
+        self._loop: Loop
+        self._source: Cluster
+        self._target: Cluster
+
+    def run(self) -> CatchUpReport:
+        """Copy until the tail.
+
+        Raises:
+            JobFailed: in one line, with topic, partition and offset where there is one.
+            NetError: a cluster is out of reach.
+            ValueError: the clusters are not the link's, or the start cannot be moved.
+        """
+        plan = self._plan
+        report = CatchUpReport(
+            link=plan.link,
+            source_cluster_id=plan.source_cluster_id,
+            target_cluster_id=plan.target_cluster_id,
+            topics=sorted(mirror.mirror_topic for mirror in plan.mirrors),
+            partitions=sum(len(mirror.starts) for mirror in plan.mirrors),
+        )
+        with Loop() as self._loop:
+            self._source = self._connect("source", plan.source, plan.source_cluster_id)
+            self._target = self._connect("target", plan.target, plan.target_cluster_id)
+            ends = self._begin()
+            before = None
+            while self._goes_on(ends, before, report):
+                before = self._left(ends)
+                self._round(ends, report)
+                ends = self._ends()
+                self._meter.goal(ends)
+            report.left_records = sum(one.missing for one in ends.values())
+            report.left_bytes = round(self._left(ends))
+        return report
+
+    def survey(self) -> dict[str, Progress]:
+        """What there is to copy, by mirror topic; nothing is changed. Raises as `run` does."""
+        with Loop() as self._loop:
+            self._source = self._connect("source", self._plan.source, self._plan.source_cluster_id)
+            self._target = self._connect("target", self._plan.target, self._plan.target_cluster_id)
+            ends = self._begin()
+            return self._progress({key: one.target_end for key, one in ends.items()})
+
+    def _connect(self, which: str, properties: Mapping[str, str], cluster_id: str) -> Cluster:
+        cluster = self._loop.connect(properties)
+        if cluster.view.cluster_id != cluster_id:
+            found = cluster.view.cluster_id
+            raise ValueError(f"the {which} that was reached is cluster {found}, the link's {which} is {cluster_id}")
+        return cluster
+
+    def _begin(self) -> AllEnds:
+        ends = self._ends()
+        if self._options.start is not None:
+            for topic, mirror in self._mirrors.items():
+                moved = move_starts(self._source, mirror, ends, self._options.start)
+                self._mirrors[topic] = self._loop.run(moved)
+            ends = self._ends()
+        source_ends = {key: one.source_end for key, one in ends.items()}
+        self._bytes_per = self._loop.run(bytes_per_offset(self._source, source_ends))
+        self._meter = ProgressMeter(ends, self._bytes_per, time.monotonic())
+        return ends
+
+    def _ends(self) -> AllEnds:
+        return self._loop.run(read_ends(self._source, self._target, list(self._mirrors.values())))
+
+    def _left(self, ends: AllEnds) -> float:
+        return sum(one.missing * self._bytes_per.get(key, 0.0) for key, one in ends.items())
+
+    def _goes_on(self, ends: AllEnds, before: float | None, report: CatchUpReport) -> bool:
+        if not any(one.missing for one in ends.values()):
+            return False
+        left = self._left(ends)
+        if before is None or left > self._options.tail_bytes:
+            report.converged = before is None or left <= before / 2
+            return report.converged
+        return False
+
+    def _round(self, ends: AllEnds, report: CatchUpReport) -> None:
+        began = time.monotonic()
+        done = self._watched(lambda: self._copy(ends))
+        report.copy_s += time.monotonic() - began
+        report.rounds += 1
+        report.records += done.records
+        report.bytes += done.bytes
+        report.tasks += done.tasks
+        report.segments = merge([*report.segments, *done.segments])
+
+    def _watched(self, work: Callable[[], WriteReport]) -> WriteReport:
+        """Spark's part, while another thread tells of the progress."""
+        watch = Watch(self._plan, list(self._mirrors.values()), lambda ends: self._tell(self._progress(ends)))
+        with watch.over(self._spark.sparkContext.cancelAllJobs):
+            try:
+                return work()
+            except (Py4JError, PySparkException) as exc:
+                raise JobFailed(reason(exc)) from exc
+
+    def _progress(self, target_ends: Mapping[Partition, int]) -> dict[str, Progress]:
+        return self._named(self._meter.update(target_ends, time.monotonic()))
+
+    def _named(self, progress: dict[str, Progress]) -> dict[str, Progress]:
+        return {self._mirrors[topic].mirror_topic: found for topic, found in progress.items()}
+
+    def _copy(self, ends: AllEnds) -> WriteReport:
+        mirrors = list(self._mirrors.values())
+        return copy_round(
+            self._spark,
+            source=self._plan.source,
+            target=self._plan.target,
+            mirrors=mirrors,
+            ranges=ranges_of(ends, mirrors),
+            throttle_bytes_per_s=self._options.throttle_bytes_per_s,
+        )

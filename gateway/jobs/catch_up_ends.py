@@ -1,0 +1,133 @@
+"""How far both logs of each partition are: what is left to copy, and how that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.net.cluster import Cluster
+from gateway.net.offsets import EARLIEST, LATEST, list_offsets
+from gateway.net.routed import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """One partition. All offsets are of the source; in mode preserve the target's are the same."""
+
+    source_start: int
+    source_end: int
+    target_end: int
+
+    @property
+    def missing(self) -> int:
+        """Offsets that the target lacks."""
+        return max(0, self.source_end - max(self.target_end, self.source_start))
+
+
+AllEnds = dict[Partition, Ends]
+"""By source topic and partition."""
+
+
+async def read_ends(source: Cluster, target: Cluster, mirrors: Collection[MirrorSpec]) -> AllEnds:
+    """Both logs of every partition. Raises as `list_offsets` does."""
+    ours = {(mirror.source_topic, index) for mirror in mirrors for index in range(len(mirror.starts))}
+    target_ends = await read_target_ends(target, mirrors)
+    timeout_s = _timeout_s(len(ours))
+    # The source after the target, which is then never seen to be ahead; its end before its start.
+    ends = await list_offsets(source, _wanted(ours, LATEST), read_committed=True, timeout_s=timeout_s)
+    starts = await list_offsets(source, _wanted(ours, EARLIEST), timeout_s=timeout_s)
+    return {key: Ends(starts[key].offset, ends[key].offset, target_ends[key]) for key in sorted(ours)}
+
+
+async def read_target_ends(target: Cluster, mirrors: Collection[MirrorSpec]) -> dict[Partition, int]:
+    """The target's log ends, by source topic and partition."""
+    theirs = {
+        (mirror.mirror_topic, index): (mirror.source_topic, index)
+        for mirror in mirrors
+        for index in range(len(mirror.starts))
+    }
+    found = await list_offsets(target, _wanted(theirs, LATEST), timeout_s=_timeout_s(len(theirs)))
+    return {ours: found[key].offset for key, ours in theirs.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is with one topic, or with all. Bytes are worked out from the size of the source's logs."""
+
+    records_done: int = 0
+    records_total: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+    bytes_per_s: float = 0.0
+
+    @property
+    def eta_s(self) -> float:
+        """Seconds to go at this pace, -1 when it is not known."""
+        return (self.bytes_total - self.bytes_done) / self.bytes_per_s if self.bytes_per_s > 0 else -1.0
+
+    def __add__(self, other: Progress) -> Progress:
+        return Progress(
+            records_done=self.records_done + other.records_done,
+            records_total=self.records_total + other.records_total,
+            bytes_done=self.bytes_done + other.bytes_done,
+            bytes_total=self.bytes_total + other.bytes_total,
+            bytes_per_s=self.bytes_per_s + other.bytes_per_s,
+        )
+
+
+class ProgressMeter:
+    """Progress since the job began, from log ends read again and again.
+
+    Args:
+        began: the ends at that time.
+        bytes_per_offset: of each partition, about.
+    """
+
+    def __init__(self, began: AllEnds, bytes_per_offset: Mapping[Partition, float], now: float) -> None:
+        self._began = {key: max(ends.target_end, ends.source_start) for key, ends in began.items()}
+        self._goal = {key: ends.source_end for key, ends in began.items()}
+        self._bytes_per = bytes_per_offset
+        self._at = now
+        self._speed: dict[str, float] = {}
+        self._bytes: dict[str, int] = {}
+
+    def goal(self, ends: AllEnds) -> None:
+        """The source has grown: there is more to do."""
+        self._goal = {key: max(self._goal[key], found.source_end) for key, found in ends.items()}
+
+    def update(self, target_ends: Mapping[Partition, int], now: float) -> dict[str, Progress]:
+        """By source topic."""
+        elapsed_s, self._at = max(1e-3, now - self._at), now
+        sums: dict[str, Progress] = {}
+        for key, end in target_ends.items():
+            sums[key[0]] = sums.get(key[0], Progress()) + self._of(key, end)
+        for topic, progress in sums.items():
+            gained = (progress.bytes_done - self._bytes.get(topic, 0)) / elapsed_s
+            self._bytes[topic] = progress.bytes_done
+            self._speed[topic] = _smooth(self._speed.get(topic), gained)
+            sums[topic] = replace(progress, bytes_per_s=self._speed[topic])
+        return sums
+
+    def _of(self, key: Partition, end: int) -> Progress:
+        done = max(0, min(end, self._goal[key]) - self._began[key])
+        total = max(0, self._goal[key] - self._began[key])
+        per = self._bytes_per.get(key, 0.0)
+        return Progress(
+            records_done=done, records_total=total, bytes_done=round(done * per), bytes_total=round(total * per)
+        )
+
+
+def _smooth(before: float | None, now: float) -> float:
+    return now if before is None else 0.7 * before + 0.3 * now
+
+
+def _wanted(partitions: Collection[Partition], at: int) -> dict[str, dict[int, int]]:
+    wanted: dict[str, dict[int, int]] = {}
+    for topic, index in partitions:
+        wanted.setdefault(topic, {})[index] = at
+    return wanted
+
+
+def _timeout_s(partitions: int) -> float:
+    return max(15.0, partitions / 1000)

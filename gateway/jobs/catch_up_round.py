@@ -1,0 +1,87 @@
+"""One round of catch-up as a batch query: ranges of source offsets, copied by Spark's tasks."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from gateway.jobs.catch_up_ends import AllEnds
+from gateway.jobs.kafka import as_options
+from gateway.jobs.source.batches import FORMAT
+from gateway.jobs.source.copy import AT_ONCE
+from gateway.jobs.source.mirrors import MirrorSpec, to_json
+from gateway.jobs.source.range_rows import FORMAT as RANGES_FORMAT
+from gateway.jobs.source.segments import WriteReport
+from gateway.jobs.source.write_options import MIRRORS, REPORT, SOURCE_PREFIX, THROTTLE
+from gateway.net.routed import Partition
+
+Ranges = dict[Partition, tuple[int, int]]
+"""First and last + 1 source offset, by source topic and partition."""
+
+
+def ranges_of(ends: AllEnds, mirrors: Sequence[MirrorSpec]) -> Ranges:
+    """What the target lacks. The last batch that it has is in it too: it must be the source's."""
+    starts = {mirror.source_topic: mirror.starts for mirror in mirrors}
+    return {
+        (topic, index): (max(one.target_end - 1, one.source_start, starts[topic][index].source_start), one.source_end)
+        for (topic, index), one in ends.items()
+        if one.missing
+    }
+
+
+def copy_round(
+    spark: SparkSession,
+    *,
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    mirrors: Sequence[MirrorSpec],
+    ranges: Ranges,
+    throttle_bytes_per_s: int,
+) -> WriteReport:
+    """Copy the ranges. Raises what Spark raises; see `errors.reason`."""
+    if not ranges:
+        return WriteReport((), 0, 0, 0)
+    slots = spark.sparkContext.defaultParallelism
+    tasks = tasks_for(len(ranges), slots)
+    rows = spark.read.format(RANGES_FORMAT).options(**_reading(source, ranges), tasks=str(tasks)).load()
+    with tempfile.TemporaryDirectory(prefix="lockgate-") as folder:
+        report = str(Path(folder) / "report.json")  # by the query's driver-side process, which is another than this one
+        options = {
+            **as_options(target),
+            **{SOURCE_PREFIX + name: value for name, value in source.items()},
+            MIRRORS: to_json(mirrors),
+            THROTTLE: str(math.ceil(throttle_bytes_per_s / min(tasks, slots))),
+            REPORT: report,
+        }
+        rows.write.format(FORMAT).options(**options).mode("append").save()
+        return WriteReport.load(report)
+
+
+def tasks_for(ranges: int, slots: int) -> int:
+    """How many tasks: every slot has one, and a task has up to `AT_ONCE` ranges, whose batches share requests."""
+    return max(min(ranges, slots), math.ceil(ranges / AT_ONCE))
+
+
+def _reading(source: Mapping[str, str], ranges: Ranges) -> dict[str, str]:
+    assignment: dict[str, list[int]] = {}
+    for topic, index in ranges:
+        assignment.setdefault(topic, []).append(index)
+    return {
+        **as_options(source),
+        "assign": json.dumps(assignment),
+        "startingOffsets": json.dumps(_by_topic(ranges, lambda bounds: bounds[0])),
+        "endingOffsets": json.dumps(_by_topic(ranges, lambda bounds: bounds[1])),
+    }
+
+
+def _by_topic(ranges: Ranges, value: Callable[[tuple[int, int]], int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for (topic, index), bounds in ranges.items():
+        found.setdefault(topic, {})[str(index)] = value(bounds)
+    return found

@@ -1,0 +1,64 @@
+"""Looks at the target's logs while Spark copies: on a thread, because Spark's calls want the main one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from gateway.jobs.catch_up_ends import read_target_ends
+from gateway.jobs.kafka import Loop
+from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.net.errors import NetError
+from gateway.net.routed import Partition
+
+_LOOK_S: Final = 1.0
+
+
+class Watch:
+    """One round's watch.
+
+    Args:
+        seen: called about every second with the target's log ends, by source topic and partition. What it raises ends
+            the round, and is raised there.
+    """
+
+    def __init__(
+        self, plan: LinkPlan, mirrors: Sequence[MirrorSpec], seen: Callable[[Mapping[Partition, int]], None]
+    ) -> None:
+        self._plan = plan
+        self._mirrors = mirrors
+        self._seen = seen
+        self._over = threading.Event()
+        self._error: Exception | None = None
+
+    @contextmanager
+    def over(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """Watch during the block. `cancel` makes what the block waits for end with an error."""
+        thread = threading.Thread(target=self._run, args=(cancel,), name="catch-up watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        except Exception:
+            if self._error is not None:
+                raise self._error from None
+            raise
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _run(self, cancel: Callable[[], None]) -> None:
+        try:
+            with Loop() as loop:
+                target = loop.connect(self._plan.target)
+                while not self._over.wait(_LOOK_S):
+                    try:
+                        ends = loop.run(read_target_ends(target, self._mirrors))
+                    except NetError:  # the tasks have more patience than a look at the logs needs
+                        continue
+                    self._seen(ends)
+        except Exception as exc:  # noqa: BLE001 - raised where the round is waited for
+            self._error = exc
+            cancel()

@@ -1,0 +1,63 @@
+"""What a running gateway tells a job of a link: both clusters, and its mirrors as the engine appends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.domain.records import PartitionStart
+from gateway.jobs.source.mirrors import MirrorSpec
+
+_HIDDEN: Final = "********"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPlan:
+    """A link. `source`, `target`: Kafka client properties."""
+
+    link: str
+    source_cluster_id: str
+    target_cluster_id: str
+    source: Mapping[str, str]
+    target: Mapping[str, str]
+    mirrors: tuple[MirrorSpec, ...]
+
+    @classmethod
+    def from_rest(
+        cls, body: Mapping[str, Any], *, source: Mapping[str, str] = {}, target: Mapping[str, str] = {}
+    ) -> LinkPlan:
+        """From the answer of GET /v3/links/{link}/catch-up.
+
+        Args:
+            source, target: client properties that win over the gateway's: its secrets are not told, and its addresses
+                may not be right from where the executors are.
+
+        Raises:
+            ValueError: a secret is needed and was not given.
+        """
+        return cls(
+            link=body["link_name"],
+            source_cluster_id=body["source"]["cluster_id"],
+            target_cluster_id=body["target"]["cluster_id"],
+            source=_client("source", body["source"]["client"], source),
+            target=_client("target", body["target"]["client"], target),
+            mirrors=tuple(_mirror(mirror) for mirror in body["mirrors"]),
+        )
+
+
+def _client(which: str, told: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    client = {**told, **given}
+    hidden = [name for name, value in client.items() if value == _HIDDEN]
+    if hidden:
+        raise ValueError(f"{hidden[0]} of the {which} is a secret that the gateway does not tell; give it in a file")
+    return client
+
+
+def _mirror(body: Mapping[str, Any]) -> MirrorSpec:
+    return MirrorSpec(
+        source_topic=body["source_topic_name"],
+        mirror_topic=body["mirror_topic_name"],
+        producer_id=body["producer_id"],
+        starts=tuple(PartitionStart(start["source_start"], start["pad_to"]) for start in body["starts"]),
+    )

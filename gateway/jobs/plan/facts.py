@@ -1,0 +1,93 @@
+"""What an inventory finds on the source. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What some record batches of a topic were like. `old_format`: records of format v0 or v1 were met."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    transactional: int = 0
+    control: int = 0
+    log_append_time: int = 0
+    with_holes: int = 0
+    idempotent: int = 0
+    codecs: frozenset[str] = frozenset()
+    old_format: bool = False
+
+    def __add__(self, other: Sample) -> Sample:
+        return Sample(
+            batches=self.batches + other.batches,
+            records=self.records + other.records,
+            bytes=self.bytes + other.bytes,
+            transactional=self.transactional + other.transactional,
+            control=self.control + other.control,
+            log_append_time=self.log_append_time + other.log_append_time,
+            with_holes=self.with_holes + other.with_holes,
+            idempotent=self.idempotent + other.idempotent,
+            codecs=self.codecs | other.codecs,
+            old_format=self.old_format or other.old_format,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """A topic. `bytes`: of one replica on disk, -1 when the cluster does not tell. `offsets`: sum over partitions of
+    log end - log start. `offsets_per_s`: over the last hour. `configs`: all in force; `own`: names set on the topic."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    bytes: int
+    offsets: int
+    offsets_per_s: float
+    configs: Mapping[str, str]
+    own: frozenset[str] = frozenset()
+    sample: Sample = field(default_factory=Sample)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """What is written to the topic, by its average size per offset; 0 when that is not known."""
+        return self.offsets_per_s * self.bytes / self.offsets if self.bytes > 0 and self.offsets else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """A group. `clients`: client id and host of its members. `topics`: with a committed offset, or subscribed."""
+
+    name: str
+    type: str
+    protocol_type: str
+    state: str
+    clients: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFacts:
+    """What matters of the target. `topics`: name -> records it holds. `config_names`: topic configs it knows."""
+
+    cluster_id: str
+    brokers: int
+    topics: Mapping[str, int]
+    config_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """All that was found. `untold`: what the source did not tell, and why. `acls`: one line each."""
+
+    cluster_id: str
+    brokers: int
+    topics: tuple[TopicFacts, ...]
+    groups: tuple[GroupFacts, ...] = ()
+    acls: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    target: TargetFacts | None = None
+    untold: tuple[str, ...] = ()

@@ -1,0 +1,76 @@
+"""The Spark session of a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from gateway.jobs.source import register
+
+LOCAL: Final = "local[*]"
+TASK_ATTEMPTS: Final = 4
+"""Of one task before the job fails. Spark's default for a cluster; its default for local masters is 1."""
+
+_ARROW_BYTES: Final = 4 * 1024 * 1024
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_FIXED: Final[Mapping[str, str]] = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Between the JVM and Python rows travel in Arrow batches; a batch of records is a row of up to some MB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.task.maxFailures": str(TASK_ATTEMPTS),
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def build_session(
+    app_name: str,
+    *,
+    master: str = LOCAL,
+    py_files: str = "",
+    ui: bool = False,
+    configs: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start Spark, or take the session that runs already, with this project's data sources registered.
+
+    Args:
+        app_name: shown by Spark's own pages.
+        master: local[*], spark://host:port, yarn, k8s://…
+        py_files: this project's wheel, for executors that do not have it installed.
+        ui: serve Spark's web page while the job runs.
+        configs: Spark's own settings; they win over ours.
+    """
+    # Executors of a local master, and the driver's own helpers, run this interpreter with its packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name).master(with_attempts(master))
+    local = master.startswith("local")
+    settings = {**_FIXED, "spark.ui.enabled": str(ui).lower(), **(_local_settings() if local else {})}
+    if py_files:
+        settings["spark.submit.pyFiles"] = py_files
+    for name, value in {**settings, **(configs or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def with_attempts(master: str) -> str:
+    """A local master that gives a failed task further attempts, as a cluster does; others are left as they are."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{found[1] or '1'},{TASK_ATTEMPTS}]" if found else master
+
+
+def _local_settings() -> dict[str, str]:
+    """Nothing of a local run is seen from outside, and the driver's log is quiet from its first line."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    }

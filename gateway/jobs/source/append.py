@@ -1,0 +1,257 @@
+"""Appends one partition's batches to the target as its mirror would: the shell around the mirror's own partition.
+
+What is appended where, under which producer id and sequence, what an answer of the broker means, padding and trimming:
+all of that is decided by `domain.partition` and run by `PartitionRunner`, as in the live engine. Here the batches come
+from rows instead of from a fetcher, and waiting ends: with the last batch, a failure, or no progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.domain.partition import PartitionMirror
+from gateway.domain.records import MirrorError, PartitionStart
+from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.net.cluster import Cluster, ClusterView, NetError
+from gateway.net.offsets import delete_records
+from gateway.replication.appender import Appender
+from gateway.replication.log_reader import LogBounds, LogReader
+from gateway.replication.runner import PartitionRunner
+from gateway.replication.start import earliest_start
+from gateway.replication.tasks import Tasks
+from protocol.errors import ProtocolError
+
+PATIENCE_S: Final = 120.0
+"""How long the target may take nothing, for whatever passing reason, before appending fails."""
+
+_LOOK_S: Final = 1.0
+_DELETE_S: Final = 10.0
+_NO_END: Final = 2**63 - 1
+
+
+class AppendFailed(Exception):
+    """The batches cannot be appended exactly. Names topic, partition and offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """What the partitions of one task share. `source` is None when the batches do not come from a cluster."""
+
+    target: Cluster
+    source: Cluster | None
+    target_logs: LogReader
+    source_logs: LogReader | None
+    tasks: Tasks
+    appenders: dict[int, Appender]
+
+    @classmethod
+    def of(cls, target: Cluster, source: Cluster | None) -> Clusters:
+        """Around connected clusters."""
+        tasks = Tasks()
+        source_logs = None if source is None else LogReader(source, tasks, tails=False)
+        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {})
+
+
+class PartitionAppend:
+    """One partition. Implements `runner.Shell`.
+
+    Args:
+        first: base offset of the first batch to come.
+    """
+
+    def __init__(
+        self,
+        mirror: MirrorSpec,
+        partition: int,
+        first: int,
+        clusters: Clusters,
+        *,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._clusters = clusters
+        self._first = first
+        self._patience_s = patience_s
+        self._done: Callable[[], bool] = lambda: False
+        self._woken: asyncio.Future[None] | None = None
+        self._failure: tuple[MirrorError, str] | None = None
+        self._source_end = -1
+        self.runner = PartitionRunner(
+            (mirror.mirror_topic, partition),
+            mirror.source_topic,
+            None,
+            PartitionMirror(mirror.starts[partition], mirror.producer_id, wall_ms=_wall_ms),
+            self,
+            clock=time.monotonic,
+            wall_ms=_wall_ms,
+        )
+
+    @property
+    def position(self) -> int:
+        """The next target offset; everything below is on the target."""
+        return self.runner.mirror.window.position
+
+    @property
+    def records(self) -> int:
+        """What the target was seen to acknowledge."""
+        return self.runner.mirror.window.records
+
+    @property
+    def bytes(self) -> int:
+        """Of those records."""
+        return self.runner.mirror.window.bytes
+
+    async def begin(self) -> None:
+        """Read both logs, pad the target if it is empty, and be ready for batches. Raises AppendFailed."""
+        self._clusters.target.on_view.append(self._view_changed)
+        self._assign()
+        self.runner.begin()
+        await self._until(lambda: self.runner.copying)
+
+    async def append(self, records: memoryview, following: int) -> None:
+        """Append the next batches; the last of them may still be in flight when this returns.
+
+        Args:
+            records: batches that follow one another.
+            following: the offset after the last of them.
+
+        Raises:
+            AppendFailed: a batch that does not fit, or a target that does not take it.
+        """
+        self._source_end = max(self._source_end, following, self.runner.mirror.source.end)
+        self.runner.fetched(records, self._source_end, time.monotonic())
+        self.runner.pump()
+        self._check()
+        if self.runner.cursor.position < following:
+            raise self._error(f"a row's batch is damaged or incomplete: {self.runner.mirror.last_error}")
+        # Nothing is sent while the caller fetches more rows, so all of these go out first: the last few are in flight.
+        await self._until(lambda: not self.runner.mirror.window.unsent)
+
+    async def finish(self) -> None:
+        """Wait until all is on the target and may be read. Raises AppendFailed."""
+        await self._until(lambda: not len(self.runner.mirror.window) and self.runner.mirror.settled)
+
+    def close(self) -> None:
+        """Append no more."""
+        self._clusters.target.on_view.remove(self._view_changed)
+        self.runner.stop(lambda: None)
+        self.runner.assign(None)
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        """Wait for a condition that only an input of the runner can make true."""
+        loop = asyncio.get_running_loop()
+        seen, deadline = self._progress(), loop.time() + self._patience_s
+        self._done = done
+        while self._failure is None and not done():
+            self._woken = loop.create_future()
+            await asyncio.wait((self._woken,), timeout=_LOOK_S)
+            now = self._progress()
+            if now != seen:
+                seen, deadline = now, loop.time() + self._patience_s
+            elif loop.time() > deadline:
+                why = self.runner.mirror.last_error or "the target does not answer"
+                raise self._error(f"no progress for {self._patience_s:g} s: {why}")
+            elif self.runner.appender is None:  # no leader known
+                self._clusters.target.invalidate(self.runner.key[0])
+        self._check()
+
+    def _look(self) -> None:
+        """Something changed; whoever waits is woken once, not by each of thousands of answers."""
+        woken = self._woken
+        if woken is not None and not woken.done() and (self._failure is not None or self._done()):
+            woken.set_result(None)
+
+    def _progress(self) -> object:
+        mirror = self.runner.mirror
+        return mirror.phase, mirror.window.position, mirror.settled
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._error("{}: {}".format(*self._failure))
+
+    def _error(self, why: str) -> AppendFailed:
+        topic, partition = self.runner.key
+        return AppendFailed(f"{topic}-{partition} at target offset {self.position}: {why}")
+
+    def _view_changed(self, _: ClusterView) -> None:
+        self._assign()
+
+    def _assign(self) -> None:
+        clusters = self._clusters
+        leader = clusters.target.leader(*self.runner.key)
+        if leader is None:
+            self.runner.assign(None)
+            return
+        if leader not in clusters.appenders:
+            clusters.appenders[leader] = Appender(clusters.target, leader, clusters.tasks)
+        self.runner.assign(clusters.appenders[leader])
+        self.runner.pump()
+
+    # Shell
+
+    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the target."""
+        if delay_s:  # a retry: perhaps the leader has moved
+            self._clusters.target.invalidate(runner.key[0])
+        self._clusters.target_logs.ask(runner.key, delay_s, runner.target_bounds)
+
+    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the source; without one, the source is what will come."""
+        if self._clusters.source_logs is None:
+            bounds = LogBounds(self._first, _NO_END, None)
+            asyncio.get_running_loop().call_soon(runner.source_bounds, bounds)
+        else:
+            self._clusters.source_logs.ask((runner.source_topic, runner.partition), delay_s, runner.source_bounds)
+
+    def plan_start(self, runner: PartitionRunner) -> None:
+        """The source lost its first records before any was copied: find its new start."""
+        self._clusters.tasks.spawn(self._plan_start(runner), "plan start")
+
+    async def _plan_start(self, runner: PartitionRunner) -> None:
+        source = self._clusters.source
+        if source is None:
+            runner.start_planned(PartitionStart(self._first, self._first))
+            return
+        try:
+            runner.start_planned(await earliest_start(source, runner.source_topic, runner.partition))
+        except (NetError, ProtocolError) as exc:
+            self._fail(MirrorError.INTERNAL_ERROR, f"where the source starts: {exc}")
+
+    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        """Trim the target."""
+        self._clusters.tasks.spawn(self._delete_records(runner, offset, delay_s), "delete records")
+
+    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        try:
+            await delete_records(self._clusters.target, {runner.key: offset}, timeout_s=_DELETE_S)
+        except NetError as exc:
+            runner.deleted(str(exc))
+        else:
+            runner.deleted("")
+
+    def refresh_source(self) -> None:
+        """Rows cannot be had again: what is wrong with one shows in `append`."""
+
+    def settled(self, runner: PartitionRunner) -> None:
+        """The partition may be read."""
+        self._look()
+
+    def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
+        """The partition has stopped for good."""
+        self._fail(error, message)
+
+    def advanced(self, runner: PartitionRunner, position: int) -> None:
+        """More is on the target."""
+        self._look()
+
+    def _fail(self, error: MirrorError, message: str) -> None:
+        self._failure = error, message
+        self._look()
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,43 @@
+"""What the writer must know of a mirror topic: the same as the gateway's own engine knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gateway.domain.records import PartitionStart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorSpec:
+    """A mirror topic of a link.
+
+    Attributes:
+        producer_id: under which the target partitions are written (`domain.producer_ids.mirror_producer_id`).
+        starts: of each partition.
+    """
+
+    source_topic: str
+    mirror_topic: str
+    producer_id: int
+    starts: tuple[PartitionStart, ...]
+
+
+def to_json(mirrors: Sequence[MirrorSpec]) -> str:
+    """As an option of the writer."""
+    return json.dumps([asdict(mirror) for mirror in mirrors])
+
+
+def from_json(text: str) -> dict[str, MirrorSpec]:
+    """From the option, by source topic. Raises ValueError when it is not what `to_json` makes."""
+    try:
+        return {mirror.source_topic: mirror for mirror in map(_mirror, json.loads(text))}
+    except (TypeError, KeyError) as exc:
+        raise ValueError(f"not a list of mirrors: {exc}") from None
+
+
+def _mirror(value: Mapping[str, Any]) -> MirrorSpec:
+    starts = tuple(PartitionStart(**start) for start in value["starts"])
+    return MirrorSpec(**{**value, "starts": starts})

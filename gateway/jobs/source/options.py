@@ -1,0 +1,192 @@
+"""The options of the data sources, under the names of Spark's own Kafka source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.jobs.kafka import PREFIX
+from gateway.net.config import ClusterConfig
+from gateway.net.offsets import EARLIEST, LATEST
+from gateway.net.range_reader import FETCH_BYTES
+from gateway.net.routed import Partition
+
+EARLIEST_TEXT: Final = "earliest"
+LATEST_TEXT: Final = "latest"
+
+_WHO: Final = ("subscribe", "subscribePattern", "assign")
+_READING: Final = (
+    *_WHO,
+    "startingOffsets",
+    "startingTimestamp",
+    "endingOffsets",
+    "maxBytesPerTrigger",
+    "minPartitions",
+    "throttleBytesPerSecond",
+    "tasks",
+)
+_ISOLATION: Final = "isolation.level"
+_FETCH_BYTES: Final = "max.partition.fetch.bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An offset per partition, or EARLIEST (-2), LATEST (-1) for those that are not named."""
+
+    default: int
+    offsets: Mapping[Partition, int] = field(default_factory=dict)
+
+    def of(self, partition: Partition) -> int:
+        """The offset to resolve for one partition."""
+        return self.offsets.get(partition, self.default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What to read, from where to where, and how.
+
+    Attributes:
+        properties: Kafka client properties.
+        topics, assigned, pattern: one of subscribe, assign, subscribePattern.
+        starting_timestamp_ms: wins over `starting`; milliseconds since the epoch.
+        max_bytes_per_trigger: of one micro-batch, about; 0 for no limit.
+        min_partitions: cut ranges until there are so many; 0 for one range per partition.
+        throttle_bytes_per_s: of each task; 0 for none.
+        fetch_bytes: of one fetch.
+        tasks: kafka-ranges only: put the ranges into about so many tasks; 0 for one range per task.
+    """
+
+    properties: Mapping[str, str]
+    topics: tuple[str, ...] = ()
+    assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    pattern: str = ""
+    starting: Position = Position(EARLIEST)
+    ending: Position = Position(LATEST)
+    starting_timestamp_ms: int | None = None
+    max_bytes_per_trigger: int = 0
+    min_partitions: int = 0
+    throttle_bytes_per_s: int = 0
+    read_committed: bool = True
+    fetch_bytes: int = FETCH_BYTES
+    tasks: int = 0
+
+
+def parse(options: Mapping[str, str]) -> SourceOptions:
+    """Read the options of a reader, whose names are taken in any case.
+
+    Raises:
+        ValueError: one line that names an unknown option, a bad value, or one that is missing.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    kafka = {name[len(PREFIX) :]: value for name, value in given.items() if name.startswith(PREFIX)}
+    known = {name.lower(): name for name in _READING}
+    unknown = [name for name in given if not name.startswith(PREFIX) and name not in known]
+    if unknown:
+        raise ValueError(f"{unknown[0]}: unknown option; known: {', '.join(_READING)} and {PREFIX}*")
+    named = {known[name]: value for name, value in given.items() if name in known}
+    values: dict[str, Any] = {}
+    for name, value in named.items():
+        attribute, read = _READERS[name]
+        try:
+            values[attribute] = read(value)
+        except (ValueError, TypeError, AttributeError) as exc:
+            raise ValueError(f"{name}: {exc}") from None
+    if sum(name in named for name in _WHO) != 1:
+        raise ValueError(f"name what to read by one of {', '.join(_WHO)}")
+    if "assigned" in values:
+        values["topics"] = tuple(values["assigned"])
+    if _ISOLATION in kafka:
+        values["read_committed"] = _isolation(kafka.pop(_ISOLATION))
+    if _FETCH_BYTES in kafka:
+        values["fetch_bytes"] = _positive(kafka.pop(_FETCH_BYTES))
+    check_properties(kafka, PREFIX)
+    return SourceOptions(properties=kafka, **values)
+
+
+def check_properties(properties: Mapping[str, str], prefix: str) -> None:
+    """Check client properties. Raises ValueError that names the option, which begins with `prefix`."""
+    try:
+        ClusterConfig.from_client_properties(properties)
+    except ValueError as exc:
+        raise ValueError(f"{prefix}{exc}") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ValueError("no topic is named")
+    return names
+
+
+def _assignment(text: str) -> dict[str, tuple[int, ...]]:
+    value = json.loads(text)
+    if not isinstance(value, dict) or not value:
+        raise ValueError('expected {"topic": [0, 1, …], …}')
+    return {topic: tuple(int(index) for index in indexes) for topic, indexes in value.items()}
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as exc:
+        raise ValueError(f"{text!r} is no regular expression: {exc}") from None
+    return text
+
+
+def _starting(text: str) -> Position:
+    return _position(text, EARLIEST)
+
+
+def _ending(text: str) -> Position:
+    return _position(text, LATEST)
+
+
+def _position(text: str, default: int) -> Position:
+    """`earliest`, `latest`, or {"topic": {"0": 12, "1": -2}} with -2 for earliest and -1 for latest."""
+    if text.strip().lower() in (EARLIEST_TEXT, LATEST_TEXT):
+        return Position(EARLIEST if text.strip().lower() == EARLIEST_TEXT else LATEST)
+    try:
+        value = json.loads(text)
+        offsets = {(topic, int(index)): int(at) for topic, of in value.items() for index, at in of.items()}
+    except (ValueError, AttributeError):
+        raise ValueError(f'{text!r} is not earliest, latest or {{"topic": {{"0": 12}}}}') from None
+    bad = [at for at in offsets.values() if at < EARLIEST]
+    if bad:
+        raise ValueError(f"{bad[0]} is no offset")
+    return Position(default, offsets)
+
+
+def _natural(text: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", text.strip()):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _natural(text)
+    if not number:
+        raise ValueError("0 is too small")
+    return number
+
+
+def _isolation(text: str) -> bool:
+    if text not in ("read_committed", "read_uncommitted"):
+        raise ValueError(f"{PREFIX}{_ISOLATION}: {text!r} is not read_committed or read_uncommitted")
+    return text == "read_committed"
+
+
+_READERS: Final[Mapping[str, tuple[str, Any]]] = {
+    "subscribe": ("topics", _names),
+    "subscribePattern": ("pattern", _pattern),
+    "assign": ("assigned", _assignment),
+    "startingOffsets": ("starting", _starting),
+    "startingTimestamp": ("starting_timestamp_ms", _natural),
+    "endingOffsets": ("ending", _ending),
+    "maxBytesPerTrigger": ("max_bytes_per_trigger", _positive),
+    "minPartitions": ("min_partitions", _natural),
+    "throttleBytesPerSecond": ("throttle_bytes_per_s", _natural),
+    "tasks": ("tasks", _natural),
+}

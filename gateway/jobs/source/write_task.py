@@ -1,0 +1,108 @@
+"""What one task of the writer does with its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from gateway.domain.throttle import Throttle
+from gateway.jobs.kafka import Loop
+from gateway.jobs.source.append import AppendFailed, Clusters, PartitionAppend
+from gateway.jobs.source.copy import RangeCopy
+from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.jobs.source.ranges import OffsetRange
+from gateway.jobs.source.segments import Segment, Written, merge, total
+from gateway.jobs.source.write_options import WriteOptions
+
+
+class WriteTask:
+    """The partitions that one task writes: one, as the reader makes them; more after a coalesce."""
+
+    def __init__(self, options: WriteOptions, loop: Loop) -> None:
+        self._options = options
+        self._loop = loop
+        self._clusters: Clusters | None = None
+        self._appends: dict[tuple[str, int], PartitionAppend] = {}
+        self._segments: dict[tuple[str, int], tuple[Segment, ...]] = {}
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Append some rows, or at least queue them. Raises AppendFailed."""
+        topics, partitions = rows["topic"].to_pylist(), rows["partition"].to_pylist()
+        begin = 0
+        for index in range(1, rows.num_rows + 1):
+            if index == rows.num_rows or (topics[index], partitions[index]) != (topics[begin], partitions[begin]):
+                self._add_of_one((topics[begin], partitions[begin]), rows.slice(begin, index - begin))
+                begin = index
+
+    def finish(self) -> Written:
+        """Wait for the target, and tell what was done. Raises AppendFailed."""
+        appends = self._appends.values()
+        for append in appends:
+            self._loop.run(append.finish())
+            append.close()
+        segments = [segment for of in self._segments.values() for segment in of]
+        return Written(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
+
+    def copy(self, ranges: Sequence[OffsetRange]) -> Written:
+        """Copy ranges of the source. Raises as `RangeCopy.run` does."""
+        if not ranges:
+            return Written()
+        clusters = self._connected()
+        source = clusters.source
+        if source is None:
+            raise ValueError("to copy ranges the source is needed")
+        throttle = Throttle(self._options.throttle_bytes_per_s, time.monotonic())
+        planned = [(self._mirror(one.topic, one.partition, one.start), one) for one in ranges]
+
+        async def copy() -> list[Written]:
+            return await RangeCopy(source, clusters, throttle).run(planned)
+
+        return total(self._loop.run(copy()))
+
+    def _add_of_one(self, key: tuple[str, int], rows: pa.RecordBatch) -> None:
+        first, last = rows["base_offset"][0].as_py(), rows["last_offset"][-1].as_py()
+        append = self._appends.get(key) or self._begin(key, first)
+        self._loop.run(append.append(batch_bytes(rows["batch"]), last + 1))
+        segment = Segment(append.runner.key[0], key[1], first, first, last + 1 - first)
+        self._segments[key] = merge([*self._segments.get(key, ()), segment])
+
+    def _begin(self, key: tuple[str, int], first: int) -> PartitionAppend:
+        mirror, clusters = self._mirror(*key, first), self._connected()
+
+        async def begin() -> PartitionAppend:
+            append = PartitionAppend(mirror, key[1], first, clusters)
+            await append.begin()
+            return append
+
+        append = self._appends[key] = self._loop.run(begin())
+        return append
+
+    def _mirror(self, topic: str, partition: int, offset: int) -> MirrorSpec:
+        mirror = self._options.mirrors.get(topic)
+        if mirror is None or not 0 <= partition < len(mirror.starts):
+            raise AppendFailed(f"{topic}-{partition} at offset {offset}: no mirror of it was named")
+        return mirror
+
+    def _connected(self) -> Clusters:
+        if self._clusters is None:
+            loop, options = self._loop, self._options
+            target = loop.connect(options.target)
+            source = loop.connect(options.source) if options.source else None
+
+            async def make() -> Clusters:
+                return Clusters.of(target, source)
+
+            self._clusters = loop.run(make())
+            loop.on_close(self._clusters.tasks.close)
+        return self._clusters
+
+
+def batch_bytes(column: pa.Array) -> memoryview:
+    """The bytes of consecutive rows of a binary column, as they lie in memory. Raises ValueError for a null."""
+    if column.null_count:
+        raise ValueError("a row without its batch")
+    _, bounds, data = column.buffers()
+    bounds = memoryview(bounds).cast("i")
+    return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]

@@ -1,0 +1,66 @@
+"""The logs of some topics as they stand: asked of a cluster by the driver, and as a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gateway.jobs.offset_map import RANGES
+from gateway.net.cluster import Cluster
+from gateway.net.offsets import EARLIEST, LATEST, list_offsets
+from gateway.net.routed import Partition
+
+LogRanges = dict[Partition, tuple[int, int]]
+"""(log start, readable end) of each partition; the end is the last stable offset."""
+
+_POLL_S = 0.2
+
+
+async def log_ranges(cluster: Cluster, topics: Collection[str]) -> LogRanges:
+    """Starts and ends of every partition of the topics.
+
+    Raises:
+        ValueError: the cluster does not have one of the topics.
+        NetError: the cluster does not answer, or refuses.
+    """
+    view = await cluster.refresh(topics)
+    missing = [name for name in topics if name not in view.topics or not view.topics[name].partitions]
+    if missing:
+        raise ValueError(f"the cluster {view.cluster_id} has no topic {missing[0]}, or none that may be read")
+    partitions = [(name, index) for name in topics for index in view.topics[name].partitions]
+    # The end first: a log start that is read later is never beyond the end that is used.
+    ends = await _ask(cluster, partitions, LATEST)
+    starts = await _ask(cluster, partitions, EARLIEST)
+    return {key: (min(starts[key], ends[key]), ends[key]) for key in partitions}
+
+
+async def wait_for_ends(
+    cluster: Cluster, ranges: LogRanges, wanted: Mapping[Partition, int], timeout_s: float
+) -> LogRanges:
+    """Wait until every log has come to its wanted end, or for `timeout_s`; the ranges as they are then."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    found = dict(ranges)
+    while True:
+        behind = [key for key, end in wanted.items() if key in found and found[key][1] < end]
+        if not behind or loop.time() >= deadline:
+            return found
+        await asyncio.sleep(_POLL_S)
+        ends = await _ask(cluster, behind, LATEST)
+        found |= {key: (found[key][0], ends[key]) for key in behind}
+
+
+async def _ask(cluster: Cluster, partitions: Collection[Partition], at: int) -> dict[Partition, int]:
+    wanted: dict[str, dict[int, int]] = {}
+    for topic, index in partitions:
+        wanted.setdefault(topic, {})[index] = at
+    found = await list_offsets(cluster, wanted, read_committed=True, timeout_s=max(15.0, len(partitions) / 1000))
+    return {key: answer.offset for key, answer in found.items()}
+
+
+def as_table(spark: SparkSession, ranges: LogRanges) -> DataFrame:
+    """RANGES."""
+    rows = [(topic, index, start, end) for (topic, index), (start, end) in sorted(ranges.items())]
+    return spark.createDataFrame(rows, RANGES)

@@ -1,0 +1,75 @@
+"""Offsets that Spark itself keeps: a Structured Streaming checkpoint folder through the map, into a new folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from gateway.jobs.offset_map import Rule, identity_segments
+from gateway.jobs.topic_ranges import as_table
+from gateway.jobs.translate.apply import translate
+from gateway.jobs.translate.job import target_ranges
+from gateway.jobs.translate.schemas import OFFSETS
+from gateway.jobs.translate.spark_checkpoint import OffsetsFile, read_checkpoint, write_checkpoint
+
+Key = tuple[str, int, str, int]
+"""File, line, topic, partition."""
+
+
+def offsets_table(spark: SparkSession, files: list[OffsetsFile]) -> DataFrame:
+    """OFFSETS, whose `group` is the file and whose `metadata` is the line."""
+    rows = [
+        (file.path, topic, partition, offset, str(line))
+        for file in files
+        for line, found in file.kafka.items()
+        for (topic, partition), offset in found.items()
+    ]
+    return spark.createDataFrame(rows, OFFSETS)
+
+
+def rewrite(
+    spark: SparkSession,
+    old: Path,
+    new: Path,
+    target: Mapping[str, str],
+    segments: DataFrame | None,
+    *,
+    write: bool = True,
+) -> dict[str, Any]:
+    """Translate every offset in the folder `old` and write the folder `new` (if `write`); the old one stays.
+
+    Raises:
+        BadCheckpoint: no checkpoint, one that cannot be rewritten, or `new` exists.
+    """
+    files = read_checkpoint(old)
+    table = offsets_table(spark, files)
+    topics = sorted({topic for file in files for found in file.kafka.values() for topic, _ in found})
+    if segments is None:
+        segments = identity_segments(as_table(spark, target_ranges(target, topics)))
+    rows = translate(table, segments).collect()
+    found: dict[Key, int] = {
+        (row["group"], int(row.metadata), row.topic, row.partition): row.target_offset
+        for row in rows
+        if row.target_offset is not None
+    }
+    changed = [
+        file.with_offsets({key[1:]: offset for key, offset in found.items() if key[0] == file.path}) for file in files
+    ]
+    if write:
+        write_checkpoint(old, new, changed)
+    last = max((file for file in files if file.path.startswith("offsets/")), key=lambda file: int(file.path[8:])).path
+    inexact = [row.asDict() for row in rows if row["group"] == last and not row.exact]
+    return {
+        "format": "lockgate-checkpoint/1",
+        "old": str(old),
+        "new": str(new),
+        "written": write,
+        "files": [file.path for file in files],
+        "offsets": len(found),
+        "rules": {str(rule): sum(row.rule == rule for row in rows) for rule in Rule},
+        "last_batch": last,
+        "last_batch_not_exact": inexact,
+    }

@@ -1,0 +1,132 @@
+"""translate-offsets from end to end: offsets in, through the map, a report out, and on the target if asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gateway.jobs.kafka import as_options, ask
+from gateway.jobs.offset_map import identity_segments
+from gateway.jobs.schemas import RECORDS, columns
+from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
+from gateway.jobs.translate import mm2
+from gateway.jobs.translate.apply import clamp, summary, translate
+from gateway.jobs.translate.commit import commit
+from gateway.jobs.translate.commit_plan import Outcome
+from gateway.version import VERSION
+
+FORMAT = "lockgate-translate/1"
+Progress = Callable[[str], None]
+_BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """What became of a run. `report`: JSON. `failed`: some offset is not on the target although it was asked for."""
+
+    report: dict[str, Any]
+    failed: bool
+
+
+def target_ranges(properties: Mapping[str, str], topics: Collection[str]) -> LogRanges:
+    """Logs of those topics that the target has."""
+
+    async def of_known(cluster: Any) -> LogRanges:
+        view = await cluster.refresh(None)
+        return await log_ranges(cluster, [name for name in topics if name in view.topics])
+
+    return ask(properties, of_known)
+
+
+def topics_of(offsets: DataFrame) -> list[str]:
+    """The topics named in a table, in order."""
+    return sorted(row.topic for row in offsets.select("topic").distinct().collect())
+
+
+def translate_groups(
+    spark: SparkSession, offsets: DataFrame, target: Mapping[str, str], segments: DataFrame | None
+) -> DataFrame:
+    """OFFSETS -> TRANSLATED, inside the target's logs. Without segments offsets are equal on both clusters."""
+    ranges = as_table(spark, target_ranges(target, topics_of(offsets)))
+    return clamp(translate(offsets, identity_segments(ranges) if segments is None else segments), ranges)
+
+
+def translate_mm2(
+    spark: SparkSession,
+    target: Mapping[str, str],
+    *,
+    checkpoints_topic: str,
+    syncs_topic: str,
+    syncs_cluster: Mapping[str, str],
+    prefix: str,
+    written_once: bool = False,
+) -> DataFrame:
+    """MirrorMaker 2's own topics -> TRANSLATED, inside the target's logs.
+
+    Args:
+        checkpoints_topic: on the target.
+        syncs_topic: on `syncs_cluster`, where offset-syncs.topic.location says; '' to go by checkpoints alone.
+        prefix: what the target's topic names begin with, as DefaultReplicationPolicy makes them; '' for none.
+    """
+    marks = mm2.checkpoints(_records(spark, target, checkpoints_topic))
+    if syncs_topic:
+        syncs = mm2.offset_syncs(_records(spark, syncs_cluster, syncs_topic))
+    else:
+        syncs = spark.createDataFrame([], mm2.SYNCS)
+    found = mm2.translate_checkpoints(marks, syncs, prefix=prefix, written_once=written_once)
+    return clamp(found, as_table(spark, target_ranges(target, topics_of(found))))
+
+
+def _records(spark: SparkSession, properties: Mapping[str, str], topic: str) -> DataFrame:
+    schema = columns(RECORDS, "key", "value", "offset")
+    options = {**as_options(properties), "subscribe": topic}
+    return spark.read.format("kafka-records").schema(schema).options(**options).load()
+
+
+def run(
+    spark: SparkSession,
+    translated: DataFrame,
+    target: Mapping[str, str],
+    *,
+    write: bool,
+    progress: Progress = lambda _: None,
+) -> Outcomes:
+    """Report on TRANSLATED, and commit it if `write`."""
+    started, clock = datetime.now(UTC), time.monotonic()
+    translated = translated.persist()
+    try:
+        groups = [row.asDict() for row in summary(translated).collect()]
+        progress(f"{sum(group['partitions'] for group in groups)} offsets of {len(groups)} groups translated")
+        report: dict[str, Any] = {
+            "format": FORMAT,
+            "started": started.isoformat(timespec="milliseconds"),
+            "committed": write,
+            "groups": groups,
+            "groups_exact": sum(group["partitions"] == group["exact"] for group in groups),
+            "not_exact": [row.asDict() for row in translated.where(~F.col("exact")).limit(1000).collect()],
+            "versions": {"lockgate": VERSION, "spark": spark.version},
+        }
+        failed = write and _commit(spark, translated, target, report)
+    finally:
+        translated.unpersist()
+    report["seconds"] = round(time.monotonic() - clock, 3)
+    return Outcomes(report=report, failed=failed)
+
+
+def _commit(spark: SparkSession, translated: DataFrame, target: Mapping[str, str], report: dict[str, Any]) -> bool:
+    """Commit, note the outcomes in the report; True when something is not as asked for."""
+    outcomes = commit(spark, target, translated).persist()
+    try:
+        counts = {row.outcome: row["count"] for row in outcomes.groupBy("outcome").count().collect()}
+        bad = outcomes.where(F.col("outcome").isin(*_BAD))
+        report["outcomes"] = counts
+        report["problems"] = [row.asDict() for row in bad.orderBy("group", "topic", "partition").limit(1000).collect()]
+    finally:
+        outcomes.unpersist()
+    return any(name in counts for name in _BAD)

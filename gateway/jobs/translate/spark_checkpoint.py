@@ -1,0 +1,143 @@
+"""The offset log of a Spark Structured Streaming checkpoint: read, translated, written into a new folder.
+
+A checkpoint folder has offsets/N (what batch N was to read up to: a version line, a JSON line of the batch, then one
+line per source), commits/N (batch N is done), sources/ (where the first batch began), state/ and metadata. Only
+offsets of Kafka are translated: {"topic": {"0": 123}}. State and everything else are copied as they are. The old folder
+is only read; a new one is made whole beside its final name and then renamed, so that half of one is never taken.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+Partition = tuple[str, int]
+SourceOffsets = dict[Partition, int]
+
+VERSION: Final = "v1"
+NO_OFFSETS: Final = "-"
+_INITIAL: Final = "sources"
+_LOG: Final = "offsets"
+
+
+class BadCheckpoint(ValueError):
+    """Not a checkpoint folder, or one that this version cannot rewrite. One line, naming the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsFile:
+    """One file with offsets, as lines. `kafka` maps line numbers (from 0) to offsets of Kafka; others stay as they are.
+
+    `lead`: bytes before the text (Spark writes a zero byte into sources/N/0).
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    kafka: Mapping[int, SourceOffsets]
+    lead: bytes = b""
+
+    def with_offsets(self, translated: Mapping[tuple[int, str, int], int]) -> OffsetsFile:
+        """With other offsets, keyed by line, topic and partition.
+
+        Raises:
+            BadCheckpoint: an offset without a translation.
+        """
+        lines, kafka = list(self.lines), dict(self.kafka)
+        for number, offsets in self.kafka.items():
+            missing = [key for key in offsets if (number, *key) not in translated]
+            if missing:
+                topic, partition = missing[0]
+                raise BadCheckpoint(f"{self.path}: {topic}-{partition} has no offset on the target")
+            kafka[number] = {key: translated[(number, *key)] for key in offsets}
+            lines[number] = render_offsets(kafka[number])
+        return replace(self, lines=tuple(lines), kafka=kafka)
+
+    def to_bytes(self) -> bytes:
+        """The file's content."""
+        return self.lead + "\n".join(self.lines).encode()
+
+
+def parse_offsets(text: str) -> SourceOffsets | None:
+    """A source's line as offsets of Kafka; None when it is of another kind of source."""
+    try:
+        value = json.loads(text)
+        if not isinstance(value, dict) or not value:
+            return None
+        return {(topic, int(index)): int(at) for topic, parts in value.items() for index, at in parts.items()}
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def render_offsets(offsets: Mapping[Partition, int]) -> str:
+    """Offsets as Spark's Kafka source writes them."""
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(topics, separators=(",", ":"))
+
+
+def read_checkpoint(folder: Path) -> list[OffsetsFile]:
+    """Every file of the folder with offsets in it, in order of path.
+
+    Raises:
+        BadCheckpoint: it is no checkpoint folder, or a file is of a version that is not known.
+    """
+    if not (folder / _LOG).is_dir():
+        raise BadCheckpoint(f"{folder}: it has no folder {_LOG}, so it is no checkpoint of Structured Streaming")
+    files = [_read(folder, path, header=2) for path in _numbered(folder / _LOG)]
+    if not files:
+        raise BadCheckpoint(f"{folder}/{_LOG}: there are no offsets in it")
+    for source in sorted((folder / _INITIAL).glob("*")):
+        files.extend(_read(folder, path, header=1) for path in _numbered(source) if _is_initial(path))
+    if not any(file.kafka for file in files):
+        raise BadCheckpoint(f"{folder}: no source in it is Kafka")
+    return files
+
+
+def write_checkpoint(old: Path, new: Path, files: list[OffsetsFile]) -> None:
+    """Copy `old` to `new` with these files in the place of its own.
+
+    Raises:
+        BadCheckpoint: `new` exists.
+    """
+    if new.exists():
+        raise BadCheckpoint(f"{new}: it exists; the rewritten checkpoint needs a new folder")
+    part = new.with_name(new.name + ".part")
+    if part.exists():
+        shutil.rmtree(part)
+    changed = {file.path: file for file in files}
+    # Hadoop's checksum of a file that is rewritten would no longer be right, and the file would not be read.
+    stale = {str(Path(path).with_name(f".{Path(path).name}.crc")) for path in changed}
+
+    def skip(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if str((Path(folder) / name).relative_to(old)) in stale]
+
+    shutil.copytree(old, part, ignore=skip)
+    for path, file in changed.items():
+        (part / path).write_bytes(file.to_bytes())
+    part.rename(new)
+
+
+def _numbered(folder: Path) -> Iterator[Path]:
+    found = [path for path in folder.glob("*") if path.name.isdigit()]
+    yield from sorted(found, key=lambda path: int(path.name))
+
+
+def _is_initial(path: Path) -> bool:
+    return path.name == "0"
+
+
+def _read(folder: Path, path: Path, *, header: int) -> OffsetsFile:
+    """`header`: how many lines come before the first source's."""
+    content = path.read_bytes()
+    lead = content[:1] if content[:1] == b"\x00" else b""
+    lines = content[len(lead) :].decode().split("\n")
+    name = str(path.relative_to(folder))
+    if lines[0] != VERSION:
+        raise BadCheckpoint(f"{name}: version {lines[0][:20]!r} is not known; known is {VERSION}")
+    found = {number: parse_offsets(line) for number, line in enumerate(lines) if number >= header}
+    return OffsetsFile(name, tuple(lines), {number: offsets for number, offsets in found.items() if offsets}, lead)

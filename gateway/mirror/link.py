@@ -1,0 +1,187 @@
+"""One link at work: the source cluster's fetchers and the topics mirrored from it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from gateway.domain import link_config
+from gateway.domain.ports import MirrorEvents
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.records import LinkRecord, MirrorRecord
+from gateway.domain.throttle import Throttle
+from gateway.mirror.fetcher import Fetcher
+from gateway.mirror.topic import Surroundings, TopicMirror
+from gateway.net.cluster import Cluster, ClusterUnavailable, ClusterView
+from gateway.replication.log_reader import LogReader
+from gateway.replication.runner import PartitionRunner
+from gateway.replication.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+_LOST_AFTER_S: Final = 5.0
+"""A source is reported lost when it has been out of reach for this long."""
+
+
+class LinkMirror:
+    """Args.
+
+    source: not started yet; owned from here on.
+    assign_target: gives a partition the appender of its leader.
+    release: takes a partition out of its appender.
+    pump: sends what the appenders have.
+    """
+
+    def __init__(
+        self,
+        record: LinkRecord,
+        source: Cluster,
+        target: Cluster,
+        *,
+        progress: MirrorProgress,
+        events: MirrorEvents,
+        assign_target: Callable[[PartitionRunner], None],
+        release: Callable[[PartitionRunner], None],
+        pump: Callable[[], None],
+        clock: Callable[[], float],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.record = record
+        self.source = source
+        self.topics: dict[str, TopicMirror] = {}
+        self._tasks = Tasks()
+        self._around = Surroundings(
+            link=record.name,
+            link_id=record.link_id,
+            source=source,
+            target=target,
+            source_logs=LogReader(source, self._tasks, tails=False),
+            target_logs=LogReader(target, self._tasks, tails=True),
+            tasks=self._tasks,
+            progress=progress,
+            events=events,
+            clock=clock,
+            wall_ms=wall_ms,
+        )
+        self._assign_target = assign_target
+        self._release = release
+        self._pump = pump
+        self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
+        self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
+        self._fetched_from: dict[PartitionRunner, int] = {}
+        self._available = True
+        self._lost_since: float | None = None
+        source.on_view.append(self._view_changed)
+
+    def start(self) -> None:
+        """Begin to keep connections to the source."""
+        self._tasks.spawn(self._connect(), f"link {self.record.name}")
+
+    async def _connect(self) -> None:
+        try:
+            await self.source.start()
+        except ClusterUnavailable as exc:  # it goes on trying
+            _log.warning("link %s: source not reached yet: %s", self.record.name, exc)
+
+    def add(self, record: MirrorRecord) -> None:
+        """Mirror a topic; one that is mirrored already is left as it is."""
+        if record.mirror_topic in self.topics:
+            return
+        topic = TopicMirror(record, self._around, self._ended)
+        self.topics[record.mirror_topic] = topic
+        self.source.invalidate(record.source_topic)
+        for runner in topic.runners:
+            self._assign_target(runner)
+            self._assign_source(runner)
+        topic.begin()
+
+    async def remove(self, name: str) -> None:
+        """Stop a topic's mirror."""
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            for runner in topic.runners:
+                self._ended(runner)
+            await topic.stop()
+
+    async def close(self) -> None:
+        """Stop everything and leave the source."""
+        self.source.on_view.remove(self._view_changed)
+        await asyncio.gather(*(self.remove(name) for name in tuple(self.topics)))
+        await self._tasks.close()
+        await self.source.close()
+
+    def runners(self) -> Iterator[PartitionRunner]:
+        """Every partition."""
+        for topic in self.topics.values():
+            yield from topic.runners
+
+    def tick(self, now: float) -> None:
+        """Once a second."""
+        self._check_available(now)
+        for topic in tuple(self.topics.values()):
+            topic.tick(now)
+        for runner in self.runners():
+            if runner not in self._fetched_from and not runner.mirror.ended:
+                self.source.invalidate(runner.source_topic)  # no leader known
+
+    def _check_available(self, now: float) -> None:
+        events, name = self._around.events, self.record.name
+        if self.source.available:
+            self._lost_since = None
+            if not self._available:
+                self._available = True
+                _log.info("link %s: source available again", name)
+                events.source_available(name, True, "")
+            return
+        if self._lost_since is None:
+            self._lost_since = now
+        if self._available and now - self._lost_since >= _LOST_AFTER_S:
+            self._available = False
+            _log.warning("link %s: source unavailable: %s", name, self.source.last_error)
+            events.source_available(name, False, self.source.last_error or "no connection to the source")
+
+    def _view_changed(self, _: ClusterView) -> None:
+        now = self._around.clock()
+        for topic in tuple(self.topics.values()):
+            topic.look(now)
+        for runner in self.runners():
+            self._assign_source(runner)
+
+    def _assign_source(self, runner: PartitionRunner) -> None:
+        """Fetch the partition from its leader."""
+        if runner.mirror.ended:
+            return
+        leader = self.source.leader(runner.source_topic, runner.partition)
+        before = self._fetched_from.get(runner)
+        if leader == before:
+            return
+        if before is not None:
+            self._leave(runner, before)
+        if leader is not None:
+            self._fetched_from[runner] = leader
+            self._fetcher(leader).add(runner)
+
+    def _fetcher(self, node: int) -> Fetcher:
+        found = self._fetchers.get(node)
+        if found is not None:
+            return found[0]
+        fetcher = Fetcher(self.source, node, self._throttle, self._pump, self._around.clock)
+        self._fetchers[node] = fetcher, self._tasks.spawn(fetcher.run(), f"link {self.record.name} fetch {node}")
+        return fetcher
+
+    def _leave(self, runner: PartitionRunner, node: int) -> None:
+        del self._fetched_from[runner]
+        fetcher, task = self._fetchers[node]
+        fetcher.discard(runner)
+        if fetcher.empty:
+            del self._fetchers[node]
+            if task is not None:
+                task.cancel()
+
+    def _ended(self, runner: PartitionRunner) -> None:
+        node = self._fetched_from.get(runner)
+        if node is not None:
+            self._leave(runner, node)
+        self._release(runner)

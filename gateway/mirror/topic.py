@@ -1,0 +1,203 @@
+"""One mirror topic: its partitions, and what they need of the two clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.domain.partition import PartitionMirror
+from gateway.domain.ports import MirrorEvents, PartitionStatus
+from gateway.domain.producer_ids import mirror_producer_id
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.records import MirrorError, MirrorRecord, ProducerEntry
+from gateway.domain.source_watch import SourceTopicWatch
+from gateway.net.cluster import Cluster, NetError
+from gateway.net.offsets import delete_records
+from gateway.replication.log_reader import LogReader
+from gateway.replication.runner import PartitionRunner
+from gateway.replication.start import earliest_start
+from gateway.replication.tasks import Tasks
+from protocol.errors import ProtocolError
+
+_log = logging.getLogger(__name__)
+
+_DELETE_S: Final = 10.0
+_QUIET_S: Final = 40.0  # an append is answered, or its connection closed, before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a link shares with its topics. `clock` is monotonic seconds, `wall_ms` the time of day."""
+
+    link: str
+    link_id: int
+    source: Cluster
+    target: Cluster
+    source_logs: LogReader
+    target_logs: LogReader
+    tasks: Tasks
+    progress: MirrorProgress
+    events: MirrorEvents
+    clock: Callable[[], float]
+    wall_ms: Callable[[], int]
+
+
+class TopicMirror:
+    """Implements `runner.Shell` for its partitions.
+
+    Args:
+        ended: called with a partition that has failed, to take it out of fetching and appending.
+    """
+
+    def __init__(self, record: MirrorRecord, around: Surroundings, ended: Callable[[PartitionRunner], None]) -> None:
+        self.record = record
+        self._around = around
+        self._ended = ended
+        self._settled = False
+        self._watch = SourceTopicWatch(record.source_topic, record.source_topic_id, len(record.starts))
+        producer_id = mirror_producer_id(around.link_id, record.mirror_id)
+        topic_id = _id_bytes(record.source_topic_id)
+        self.runners = [
+            PartitionRunner(
+                (record.mirror_topic, index),
+                record.source_topic,
+                topic_id,
+                PartitionMirror(start, producer_id, wall_ms=around.wall_ms),
+                self,
+                clock=around.clock,
+                wall_ms=around.wall_ms,
+            )
+            for index, start in enumerate(record.starts)
+        ]
+
+    def begin(self) -> None:
+        """Start every partition."""
+        _log.info("link %s: mirroring %s", self._around.link, self.record.mirror_topic)
+        for runner in self.runners:
+            runner.begin()
+
+    async def stop(self) -> None:
+        """Stop every partition and wait for the appends in flight."""
+        busy = len(self.runners)
+        quiet = asyncio.Event()
+
+        def one_is_quiet() -> None:
+            nonlocal busy
+            busy -= 1
+            if not busy:
+                quiet.set()
+
+        for runner in self.runners:
+            runner.stop(one_is_quiet)
+        if self.runners:
+            try:
+                async with asyncio.timeout(_QUIET_S):
+                    await quiet.wait()
+            except TimeoutError:
+                _log.warning("link %s: appends to %s are still unanswered", self._around.link, self.record.mirror_topic)
+        _log.info("link %s: stopped mirroring %s", self._around.link, self.record.mirror_topic)
+
+    def tick(self, now: float) -> None:
+        """Once a second: measure, and look whether the source topic is still the same."""
+        for runner in self.runners:
+            runner.sample(now)
+        self.look(now)
+
+    def look(self, now: float) -> None:
+        """Compare with the source's metadata."""
+        source = self._around.source
+        if not source.available:
+            return
+        found = source.view.topics.get(self.record.source_topic)
+        if found is None:
+            failure = self._watch.missing(now)
+            source.invalidate(self.record.source_topic)
+        elif found.partitions:
+            failure = self._watch.found(found.id_text, len(found.partitions))
+        else:  # an error of the whole topic, such as no right to describe it, says nothing about it
+            return
+        if failure is not None:
+            for runner in self.runners:
+                runner.fail(*failure)
+
+    def status(self) -> Sequence[PartitionStatus]:
+        """All partitions."""
+        return tuple(runner.status() for runner in self.runners)
+
+    def producer_table(self) -> tuple[tuple[ProducerEntry, ...], ...]:
+        """Per partition what its producer table holds."""
+        return tuple(runner.cursor.producers.entries() for runner in self.runners)
+
+    # Shell
+
+    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the target."""
+        if delay_s:  # a retry: perhaps the leader has moved
+            self._around.target.invalidate(self.record.mirror_topic)
+        self._around.target_logs.ask(runner.key, delay_s, runner.target_bounds)
+
+    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the source."""
+        self._around.source_logs.ask((self.record.source_topic, runner.partition), delay_s, runner.source_bounds)
+
+    def plan_start(self, runner: PartitionRunner) -> None:
+        """Find the new start."""
+        self._around.tasks.spawn(self._plan_start(runner), "mirror plan start")
+
+    async def _plan_start(self, runner: PartitionRunner) -> None:
+        while not runner.mirror.ended:
+            try:
+                start = await earliest_start(self._around.source, self.record.source_topic, runner.partition)
+            except (NetError, ProtocolError) as exc:
+                _log.warning("link %s: where %s-%d starts: %s", self._around.link, *runner.key, exc)
+                await asyncio.sleep(1.0)
+            else:
+                runner.start_planned(start)
+                return
+
+    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        """Trim the target."""
+        self._around.tasks.spawn(self._delete_records(runner, offset, delay_s), "mirror delete records")
+
+    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        try:
+            await delete_records(self._around.target, {runner.key: offset}, timeout_s=_DELETE_S)
+        except NetError as exc:
+            runner.deleted(str(exc))
+        else:
+            runner.deleted("")
+
+    def refresh_source(self) -> None:
+        """Soon."""
+        self._around.source.invalidate(self.record.source_topic)
+
+    def settled(self, runner: PartitionRunner) -> None:
+        """Tell when it was the last one."""
+        if not self._settled and all(one.mirror.settled for one in self.runners):
+            self._settled = True
+            self._around.events.topic_settled(self._around.link, self.record.mirror_topic)
+
+    def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
+        """Tell, and take it out."""
+        _log.error("link %s: %s-%d FAILED: %s: %s", self._around.link, *runner.key, error, message)
+        self._ended(runner)
+        self._around.events.partition_failed(
+            self._around.link, self.record.mirror_topic, runner.partition, error, message
+        )
+
+    def advanced(self, runner: PartitionRunner, position: int) -> None:
+        """Tell whoever waits."""
+        self._around.progress.advance(self.record.mirror_topic, runner.partition, position)
+
+
+def _id_bytes(text: str) -> bytes | None:
+    """A topic id from Kafka's text form; None when there is none."""
+    if len(text) != 22:
+        return None
+    value = urlsafe_b64decode(text + "==")
+    return value if any(value) else None

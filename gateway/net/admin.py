@@ -1,0 +1,263 @@
+"""Topics and their configs: created, changed, described, deleted.
+
+Requests go to the controller (on KRaft to any broker, which forwards them). A change is sent once: when the
+connection breaks before the answer, ClusterUnavailable says so and the caller looks at what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gateway.net.backoff import Backoff
+from gateway.net.cluster import CONTROL_LANE, Cluster
+from gateway.net.errors import BrokerError, ClusterUnavailable
+from protocol.errors import ErrorCode, error_name
+from protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+_DEFAULT_SOURCE = 5
+_SET, _DELETE = 0, 1
+_SEEN_S = 3.0
+_MOVED = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
+
+
+class AdminError(BrokerError):
+    """The cluster refused a change or a question. `code` is Kafka's error code, `message` its words for it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.message = message
+
+
+class ConfigEntry(NamedTuple):
+    """One config in force. `value` is None when sensitive. `source` is Kafka's ConfigSource (1 = set on the topic)."""
+
+    value: str | None
+    source: int
+    is_default: bool
+    read_only: bool = False
+
+
+async def create_topic(
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int,
+    replication_factor: int = -1,
+    configs: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> bytes:
+    """Create a topic and wait a little until the view has it; -1 partitions or replicas is the broker's default.
+
+    Returns:
+        The topic id (16 bytes), zero from brokers that have none.
+
+    Raises:
+        AdminError: for example TOPIC_ALREADY_EXISTS (36), POLICY_VIOLATION (44), INVALID_CONFIG (40).
+        ClusterUnavailable: no answer within the deadline; the topic may exist.
+    """
+    entries = [
+        CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()
+    ]
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=entries
+    )
+    response = await _on_controller(
+        cluster,
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    _check(f"create topic {name}", response.topics)
+    await _until_seen(cluster, name, max(1, partitions))
+    topic_id = response.topics[0].topic_id
+    return bytes(16) if topic_id is None else bytes(topic_id.bytes)
+
+
+async def delete_topic(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> None:
+    """Delete a topic.
+
+    Raises:
+        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), TOPIC_DELETION_DISABLED (73).
+        ClusterUnavailable: no answer within the deadline; the topic may be gone.
+    """
+    state = DeleteTopicsRequest.DeleteTopicState(name=name)
+    response = await _on_controller(
+        cluster,
+        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=[name], timeout_ms=wait_ms),
+        lambda answer: answer.responses,
+        timeout_s,
+    )
+    _check(f"delete topic {name}", response.responses)
+    cluster.invalidate(name)
+
+
+async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_s: float | None = None) -> None:
+    """Grow a topic to `total` partitions.
+
+    Raises:
+        AdminError: for example INVALID_PARTITIONS (37) when it has as many already.
+        ClusterUnavailable: no answer within the deadline; the topic may have grown.
+    """
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
+    response = await _on_controller(
+        cluster,
+        lambda wait_ms: CreatePartitionsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
+        lambda answer: answer.results,
+        timeout_s,
+    )
+    _check(f"grow topic {name} to {total} partitions", response.results)
+    await _until_seen(cluster, name, total)
+
+
+async def alter_topic_configs(
+    cluster: Cluster,
+    name: str,
+    configs: Mapping[str, str],
+    *,
+    reset: Collection[str] = (),
+    timeout_s: float | None = None,
+) -> None:
+    """Set some configs of a topic, take others back to their default, leave the rest.
+
+    Raises:
+        AdminError: for example INVALID_CONFIG (40).
+        ClusterUnavailable: no answer within the deadline; they may be set.
+    """
+    entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
+    entries = [entry(name=config, config_operation=_SET, value=value) for config, value in configs.items()]
+    entries += [entry(name=config, config_operation=_DELETE, value=None) for config in reset]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=name, configs=entries
+    )
+    response = await _on_controller(
+        cluster,
+        lambda _: IncrementalAlterConfigsRequest(resources=[resource], validate_only=False),
+        lambda answer: answer.responses,
+        timeout_s,
+    )
+    _check(f"alter configs of topic {name}", response.responses)
+
+
+async def describe_topic_configs(
+    cluster: Cluster, names: Collection[str], *, timeout_s: float | None = None
+) -> dict[str, dict[str, ConfigEntry]]:
+    """The configs in force of each topic, defaults included.
+
+    Raises:
+        AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
+        ClusterUnavailable: no answer within the deadline.
+    """
+    if not names:
+        return {}
+    request = DescribeConfigsRequest(
+        resources=[_resource(TOPIC_RESOURCE, name) for name in names],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    response = await cluster.request(request, timeout_s=timeout_s)
+    for result in response.results:
+        _check(f"describe configs of topic {result.resource_name}", (result,))
+    return {result.resource_name: _entries(result.configs) for result in response.results}
+
+
+async def describe_broker_configs(
+    cluster: Cluster, node_id: int, *, timeout_s: float | None = None
+) -> dict[str, ConfigEntry]:
+    """The configs in force of one broker.
+
+    Raises:
+        AdminError: for example CLUSTER_AUTHORIZATION_FAILED (31).
+        ClusterUnavailable: no answer within the deadline.
+    """
+    request = DescribeConfigsRequest(
+        resources=[_resource(BROKER_RESOURCE, str(node_id))], include_synonyms=False, include_documentation=False
+    )
+    response = await cluster.request(request, node_id=node_id, timeout_s=timeout_s)
+    _check(f"describe configs of broker {node_id}", response.results)
+    return _entries(response.results[0].configs)
+
+
+def _resource(kind: int, name: str) -> Any:
+    return DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+
+
+def _entries(configs: Iterable[Any]) -> dict[str, ConfigEntry]:
+    return {
+        entry.name: ConfigEntry(
+            entry.value, entry.config_source, entry.config_source == _DEFAULT_SOURCE, bool(entry.read_only)
+        )
+        for entry in configs
+    }
+
+
+async def _on_controller(
+    cluster: Cluster,
+    build: Callable[[int], Any],
+    results: Callable[[Any], Iterable[Any]],
+    timeout_s: float | None,
+) -> Any:
+    """Send a change to the controller, again only when it certainly was not carried out.
+
+    Args:
+        build: milliseconds for the broker to wait -> request.
+        results: response -> the parts that carry an error code.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
+    backoff = Backoff(*cluster.config.retry_backoff_s)
+    while True:
+        remaining_s = max(0.001, deadline - loop.time())
+        controller = cluster.view.controller_id
+        if controller is None or controller not in cluster.view.brokers:
+            await cluster.refresh((), timeout_s=remaining_s)
+            controller = cluster.view.controller_id
+        if controller is not None:
+            connection = await cluster.connection(controller, CONTROL_LANE, remaining_s)
+            remaining_s = max(0.001, deadline - loop.time())
+            # The broker gives up a little before we do, so that its own reason is heard.
+            response = await connection.request(build(int(remaining_s * 900)), timeout_s=remaining_s)
+            if not any(result.error_code in _MOVED for result in results(response)):
+                return response
+        wait_s = backoff.next()
+        if loop.time() + wait_s >= deadline:
+            raise ClusterUnavailable("the cluster has no controller")
+        await asyncio.sleep(wait_s)
+        await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
+
+
+async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:
+    """Refresh until every partition has a leader: brokers hear of a change a little later than the controller.
+
+    Gives up without an error after a while: the change itself was made.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _SEEN_S
+    backoff = Backoff(0.02, 0.2)
+    while loop.time() < deadline:
+        try:
+            await cluster.refresh([name], timeout_s=deadline - loop.time())
+        except ClusterUnavailable:
+            return
+        if all(cluster.leader(name, index) is not None for index in range(partitions)):
+            return
+        await asyncio.sleep(backoff.next())
+
+
+def _check(what: str, results: Iterable[Any]) -> None:
+    for result in results:
+        if result.error_code:
+            why = result.error_message or error_name(result.error_code)
+            raise AdminError(result.error_code, f"{what}: {why}")

@@ -1,0 +1,213 @@
+"""One Kafka cluster, as a client sees it: a view of its brokers and topics, and pooled connections to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from random import random
+from typing import Any
+
+from gateway.net.config import ClusterConfig
+from gateway.net.connection import Connection
+from gateway.net.coordinators import Coordinators
+from gateway.net.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ClusterUnavailable,
+    ConnectionClosed,
+    NetError,
+    PartitionErrors,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from gateway.net.metadata import MetadataKeeper
+from gateway.net.pool import Lane, Pool
+from gateway.net.view import BrokerView, ClusterView, PartitionView, TopicView
+
+CONTROL_LANE = "control"
+
+
+class Cluster:
+    """A client of one cluster. Everything runs on one event loop; every await has a deadline.
+
+    Deadlines are `timeout_s` where given, else `config.api_timeout_s`; when one passes, ClusterUnavailable says
+    what went wrong last.
+
+    Args:
+        config: how to reach it.
+        rng: random numbers in [0, 1) for jitter and the choice of brokers.
+    """
+
+    def __init__(self, config: ClusterConfig, *, rng: Callable[[], float] = random) -> None:
+        self.config = config
+        self._ssl_context = config.ssl_context()
+        self._rng = rng
+        self._metadata = MetadataKeeper(config, self._open, rng)
+        self._pool = Pool(config, self._address, self._open, self.invalidate, rng)
+        self._coordinators = Coordinators(self)
+        self._metadata.on_view.append(lambda _: self._pool.forget_missing())
+
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Fetch the first view (every topic).
+
+        Raises:
+            ClusterUnavailable: not within the deadline. The client goes on trying in the background until `close`.
+        """
+        self._metadata.start()
+        if not self._metadata.view.brokers:
+            await self._metadata.refresh(None, self._deadline_s(timeout_s))
+
+    async def close(self) -> None:
+        """Close every connection and end every task. Whoever still waits gets ClusterUnavailable."""
+        await self._metadata.close()
+        await self._pool.close()
+
+    @property
+    def view(self) -> ClusterView:
+        """The latest snapshot; empty before `start`."""
+        return self._metadata.view
+
+    @property
+    def on_view(self) -> list[Callable[[ClusterView], None]]:
+        """Callbacks, called with each view that differs from the one before."""
+        return self._metadata.on_view
+
+    @property
+    def available(self) -> bool:
+        """True when the last attempt to refresh the view succeeded."""
+        return bool(self.view.brokers) and not self._metadata.last_error
+
+    @property
+    def last_error(self) -> str:
+        """Why the cluster, or a broker of it, could not be reached last; empty when all is well."""
+        return self._metadata.last_error or self._pool.last_error
+
+    async def refresh(self, topics: Collection[str] | None = None, timeout_s: float | None = None) -> ClusterView:
+        """Wait for a view that is newer than this call; calls at the same time share a request.
+
+        Args:
+            topics: these topics, which are then kept fresh; None for every topic of the cluster.
+
+        Raises:
+            ClusterUnavailable: not within the deadline.
+        """
+        await self._metadata.refresh(topics, self._deadline_s(timeout_s))
+        return self.view
+
+    def invalidate(self, topic: str | None = None) -> None:
+        """Something in the view was wrong (a leader, an address): refresh it soon. Does not wait."""
+        self._metadata.hint(() if topic is None else (topic,))
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node that leads a partition, None when unknown or leaderless."""
+        known = self._metadata.view.topics.get(topic)
+        found = None if known is None else known.partitions.get(partition)
+        return None if found is None or found.leader < 0 else found.leader
+
+    def cached_connection(self, node_id: int, lane: Lane = 0) -> Connection | None:
+        """The open connection to a node, None if there is none at the moment. For the hot path."""
+        return self._pool.get(node_id, lane)
+
+    async def connection(self, node_id: int, lane: Lane = 0, timeout_s: float | None = None) -> Connection:
+        """An open connection to a node, one per lane; opened, with backoff, if there is none.
+
+        Raises:
+            ClusterUnavailable: none within the deadline, or the node is not in the cluster.
+        """
+        deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
+        if self._address(node_id) is None:
+            await self._metadata.refresh((), self._deadline_s(timeout_s))
+        return await self._pool.connection(node_id, lane, deadline)
+
+    async def request(
+        self, message: Any, node_id: int | None = None, cap: int | None = None, timeout_s: float | None = None
+    ) -> Any:
+        """Send a message on the control lane and return the decoded response.
+
+        Args:
+            node_id: the broker to ask. None for any: then another one is asked when a connection fails, so the
+                request must be one that may be carried out twice.
+            cap: highest version to use.
+
+        Raises:
+            ClusterUnavailable: no answer within the deadline; outcome unknown if it was sent.
+            UnsupportedVersion: no common version.
+        """
+        deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
+        if node_id is not None:
+            return await self._request_once(message, node_id, cap, deadline)
+        failed: set[int] = set()
+        while True:
+            node = await self._any_node(failed, deadline)
+            try:
+                return await self._request_once(message, node, cap, self._fair_share(deadline))
+            except AuthenticationFailed:
+                raise
+            except ClusterUnavailable:
+                failed.add(node)
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+
+    async def coordinator(self, group: str, timeout_s: float | None = None) -> int:
+        """The node that coordinates a group; kept until `invalidate_coordinator`.
+
+        Raises:
+            ClusterUnavailable: not found within the deadline.
+            BrokerError: the broker refuses to say, for example GROUP_AUTHORIZATION_FAILED (30).
+        """
+        return await self._coordinators.find(group, self._deadline_s(timeout_s))
+
+    def invalidate_coordinator(self, group: str) -> None:
+        """The group has moved: ask again next time."""
+        self._coordinators.forget(group)
+
+    async def _request_once(self, message: Any, node_id: int, cap: int | None, deadline: float) -> Any:
+        loop = asyncio.get_running_loop()
+        connection = await self.connection(node_id, CONTROL_LANE, deadline - loop.time())
+        return await connection.request(message, cap=cap, timeout_s=max(0.001, deadline - loop.time()))
+
+    async def _any_node(self, failed: set[int], deadline: float) -> int:
+        """A node that is connected already, else one at random; those that failed only when all have."""
+        loop = asyncio.get_running_loop()
+        if not self.view.brokers:
+            await self._metadata.refresh((), max(0.001, deadline - loop.time()))
+        if failed >= self.view.brokers.keys():
+            await asyncio.sleep(min(self.config.retry_backoff_s[0], max(0.0, deadline - loop.time())))
+            failed.clear()
+        nodes = [node for node in self.view.brokers if node not in failed]
+        connected = [node for node in nodes if self._pool.get(node, CONTROL_LANE) is not None]
+        choice = connected or nodes
+        return choice[int(self._rng() * len(choice))]
+
+    def _fair_share(self, deadline: float) -> float:
+        """One broker that does not answer must leave time to ask another."""
+        now = asyncio.get_running_loop().time()
+        return now + (deadline - now) / min(3, max(1, len(self.view.brokers)))
+
+    def _address(self, node_id: int) -> tuple[str, int] | None:
+        broker = self._metadata.view.brokers.get(node_id)
+        return None if broker is None else (broker.host, broker.port)
+
+    async def _open(self, host: str, port: int) -> Connection:
+        return await Connection.open(host, port, self.config, self._ssl_context)
+
+    def _deadline_s(self, timeout_s: float | None) -> float:
+        return self.config.api_timeout_s if timeout_s is None else max(0.001, timeout_s)
+
+
+__all__ = [
+    "CONTROL_LANE",
+    "AuthenticationFailed",
+    "BrokerError",
+    "BrokerView",
+    "Cluster",
+    "ClusterUnavailable",
+    "ClusterView",
+    "ConnectionClosed",
+    "NetError",
+    "PartitionErrors",
+    "PartitionView",
+    "RequestTimedOut",
+    "TopicView",
+    "UnsupportedVersion",
+]

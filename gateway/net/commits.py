@@ -1,0 +1,129 @@
+"""Committed offsets of consumer groups: read, and written from outside the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gateway.net.cluster import Cluster
+from gateway.net.errors import BrokerError, PartitionErrors
+from gateway.net.offsets import by_topic
+from gateway.net.routed import Partition, on_coordinator
+from protocol.errors import ErrorCode, error_name
+from protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+
+_BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics; later ones have ids
+_NO_EPOCH = -1
+_NOT_A_MEMBER = -1
+
+
+class Committed(NamedTuple):
+    """A committed offset: the next one to read. `leader_epoch` is -1 where the group did not give one."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+async def committed_offsets(
+    cluster: Cluster, group: str, *, timeout_s: float | None = None
+) -> dict[Partition, Committed]:
+    """Everything a group has committed; empty for a group that does not exist.
+
+    Offsets of a transaction that is still open are waited for (require_stable), within the deadline.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline.
+        BrokerError: the coordinator refuses, for example GROUP_AUTHORIZATION_FAILED (30).
+        PartitionErrors: per partition.
+    """
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=None,
+        groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1)],
+        require_stable=True,
+    )
+    response = await on_coordinator(cluster, group, request, _fetch_codes, cap=_BY_NAME, timeout_s=timeout_s)
+    answer = response.groups[0] if response.groups else response
+    if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return {}
+    if answer.error_code:
+        raise BrokerError(answer.error_code, f"OffsetFetch {group}: {error_name(answer.error_code)}")
+    found: dict[Partition, Committed] = {}
+    errors: dict[Partition, int] = {}
+    for topic in answer.topics:
+        for part in topic.partitions:
+            if part.error_code:
+                errors[topic.name, part.partition_index] = part.error_code
+            elif part.committed_offset >= 0:
+                epoch = _NO_EPOCH if part.committed_leader_epoch is None else part.committed_leader_epoch
+                found[topic.name, part.partition_index] = Committed(part.committed_offset, epoch, part.metadata or "")
+    if errors:
+        raise PartitionErrors(f"OffsetFetch {group}", errors, found)
+    return found
+
+
+async def commit_offsets(
+    cluster: Cluster,
+    group: str,
+    offsets: Mapping[Partition, int | tuple[int, str]],
+    *,
+    timeout_s: float | None = None,
+) -> None:
+    """Commit for a group from outside: generation -1, no member, no leader epoch. The group must have no members.
+
+    Args:
+        offsets: (topic, partition) -> next offset to read, or (offset, metadata).
+
+    Raises:
+        PartitionErrors: per partition; UNKNOWN_MEMBER_ID (25) on all of them when the group has members.
+        ClusterUnavailable: no answer within the deadline; whether they are committed is unknown.
+    """
+    if not offsets:
+        return
+    part = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition
+    topics = []
+    for topic, indexes in by_topic(offsets):
+        parts = []
+        for index in indexes:
+            value = offsets[topic, index]
+            offset, metadata = (value, "") if isinstance(value, int) else value
+            parts.append(
+                part(
+                    partition_index=index,
+                    committed_offset=offset,
+                    committed_leader_epoch=_NO_EPOCH,
+                    committed_metadata=metadata,
+                )
+            )
+        topics.append(OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=parts))
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=_NOT_A_MEMBER,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=topics,
+    )
+    response = await on_coordinator(
+        cluster, group, request, lambda answer: _commit_codes(answer).values(), cap=_BY_NAME, timeout_s=timeout_s
+    )
+    codes = _commit_codes(response)
+    missing = {partition: int(ErrorCode.UNKNOWN_SERVER_ERROR) for partition in offsets if partition not in codes}
+    errors = {partition: code for partition, code in codes.items() if code} | missing
+    if errors:
+        raise PartitionErrors(f"OffsetCommit {group}", errors, {})
+
+
+def _fetch_codes(response: Any) -> Iterable[int]:
+    answer = response.groups[0] if response.groups else response
+    yield answer.error_code
+    for topic in answer.topics:
+        for part in topic.partitions:
+            yield part.error_code
+
+
+def _commit_codes(response: Any) -> dict[Partition, int]:
+    return {
+        (topic.name, part.partition_index): part.error_code for topic in response.topics for part in topic.partitions
+    }

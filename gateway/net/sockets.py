@@ -1,0 +1,41 @@
+"""Socket options, and what an OS error means in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+
+# Seconds; a peer that vanished without a word is noticed after about idle + count * interval.
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+def tune(sock: socket.socket | None, user_timeout_s: float) -> None:
+    """TCP_NODELAY, keepalive, and an end to waiting for acknowledgements after `user_timeout_s`."""
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(user_timeout_s * 1000))
+
+
+def connect_reason(exc: BaseException) -> str:
+    """A short reason for a connection that could not be made or was lost."""
+    if isinstance(exc, socket.gaierror):
+        return f"the name does not resolve ({exc.strerror})"
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return f"the broker's certificate is not trusted ({exc.verify_message})"
+    if isinstance(exc, ssl.SSLError):
+        return f"TLS failed ({exc.reason or exc})"
+    if isinstance(exc, ConnectionRefusedError) or getattr(exc, "errno", None) == errno.ECONNREFUSED:
+        return "connection refused"
+    if isinstance(exc, ConnectionError) and not exc.errno:
+        return "closed by the broker"
+    if isinstance(exc, OSError) and exc.errno:
+        return os.strerror(exc.errno).lower()
+    return str(exc) or type(exc).__name__

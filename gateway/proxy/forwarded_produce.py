@@ -1,0 +1,194 @@
+"""One Produce request whose parts go to a source, perhaps to several of its brokers and to the target too.
+
+Sends every part, gathers the answers, and replies once. The common case (all parts on one source leader, same
+version) sends the client's body and relays the source's body as they are.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gateway.domain.routing import Ack, TopicRoute
+from gateway.proxy.exchange import Buffer, Exchange
+from gateway.proxy.produce_plan import Part, ProducePlan
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.header import frame_response, response_body_offset
+from protocol.produce import (
+    PartitionResult,
+    ProduceRequestView,
+    build_request_body,
+    build_response_body,
+    scan_response,
+    set_acks,
+)
+
+if TYPE_CHECKING:
+    from gateway.net.connection import Connection
+    from gateway.proxy.session import Session
+
+_PRODUCE = int(ApiKey.PRODUCE)
+_NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_MOVED = frozenset({_NOT_LEADER, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.LEADER_NOT_AVAILABLE)})
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_BATCH_HEADER_BYTES = 61
+
+
+def record_count(records: Buffer) -> int:
+    """Records in the first v2 batch (lastOffsetDelta + 1, what the broker itself counts by); 0 if it is none."""
+    if len(records) < _BATCH_HEADER_BYTES:
+        return 0
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, 23)[0]
+    return max(delta + 1, 0)
+
+
+class ForwardedProduce:
+    """The state of one forwarded request: what is still to come, and the results so far."""
+
+    __slots__ = ("_acks", "_body", "_exchange", "_pending", "_plan", "_results", "_session", "_view")
+
+    def __init__(self, session: Session, exchange: Exchange, view: ProduceRequestView, plan: ProducePlan) -> None:
+        self._session = session
+        self._exchange = exchange
+        self._view = view
+        self._plan = plan
+        self._body = exchange.body
+        self._acks = view.acks or 1  # acks=0 is answered to us, so that what is in flight stays known
+        self._pending = 0
+        self._results: list[PartitionResult] = []
+
+    def send(self, connections: dict[tuple[str, int], Connection], refused: Sequence[PartitionResult] = ()) -> None:
+        """Send all parts. `connections` has one for every (link, leader) of the plan; `refused` are answered as is."""
+        plan = self._plan
+        self._results.extend(refused)
+        self._pending = len(plan.source) + bool(plan.target)
+        whole = len(plan.source) == 1 and not plan.target and not refused
+        for key, parts in plan.source.items():
+            self._send_source(connections[key], key, parts, whole=whole)
+        if plan.target:
+            self._send_target(plan.target)
+        if self._view.acks == 0:
+            self._exchange.drop()
+        if not self._pending:
+            self._finish()
+
+    def _send_source(self, connection: Connection, key: tuple[str, int], parts: list[Part], *, whole: bool) -> None:
+        version = min(self._exchange.api_version, connection.version(_PRODUCE))
+        topics = sorted({part.topic for part in parts})
+        as_is = (
+            whole
+            and version == self._exchange.api_version
+            and all(self._plan.routes[topic].source_topic == topic for topic in topics)
+        )
+        if as_is:
+            pieces: Sequence[Buffer] = (self._body,)
+            if self._view.acks == 0:
+                body = bytearray(self._body)
+                set_acks(body, version, 1)
+                pieces = (body,)
+        else:
+            pieces = self._build(version, parts, source_names=True)
+        forwarder = self._session.context.forwarder
+        forwarder.begin(topics)
+
+        def answered(body: memoryview | None) -> None:
+            forwarder.end(topics, unknown=body is None)
+            if body is None:
+                self._session.close("source connection lost: the outcome of a produce is unknown")
+                return
+            self._source_answered(body, version, key[0], parts, as_is=as_is)
+
+        connection.send(_PRODUCE, version, pieces, answered)
+
+    def _source_answered(self, body: memoryview, version: int, link: str, parts: list[Part], *, as_is: bool) -> None:
+        results = scan_response(body, version)
+        clean = True
+        context = self._session.context
+        names = {self._plan.routes[part.topic].source_topic: part.topic for part in parts}
+        counts = {(part.topic, part.partition): record_count(self._body[part.start : part.end]) for part in parts}
+        for result in results:
+            topic = names.get(result.topic, result.topic)
+            if result.error_code:
+                clean = False
+                if result.error_code in _MOVED:
+                    context.sources[link].invalidate(result.topic)
+            else:
+                context.on_forwarded(
+                    topic, result.partition, result.base_offset, counts.get((topic, result.partition), 0)
+                )
+            self._results.append(result._replace(topic=topic))
+        waits = [r for r in self._results if not r.error_code and self._acked_by_both(r.topic)]
+        if waits and self._view.acks != 0:
+            self._await_mirror(waits, counts)
+        elif as_is and clean and self._view.acks != 0:
+            self._exchange.reply(body)
+        else:
+            self._part_done()
+
+    def _acked_by_both(self, topic: str) -> bool:
+        route: TopicRoute | None = self._plan.routes.get(topic)
+        return route is not None and route.ack is Ack.BOTH
+
+    def _await_mirror(self, waits: list[PartitionResult], counts: dict[tuple[str, int], int]) -> None:
+        """Answer when the target has the records too, or with REQUEST_TIMED_OUT after the request's own timeout."""
+        left = {(result.topic, result.partition) for result in waits}
+        timer = self._session.context.loop.call_later(self._view.timeout_ms / 1000, lambda: timed_out())  # noqa: PLW0108 - defined below
+
+        def mirrored(key: tuple[str, int]) -> None:
+            left.discard(key)
+            if not left and not timer.cancelled():
+                timer.cancel()
+                self._part_done()
+
+        def timed_out() -> None:
+            timer.cancel()
+            self._results = [
+                r._replace(error_code=int(ErrorCode.REQUEST_TIMED_OUT), base_offset=-1)
+                if (r.topic, r.partition) in left
+                else r
+                for r in self._results
+            ]
+            self._part_done()
+
+        for result in waits:
+            key = (result.topic, result.partition)
+            end = result.base_offset + counts.get(key, 0)
+            self._session.context.progress.when(*key, end, lambda key=key: mirrored(key))  # type: ignore[misc]
+
+    def _send_target(self, parts: list[Part]) -> None:
+        version = self._exchange.api_version
+        pieces = self._build(version, parts, source_names=False)
+        exchange = Exchange(self._session, _PRODUCE, version, self._exchange.correlation_id, self._exchange.started)
+        exchange.frame, exchange.body_offset = self._exchange.frame, self._exchange.body_offset
+        exchange.internal = True
+
+        def answered(frame: memoryview) -> None:
+            self._results.extend(scan_response(frame[response_body_offset(_PRODUCE, version, frame) :], version))
+            self._part_done()
+
+        exchange.forward_body(b"".join(pieces), answered)
+
+    def _build(self, version: int, parts: list[Part], *, source_names: bool) -> list[Buffer]:
+        topics: dict[str, list[tuple[int, Buffer]]] = {}
+        for part in parts:
+            name = self._plan.routes[part.topic].source_topic if source_names else part.topic
+            topics.setdefault(name, []).append((part.partition, self._body[part.start : part.end]))
+        view = self._view
+        return build_request_body(version, view.transactional_id, self._acks, view.timeout_ms, topics)
+
+    def _part_done(self) -> None:
+        self._pending -= 1
+        if self._pending <= 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._view.acks == 0:
+            failed = next((r for r in self._results if r.error_code), None)
+            if failed is not None:  # what a broker does: the client cannot be told otherwise
+                self._session.close(f"acks=0 produce failed: {failed.topic}-{failed.partition}: {failed.error_code}")
+            return
+        exchange = self._exchange
+        body = build_response_body(exchange.api_version, self._results)
+        exchange.reply_framed(frame_response(_PRODUCE, exchange.api_version, exchange.correlation_id, body))

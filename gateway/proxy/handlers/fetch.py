@@ -1,0 +1,94 @@
+"""Fetch: v4-15.
+
+Behaviour: the second line behind the coordinator gate. A client that is known to belong to a group which may not
+read yet (or to none, where the policy denies that) gets empty record sets of mirror topics after max_wait, with
+the broker's true high watermarks. The broker is asked for one byte of each such partition, so that little is
+read for nothing. Everybody else's Fetch passes untouched.
+
+Version notes: v13+ names topics by id; v16+ would carry NodeEndpoints and is not advertised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gateway.domain.routing import Phase
+from protocol.codec import decode_request, decode_response, encode_body, encode_response
+from protocol.header import response_body_offset
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+
+class FetchHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+
+    def wants(self, session: Session) -> bool:
+        context = self._context
+        if context.routing.current.unsettled:
+            return True
+        if not context.gates.enabled:
+            return False
+        if session.client_id is None:  # its first request: who asks is in the header, known once it is collected
+            return True
+        return context.gates.reads_gated(session.identity, groupless_allowed=context.groupless_allowed)
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        gated = self._gated_topics(session)
+        if not gated:
+            exchange.forward()
+            return
+        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        for topic in request.topics or ():
+            if _name(topic, exchange.api_version) in gated:
+                for partition in topic.partitions:
+                    partition.partition_max_bytes = 1
+        due = self._context.clock() + request.max_wait_ms / 1000
+        body = encode_body(request, exchange.api_version)
+        exchange.forward_body(body, lambda frame: self._emptied(exchange, frame, gated, due))
+
+    def _gated_topics(self, session: Session) -> frozenset[str | bytes]:
+        """Names and ids of the topics this client may not read now."""
+        context = self._context
+        routing = context.routing.current
+        gated = context.gates.reads_gated(session.identity, groupless_allowed=context.groupless_allowed)
+        in_group = bool(context.gates.groups_of(session.identity))  # then a promoted topic waits for its group too
+        names = {
+            name
+            for name, route in routing.topics.items()
+            if not route.settled or (gated and (in_group or route.phase is not Phase.SWITCHED))
+        }
+        ids = {topic_id for topic_id, name in routing.topic_ids.items() if name in names}
+        return frozenset(names | ids)
+
+    def _emptied(
+        self, exchange: Exchange, frame: memoryview, gated: frozenset[str | bytes], due: float
+    ) -> bytes | None:
+        version = exchange.api_version
+        body = frame[response_body_offset(exchange.api_key, version, frame) :]
+        response = decode_response(exchange.api_key, version, body)
+        stripped = False
+        for topic in response.responses or ():
+            if _name(topic, version) in gated:
+                for partition in topic.partitions:
+                    stripped = stripped or bool(partition.records)
+                    partition.records = b""
+        answer = encode_response(response, exchange.api_key, version, exchange.correlation_id)
+        wait = due - self._context.clock()
+        if not stripped or wait <= 0:
+            return answer
+        self._context.loop.call_later(wait, exchange.reply_framed, answer)
+        return None
+
+
+def _name(topic: Any, version: int) -> str | bytes:
+    if version < 13:
+        name: str = topic.topic
+        return name
+    topic_id = topic.topic_id
+    return bytes(topic_id.bytes) if hasattr(topic_id, "bytes") else bytes(topic_id)

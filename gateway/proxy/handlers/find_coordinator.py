@@ -1,0 +1,39 @@
+"""FindCoordinator: v0-6.
+
+Behaviour: answered by the target; the coordinator's address becomes its listener on the gateway. Groups that
+are asked for are remembered with the client: it will speak for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.proxy.addresses import patched
+from protocol.apis import ApiKey
+from protocol.codec import decode_request
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+_KEY = int(ApiKey.FIND_COORDINATOR)
+_GROUP = 0
+
+
+class FindCoordinatorHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+
+    def wants(self, session: Session) -> bool:
+        return True
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        if (request.key_type or 0) == _GROUP:
+            groups = request.coordinator_keys if exchange.api_version >= 4 else [request.key]
+            for group in groups:
+                self._context.gates.saw(session.identity, group)
+        exchange.forward(patched(self._context, exchange))

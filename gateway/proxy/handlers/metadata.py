@@ -1,0 +1,82 @@
+"""Metadata: v0-13.
+
+Behaviour:
+* the broker list of every answer becomes the gateway's listeners; nothing else is decoded
+* a topic that exists on a source but is neither mirrored nor on the target is never auto-created by passing
+  through: the target is first asked without auto-creation, and asked again with it only for names that no
+  source has. Otherwise a producer that moved too early would fork its topic
+* such a refusal is UNKNOWN_TOPIC_OR_PARTITION to the client, a log line and a metric
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+
+from gateway.proxy.addresses import framed_with_addresses, patched
+from protocol.apis import ApiKey
+from protocol.header import encode_request_header, response_body_offset
+from protocol.metadata import answer_in_version, metadata_request_topics, unknown_topics, without_auto_create
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+_log = structlog.get_logger("lockgate.proxy")
+_KEY = int(ApiKey.METADATA)
+
+
+class MetadataHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+
+    def wants(self, session: Session) -> bool:
+        return True
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        if not self._context.sources or not self._may_create(exchange):
+            exchange.forward(patched(self._context, exchange))
+            return
+        session.stall()  # the second question must not fall into the middle of another request
+        body, asked = without_auto_create(exchange.body, exchange.api_version)
+        header = encode_request_header(_KEY, asked, exchange.correlation_id, exchange.client_id)
+        exchange.forward_pieces(
+            len(header) + len(body),
+            (header, body),
+            lambda frame: self._first_answer(session, exchange, asked, frame),
+        )
+
+    def _may_create(self, exchange: Exchange) -> bool:
+        names, auto_create = metadata_request_topics(exchange.body, exchange.api_version)
+        if not auto_create or not names:
+            return False
+        known = self._context.routing.current.topics
+        on_target = self._context.target.view.topics
+        return any(name not in known and name not in on_target for name in names)
+
+    def _first_answer(self, session: Session, exchange: Exchange, asked: int, frame: memoryview) -> bytes | None:
+        body = frame[response_body_offset(_KEY, asked, frame) :]
+        unknown = unknown_topics(body, asked)
+        answer = answer_in_version(body, asked, exchange.api_version)
+        response = framed_with_addresses(self._context, exchange, answer)
+        if not unknown:
+            self._context.loop.call_soon(session.again, lambda: None)
+            return response
+        self._context.spawn(self._context.loop.create_task(self._decide(session, exchange, unknown, response)))
+        return None
+
+    async def _decide(self, session: Session, exchange: Exchange, unknown: Sequence[str], response: bytes) -> None:
+        on_source = await self._context.source_topics.exists_unmirrored(unknown)
+        for topic, link in on_source.items():
+            refused = self._context.stats.auto_create_refused
+            refused[topic] = refused.get(topic, 0) + 1
+            _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
+        if on_source:
+            session.again(lambda: exchange.reply_framed(response))
+        else:
+            session.again(lambda: exchange.forward(patched(self._context, exchange)))

@@ -1,0 +1,219 @@
+"""Produce: v3-9.
+
+Behaviour:
+* topics without a mirror go to the client's own target broker, untouched
+* mirrored topics go to the source leader; a request that mixes both is split and its answer merged
+* a fenced topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
+* after the flip a retry of a batch the mirror has already copied is answered with its old offset
+* only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
+* transactional writes to mirrored topics are refused: their markers could not follow them
+
+Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
+topics by id: neither is advertised. What a source reports as an error is rebuilt, so its addresses stay behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from gateway.domain.producer_table import by_producer, retry_of
+from gateway.domain.records import ProducerEntry
+from gateway.domain.routing import TopicRoute
+from gateway.net.errors import ClusterUnavailable, NetError
+from gateway.proxy.authorization import may_write
+from gateway.proxy.exchange import Exchange
+from gateway.proxy.forwarded_produce import ForwardedProduce
+from gateway.proxy.produce_plan import Part, ProducePlan, plan_produce
+from protocol.errors import ErrorCode
+from protocol.produce import PartitionResult, ProduceRequestView, scan_request
+
+if TYPE_CHECKING:
+    from gateway.net.connection import Connection
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.session import Session
+
+HOLD_S = 8.0
+LEADER_WAIT_S = 5.0
+LANES = 8  # connections per source broker; a client keeps to one, so that its requests stay in order
+
+
+class ProduceHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+        self._tables: dict[str, tuple[object, list[Mapping[int, tuple[ProducerEntry, ...]]]]] = {}
+
+    def wants(self, session: Session) -> bool:
+        return self._context.routing.current.intercepts_produce
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        view = scan_request(exchange.body, exchange.api_version)
+        parts = [Part(*part) for part in view.parts]
+        plan = plan_produce(parts, self._context.routing.current, self._leader_of)
+        if plan.fenced is not None:
+            self._hold(session, exchange, view, parts, plan.fenced)
+        elif plan.leaderless is not None:
+            self._find_leader(session, exchange, view, parts, plan.leaderless)
+        elif view.transactional_id is not None and plan.source:
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            message = "transactional writes to a mirror topic are not supported before it is promoted"
+            self._refuse(exchange, view, parts, code, message)
+        elif not plan.source:
+            self._to_target(session, exchange, view, plan)
+        else:
+            self._to_source(session, exchange, view, plan)
+
+    def _leader_of(self, link: str, topic: str, partition: int) -> int | None:
+        cluster = self._context.sources.get(link)
+        return None if cluster is None else cluster.leader(topic, partition)
+
+    # -- to the target -------------------------------------------------------------------------------------
+
+    def _to_target(self, session: Session, exchange: Exchange, view: ProduceRequestView, plan: ProducePlan) -> None:
+        answered, rest = self._retries(exchange, plan)
+        if not answered:
+            if view.acks == 0:
+                session.send_unanswered(len(exchange.frame), (exchange.frame,))
+                exchange.drop()
+            else:
+                exchange.forward()
+            return
+        plan.target = rest
+        ForwardedProduce(session, exchange, view, plan).send({}, answered)
+
+    def _retries(self, exchange: Exchange, plan: ProducePlan) -> tuple[list[PartitionResult], list[Part]]:
+        """Split off the parts that repeat a batch mirrored before the flip."""
+        answered: list[PartitionResult] = []
+        rest: list[Part] = []
+        for part in plan.target:
+            route = plan.routes.get(part.topic)
+            offset = None
+            if route is not None and part.partition < len(route.producers) and route.producers[part.partition]:
+                table = self._table(route)[part.partition]
+                offset = retry_of(table, exchange.body[part.start : part.end])
+            if offset is None:
+                rest.append(part)
+            else:
+                answered.append(PartitionResult(part.topic, part.partition, 0, offset, -1, -1, None))
+        return answered, rest
+
+    def _table(self, route: TopicRoute) -> list[Mapping[int, tuple[ProducerEntry, ...]]]:
+        """The route's producers by id; worked out once, since snapshots share the record's own tuple."""
+        known = self._tables.get(route.mirror_topic)
+        if known is None or known[0] is not route.producers:
+            known = route.producers, [by_producer(entries) for entries in route.producers]
+            self._tables[route.mirror_topic] = known
+        return known[1]
+
+    # -- to the source -------------------------------------------------------------------------------------
+
+    def _to_source(self, session: Session, exchange: Exchange, view: ProduceRequestView, plan: ProducePlan) -> None:
+        forwarded = {part.topic for parts in plan.source.values() for part in parts}
+        allowed = may_write(session, forwarded, lambda: session.again(lambda: self.handle(session, exchange)))
+        if allowed is None:
+            return  # asked; handled again when the target has answered
+        refused: list[PartitionResult] = []
+        for key, parts in list(plan.source.items()):
+            denied = [part for part in parts if part.topic not in allowed]
+            code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            refused += [PartitionResult(p.topic, p.partition, code, -1, -1, -1, None) for p in denied]
+            plan.source[key] = [part for part in parts if part.topic in allowed]
+            if not plan.source[key]:
+                del plan.source[key]
+        lane = f"produce-{session.id % LANES}"
+        connections: dict[tuple[str, int], Connection] = {}
+        for key in plan.source:
+            connection = self._context.sources[key[0]].cached_connection(key[1], lane)
+            if connection is None:
+                self._connect(session, exchange, view, key, lane)
+                return
+            connections[key] = connection
+        ForwardedProduce(session, exchange, view, plan).send(connections, refused)
+        for connection in connections.values():
+            if connection.write_paused:
+                session.stall()
+                connection.when_writable(session.resume)
+
+    def _connect(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, key: tuple[str, int], lane: str
+    ) -> None:
+        cluster = self._context.sources[key[0]]
+
+        async def connect() -> None:
+            await cluster.connection(key[1], lane)
+
+        self._await_source(session, exchange, view, connect())
+
+    def _find_leader(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
+    ) -> None:
+        link, topic = what
+        cluster = self._context.sources.get(link)
+        if cluster is None:
+            self._refuse(exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"link {link} is not running")
+            return
+
+        async def find() -> None:
+            await cluster.refresh([topic])
+            view_of_topic = cluster.view.topics.get(topic)
+            if view_of_topic is None or all(cluster.leader(topic, p.partition) is None for p in parts):
+                raise ClusterUnavailable(f"no leader on the source for topic {topic}")
+
+        self._await_source(session, exchange, view, find())
+
+    def _await_source(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, work: Awaitable[None]
+    ) -> None:
+        """Stall the session while `work` prepares the source; then handle again, or refuse retriably."""
+        session.stall()
+
+        async def run() -> None:
+            try:
+                async with asyncio.timeout(LEADER_WAIT_S):
+                    await work
+            except (NetError, TimeoutError, OSError) as error:
+                parts = [Part(*part) for part in view.parts]
+                message = f"source: {error}"
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                session.again(lambda: self._refuse(exchange, view, parts, code, message))
+            else:
+                session.again(lambda: self.handle(session, exchange))
+
+        self._context.spawn(self._context.loop.create_task(run()))
+
+    # -- held or refused -----------------------------------------------------------------------------------
+
+    def _hold(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], topic: str
+    ) -> None:
+        session.stall()
+        context = self._context
+        context.stats.held[topic] = context.stats.held.get(topic, 0) + 1
+        seconds = min(HOLD_S, 0.8 * view.timeout_ms / 1000)
+        key = context.forwarder.hold(topic, lambda: done(lambda: self.handle(session, exchange)))
+
+        def leave() -> None:
+            context.forwarder.leave(topic, key)
+
+        session.on_close.append(leave)
+        code = ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, refreshes no metadata
+        timer = context.loop.call_later(
+            seconds, lambda: done(lambda: self._refuse(exchange, view, parts, code, f"{topic} is being promoted"))
+        )
+
+        def done(action: Callable[[], None]) -> None:
+            timer.cancel()
+            leave()
+            if not session.closed:
+                session.on_close.remove(leave)
+                session.again(action)
+
+    def _refuse(
+        self, exchange: Exchange, view: ProduceRequestView, parts: list[Part], code: ErrorCode, message: str
+    ) -> None:
+        plan = ProducePlan()
+        results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
+        ForwardedProduce(exchange.session, exchange, view, plan).send({}, results)

@@ -1,0 +1,158 @@
+"""The ports: one for bootstrap and one for each broker of the target, and the way from a session to its broker.
+
+Brokers that join get a port when they are first seen (in the target's view or in a response on its way to a
+client, whichever is first); the port of a broker that left is closed and stays reserved for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import ssl
+from collections.abc import Callable
+
+import structlog
+
+from gateway.proxy.context import ProxyContext
+from gateway.proxy.session import Session
+from gateway.proxy.sides import ClientSide, UpstreamSide
+
+_log = structlog.get_logger("lockgate.proxy")
+CONNECT_TIMEOUT_S = 10.0
+BACKLOG = 1024
+
+
+class Listeners:
+    """Implements `context.Endpoints`. `allocate(node id)` gives the broker's port and remembers it."""
+
+    def __init__(
+        self,
+        context: ProxyContext,
+        *,
+        host: str,
+        advertised_host: str,
+        bootstrap_port: int,
+        allocate: Callable[[int], int],
+        client_tls: ssl.SSLContext | None,
+        target_tls: ssl.SSLContext | None,
+        idle_timeout_s: float,
+        rng: random.Random,
+    ) -> None:
+        self._context = context
+        self._host = host
+        self._advertised_host = advertised_host
+        self._bootstrap_port = bootstrap_port
+        self._allocate = allocate
+        self._client_tls = client_tls
+        self._target_tls = target_tls
+        self._idle_timeout_s = idle_timeout_s
+        self._rng = rng
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._ports: dict[int, int] = {}
+        self._servers: dict[int | None, asyncio.Server] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closing = False
+
+    async def start(self) -> None:
+        """Open the bootstrap port and those of the brokers known now. Raises OSError when a port is taken."""
+        self._context.connect = self._connect
+        await self._listen(None, self._bootstrap_port)
+        for node_id, (host, port, _rack) in self._context.target.view.brokers.items():
+            self._addresses[node_id] = (host, port)
+            self._ports[node_id] = self._allocate(node_id)
+            await self._listen(node_id, self._ports[node_id])
+        self._sweep()
+
+    def ports(self) -> dict[int, int]:
+        """Node id -> port, of the brokers seen so far."""
+        return dict(self._ports)
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """See `context.Endpoints`."""
+        if self._addresses.get(node_id) != (host, port) or node_id not in self._servers:
+            self._learn(node_id, host, port)
+        return self._advertised_host, self._ports[node_id]
+
+    def brokers_changed(self) -> None:
+        """The target's view changed: open ports for new brokers, close those of brokers that left."""
+        brokers = self._context.target.view.brokers
+        for node_id, (host, port, _rack) in brokers.items():
+            self.advertised(node_id, host, port)
+        for node_id in [n for n in self._servers if n is not None and brokers and n not in brokers]:
+            self._servers.pop(node_id).close()
+            _log.info("broker left the target", node_id=node_id, port=self._ports[node_id])
+
+    def _learn(self, node_id: int, host: str, port: int) -> None:
+        self._addresses[node_id] = (host, port)
+        if node_id not in self._ports:
+            self._ports[node_id] = self._allocate(node_id)
+        if node_id not in self._servers and not self._closing:
+            work = self._context.loop.create_task(self._open(node_id))
+            self._context.spawn(work)
+
+    async def _open(self, node_id: int) -> None:
+        if node_id in self._servers:
+            return
+        try:
+            await self._listen(node_id, self._ports[node_id])
+        except OSError as error:
+            _log.error("cannot listen for a broker", node_id=node_id, port=self._ports[node_id], error=str(error))
+
+    async def _listen(self, node_id: int | None, port: int) -> None:
+        loop = self._context.loop
+        self._servers[node_id] = await loop.create_server(
+            lambda: ClientSide(self._context, node_id),
+            self._host,
+            port,
+            ssl=self._client_tls,
+            backlog=BACKLOG,
+        )
+        _log.info("listening", node_id="bootstrap" if node_id is None else node_id, host=self._host, port=port)
+
+    # -- from a session to its broker ----------------------------------------------------------------------
+
+    def _connect(self, session: Session) -> None:
+        self._context.spawn(self._context.loop.create_task(self._connect_session(session)))
+
+    async def _connect_session(self, session: Session) -> None:
+        try:
+            host, port = self._address(session.node_id)
+            tls = self._target_tls
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._context.loop.create_connection(
+                    lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host if tls else None
+                )
+        except (OSError, TimeoutError, LookupError) as error:
+            session.close(f"target broker unreachable: {session.node_id}: {error}")
+
+    def _address(self, node_id: int | None) -> tuple[str, int]:
+        if node_id is not None:
+            return self._addresses[node_id]
+        if not self._addresses:
+            raise LookupError("no broker of the target is known")
+        live = [n for n in self._context.target.view.brokers if n in self._addresses] or list(self._addresses)
+        return self._addresses[self._rng.choice(live)]
+
+    # -- idle and shutdown ---------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        oldest = self._context.clock() - self._idle_timeout_s
+        for session in [s for s in self._context.sessions if s.last_active < oldest and s.idle]:
+            session.close("idle")
+        self._sweeper = self._context.loop.call_later(max(self._idle_timeout_s / 10, 0.05), self._sweep)
+
+    async def close(self, grace_s: float) -> None:
+        """Accept no more, answer what is in flight (at most `grace_s` seconds), close everything."""
+        self._closing = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for server in self._servers.values():
+            server.close()
+        for session in list(self._context.sessions):
+            session.drain()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):  # wait_for of 3.11 can lose a cancellation
+                await self._context.no_sessions.wait()
+        for session in list(self._context.sessions):
+            session.close("shutdown: grace is over")

@@ -1,0 +1,62 @@
+"""Where each partition of a Produce request goes. Pure: a scanned request and a routing snapshot in, a plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway.domain.routing import Phase, Routing, TopicRoute
+
+
+class Part(NamedTuple):
+    """One partition of a request: its records are `body[start:end]`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class ProducePlan:
+    """`fenced`: a topic whose fence holds the whole request, or None. `target`: parts for the target.
+
+    `source`: parts per (link, source leader). `leaderless`: (link, source topic) whose leader is not known yet.
+    """
+
+    fenced: str | None = None
+    target: list[Part] = field(default_factory=list)
+    source: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
+    routes: dict[str, TopicRoute] = field(default_factory=dict)
+    leaderless: tuple[str, str] | None = None
+
+
+LeaderOf = Callable[[str, str, int], "int | None"]  # (link, source topic, partition) -> source node id
+
+
+def plan_produce(parts: Sequence[Part], routing: Routing, leader_of: LeaderOf) -> ProducePlan:
+    """Sort the parts by destination.
+
+    A fence holds the request whole, so that a producer's order over its partitions stays as it was sent.
+    """
+    plan = ProducePlan()
+    topics = routing.topics
+    for part in parts:
+        route = topics.get(part.topic)
+        if route is None:
+            plan.target.append(part)
+            continue
+        if route.phase is Phase.FENCED:
+            plan.fenced = part.topic
+            return plan
+        plan.routes[part.topic] = route
+        if route.phase is Phase.SWITCHED:
+            plan.target.append(part)
+            continue
+        leader = leader_of(route.link, route.source_topic, part.partition)
+        if leader is None:
+            plan.leaderless = (route.link, route.source_topic)
+            return plan
+        plan.source.setdefault((route.link, leader), []).append(part)
+    return plan

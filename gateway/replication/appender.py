@@ -1,0 +1,153 @@
+"""Appends to one target broker: a Produce request carries one batch of each of several partitions.
+
+A broker takes exactly one batch per partition and request, and answers the requests of a connection one after the
+other; so requests are filled across partitions, and up to five travel at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gateway.net.backoff import Backoff
+from gateway.net.cluster import Cluster, ClusterUnavailable, NetError
+from gateway.net.connection import Connection
+from gateway.replication.tasks import Tasks
+from protocol.apis import ApiKey
+from protocol.errors import MalformedFrame
+from protocol.produce import build_request_body, scan_response
+from protocol.wire import Buffer
+
+if TYPE_CHECKING:
+    from gateway.replication.runner import PartitionRunner
+
+LANE: Final = "mirror"
+MAX_IN_FLIGHT: Final = 5
+_REQUEST_BYTES: Final = 4 * 1024 * 1024
+_PRODUCE_CAP: Final = 11  # later versions name topics by id, and have transactions of their own kind
+_ANSWER_SHARE: Final = 0.5  # of the request timeout: the broker gives up on its replicas before we give up on it
+
+_Sent = dict[tuple[str, int], tuple["PartitionRunner", int]]
+
+
+class Appender:
+    """The append lane to one broker."""
+
+    __slots__ = (
+        "_backoff",
+        "_cluster",
+        "_connecting",
+        "_in_flight",
+        "_node",
+        "_ready",
+        "_tasks",
+        "_timeout_ms",
+        "_waits",
+    )
+
+    def __init__(self, cluster: Cluster, node: int, tasks: Tasks) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._tasks = tasks
+        self._ready: dict[PartitionRunner, None] = {}  # in turn
+        self._in_flight = 0
+        self._connecting = False
+        self._waits = False  # for the connection to be writable
+        self._backoff = Backoff(*cluster.config.reconnect_backoff_s)
+        self._timeout_ms = int(cluster.config.request_timeout_s * 1000 * _ANSWER_SHARE)
+
+    def ready(self, runner: PartitionRunner) -> None:
+        """The partition may have a batch to append. Nothing is sent before `pump`."""
+        self._ready[runner] = None
+
+    def discard(self, runner: PartitionRunner) -> None:
+        """The partition has ended or has another leader."""
+        self._ready.pop(runner, None)
+
+    def pump(self) -> None:
+        """Send what can be sent."""
+        while self._ready and self._in_flight < MAX_IN_FLIGHT:
+            connection = self._cluster.cached_connection(self._node, LANE)
+            if connection is None:
+                self._connect()
+                return
+            if connection.write_paused:
+                self._wait_writable(connection)
+                return
+            self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        topics: dict[str, list[tuple[int, Buffer]]] = {}
+        sent: _Sent = {}
+        size = 0
+        ready = self._ready
+        while ready and size < _REQUEST_BYTES:
+            runner = next(iter(ready))
+            del ready[runner]
+            append = runner.take()
+            if append is None:
+                continue
+            base, data = append
+            topic, index = runner.key
+            topics.setdefault(topic, []).append((index, data))
+            sent[runner.key] = runner, base
+            size += len(data)
+        if not sent:
+            return
+        for runner, _ in sent.values():
+            if runner.has_more:
+                ready[runner] = None
+        self._in_flight += 1
+        try:
+            version = connection.version(ApiKey.PRODUCE, _PRODUCE_CAP)
+            pieces = build_request_body(version, None, -1, self._timeout_ms, topics)
+            connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, version, connection))
+        except (NetError, ValueError) as exc:
+            self._in_flight -= 1
+            for runner, _ in sent.values():
+                runner.append_unknown(f"target broker {self._node}: {exc}")
+
+    def _answered(self, sent: _Sent, version: int, connection: Connection, body: memoryview | None) -> None:
+        self._in_flight -= 1
+        if body is not None:
+            try:
+                results = scan_response(body, version)
+            except MalformedFrame as exc:
+                connection.close(f"a malformed Produce response: {exc}")
+            else:
+                for topic, index, code, landed_at, _, _, message, _ in results:
+                    found = sent.pop((topic, index), None)
+                    if found is not None:
+                        found[0].append_answered(found[1], code, landed_at, message or "")
+        for runner, _ in sent.values():
+            runner.append_unknown(f"no answer from target broker {self._node}: {connection.close_reason}")
+        self.pump()
+
+    def _connect(self) -> None:
+        if not self._connecting:
+            self._connecting = True
+            self._tasks.spawn(self._open(), f"mirror append {self._node}")
+
+    async def _open(self) -> None:
+        try:
+            await self._cluster.connection(self._node, LANE)
+        except ClusterUnavailable as exc:
+            self._cluster.invalidate()
+            for runner in self._ready:
+                runner.target_unreachable(str(exc))
+            await asyncio.sleep(self._backoff.next())
+        else:
+            self._backoff.reset()
+        finally:
+            self._connecting = False
+        self.pump()
+
+    def _wait_writable(self, connection: Connection) -> None:
+        if not self._waits:
+            self._waits = True
+            connection.when_writable(self._writable)
+
+    def _writable(self) -> None:
+        self._waits = False
+        self.pump()

@@ -1,0 +1,319 @@
+"""Runs one partition's mirror: feeds `PartitionMirror` and carries out what it asks for.
+
+Every input goes through `_do`: an exception fails this partition and no other. Nothing here awaits; reads of logs,
+DeleteRecords and the like run as tasks of the link and come back as inputs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from gateway.domain.append_window import Append
+from gateway.domain.fetch_cursor import FetchCursor
+from gateway.domain.partition import PartitionMirror, Phase
+from gateway.domain.partition_commands import (
+    Command,
+    Commands,
+    DeleteRecords,
+    Fail,
+    PlanStart,
+    ReadSourceLog,
+    ReadTargetLog,
+    RefreshSource,
+    Settled,
+)
+from gateway.domain.ports import PartitionStatus
+from gateway.domain.records import MirrorError, PartitionStart
+from gateway.replication.appender import Appender
+from gateway.replication.log_reader import LogBounds
+from gateway.replication.meters import BypassMeter, RateMeter
+
+_log = logging.getLogger(__name__)
+
+
+class Shell(Protocol):
+    """What a partition needs of its topic and link. Answers come back as the runner's inputs."""
+
+    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """→ `target_bounds`."""
+
+    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """→ `source_bounds`."""
+
+    def plan_start(self, runner: PartitionRunner) -> None:
+        """→ `start_planned`."""
+
+    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        """→ `deleted`."""
+
+    def refresh_source(self) -> None:
+        """The source's metadata is stale."""
+
+    def settled(self, runner: PartitionRunner) -> None:
+        """The partition may be read."""
+
+    def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
+        """The partition has stopped for good."""
+
+    def advanced(self, runner: PartitionRunner, position: int) -> None:
+        """Everything below `position` (source offset) is on the target."""
+
+
+class PartitionRunner:
+    """One partition of a mirror topic.
+
+    Attributes:
+        key: (mirror topic, partition).
+        source_topic_id: 16 bytes, or None when the source has no topic ids.
+        appender: of the broker that leads the target partition; None while there is none.
+    """
+
+    __slots__ = (
+        "_bypass",
+        "_clock",
+        "_on_quiet",
+        "_rate",
+        "_sampled_at",
+        "_shell",
+        "_told",
+        "_wall_ms",
+        "_window",
+        "appender",
+        "cursor",
+        "key",
+        "mirror",
+        "partition",
+        "source_topic",
+        "source_topic_id",
+    )
+
+    def __init__(
+        self,
+        key: tuple[str, int],
+        source_topic: str,
+        source_topic_id: bytes | None,
+        mirror: PartitionMirror,
+        shell: Shell,
+        *,
+        clock: Callable[[], float],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.key = key
+        self.partition = key[1]
+        self.source_topic = source_topic
+        self.source_topic_id = source_topic_id
+        self.mirror = mirror
+        self.cursor: FetchCursor = mirror.source.cursor
+        self.appender: Appender | None = None
+        self._window = mirror.window
+        self._shell = shell
+        self._clock = clock
+        self._wall_ms = wall_ms
+        self._told = -1
+        self._sampled_at = -1
+        self._rate = RateMeter()
+        self._bypass = BypassMeter()
+        self._on_quiet: Callable[[], None] | None = None
+
+    def begin(self) -> None:
+        """Start mirroring."""
+        self._do(self.mirror.begin)
+
+    # for the fetcher
+
+    @property
+    def copying(self) -> bool:
+        """In the phase that fetches."""
+        return self.mirror.phase is Phase.COPYING
+
+    @property
+    def waits_for_target(self) -> bool:
+        """Not fetched, because so much waits to be appended."""
+        return self.mirror.source.full
+
+    def limit(self, pause_bytes: int) -> None:
+        """How much may wait for the target before fetching pauses."""
+        self.mirror.source.pause_bytes = pause_bytes
+
+    def wants_fetch(self, now: float) -> bool:
+        """True when it should be in the next fetch."""
+        return self.mirror.wants_fetch(now)
+
+    def fetched(self, records: memoryview, high_watermark: int, now: float) -> None:
+        """A fetch answer. The caller pumps the appenders when all partitions have theirs."""
+        self._do(self.mirror.fetched, records, high_watermark, now)
+
+    def fetch_failed(self, code: int, now: float) -> None:
+        """A fetch answer with an error."""
+        self._do(self.mirror.fetch_failed, code, now)
+
+    def fetch_diverged(self, epoch: int, end_offset: int) -> None:
+        """A fetch answer with a diverging epoch."""
+        self._do(self.mirror.fetch_diverged, epoch, end_offset)
+
+    # for the appender
+
+    @property
+    def has_more(self) -> bool:
+        """There may be another batch to take at once."""
+        return self._window.unsent > 0 and not self._window.in_doubt
+
+    def take(self) -> Append | None:
+        """The next batch for the target, if it is the time."""
+        try:
+            return self._window.take()
+        except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
+            self._broken(exc)
+            return None
+
+    def append_answered(self, base: int, code: int, landed_at: int, message: str) -> None:
+        """The target answered. The caller pumps."""
+        self._do(self.mirror.append_answered, base, code, landed_at, message)
+
+    def append_unknown(self, message: str) -> None:
+        """Nobody knows what became of an append."""
+        self._do(self.mirror.append_unknown, message)
+
+    def target_unreachable(self, message: str) -> None:
+        """There is no connection to append on; what is queued waits."""
+        self.mirror.target.last_error = message
+
+    # answers to commands
+
+    def target_bounds(self, found: LogBounds | str) -> None:
+        """The target's log, or why it could not be read."""
+        if isinstance(found, str):
+            self._do(self.mirror.target_log_unknown, found)
+        else:
+            self._do(self.mirror.target_log, *found, self._clock())
+        self.pump()
+
+    def source_bounds(self, found: LogBounds | str) -> None:
+        """The source's log, or why it could not be read."""
+        if isinstance(found, str):
+            self._do(self.mirror.source_log_unknown, found, self._clock())
+        else:
+            self._do(self.mirror.source_log, found.start, found.end)
+        self.pump()
+
+    def start_planned(self, start: PartitionStart) -> None:
+        """A new start."""
+        self._do(self.mirror.start_planned, start)
+
+    def deleted(self, error: str) -> None:
+        """DeleteRecords went through (error is "") or not."""
+        if error:
+            self._do(self.mirror.delete_failed, error)
+        else:
+            self._do(self.mirror.records_deleted)
+
+    # from above
+
+    def fail(self, error: MirrorError, message: str) -> None:
+        """Stop for good, for a reason of the whole topic."""
+        self._do(self.mirror.fail, error, message)
+
+    def stop(self, on_quiet: Callable[[], None]) -> None:
+        """Hand out nothing more; `on_quiet` is called once no append is in flight."""
+        self.mirror.stop()
+        self._on_quiet = on_quiet
+        self._check_quiet()
+
+    def pump(self) -> None:
+        """Send what this partition has."""
+        if self.appender is not None:
+            self.appender.pump()
+
+    def assign(self, appender: Appender | None) -> None:
+        """Another broker leads the target partition."""
+        if self.appender is not appender:
+            if self.appender is not None:
+                self.appender.discard(self)
+            self.appender = appender
+            self._offer()
+
+    def forwarded(self, base_offset: int, records: int) -> None:
+        """A gateway's forwarder wrote a batch to the source partition."""
+        self._bypass.forwarded(base_offset, records)
+
+    def sample(self, now: float) -> None:
+        """Once a second: measure."""
+        self._rate.sample(now, self._window.bytes)
+        if len(self._window) and self._window.position == self._sampled_at:
+            self._window.compact()
+        self._sampled_at = self._window.position
+        if self.mirror.source.end >= 0:
+            self._bypass.sample(self.mirror.source.end, self.cursor.position, self.cursor.gateway_records, now)
+
+    def status(self) -> PartitionStatus:
+        """As it stands now."""
+        mirror, window = self.mirror, self._window
+        position = window.position
+        lag = max(0, mirror.source.end - position) if self._told >= 0 else 0
+        waiting = window.oldest.timestamp_ms if window.oldest else window.last_timestamp_ms
+        return PartitionStatus(
+            partition=self.partition,
+            phase=mirror.phase,
+            source_end=max(0, mirror.source.end),
+            mirrored_to=max(self._told, 0),
+            target_end=position,
+            lag=lag,
+            lag_ms=max(0, self._wall_ms() - waiting) if lag and waiting > 0 else 0,
+            bytes_per_s=self._rate.per_second(),
+            records_total=window.records,
+            bytes_total=window.bytes,
+            bypassed_last_minute=self._bypass.last_minute(self._clock()),
+            last_error=mirror.last_error,
+        )
+
+    # inside
+
+    def _do(self, step: Callable[..., Commands], *args: object) -> None:
+        try:
+            for command in step(*args):
+                self._carry_out(command)
+            if self.mirror.phase is Phase.COPYING and self._window.position != self._told:
+                if self._told < 0:
+                    self.sample(self._clock())  # what the source grows by is counted from here
+                self._told = self._window.position
+                self._shell.advanced(self, self._told)
+        except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
+            self._broken(exc)
+        if self._window.unsent:
+            self._offer()
+        if self._on_quiet is not None:
+            self._check_quiet()
+
+    def _carry_out(self, command: Command) -> None:
+        shell = self._shell
+        match command:
+            case ReadTargetLog(delay_s):
+                shell.read_target_log(self, delay_s)
+            case ReadSourceLog(delay_s):
+                shell.read_source_log(self, delay_s)
+            case RefreshSource():
+                shell.refresh_source()
+            case Settled():
+                shell.settled(self)
+            case DeleteRecords(offset, delay_s):
+                shell.delete_records(self, offset, delay_s)
+            case PlanStart():
+                shell.plan_start(self)
+            case Fail(error, message):
+                shell.failed(self, error, message)
+
+    def _offer(self) -> None:
+        if self.appender is not None and self._window.unsent and not self._window.in_doubt:
+            self.appender.ready(self)
+
+    def _broken(self, exc: Exception) -> None:
+        _log.exception("the mirror of %s-%d stopped", *self.key, exc_info=exc)
+        for command in self.mirror.fail(MirrorError.INTERNAL_ERROR, f"{type(exc).__name__}: {exc}"):
+            self._carry_out(command)
+
+    def _check_quiet(self) -> None:
+        if self._window.outstanding == 0 and self._on_quiet is not None:
+            on_quiet, self._on_quiet = self._on_quiet, None
+            on_quiet()

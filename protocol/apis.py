@@ -1,0 +1,268 @@
+"""The API table: keys, names, versions, and from which version each API uses the flexible encoding (KIP-482).
+
+`APIS` holds every API that a Kafka 4.3 broker serves on a client listener. `ADVERTISED` is what the gateway
+offers at most; a broker's own ranges are intersected with it (see `protocol.api_versions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class ApiKey(IntEnum):
+    """API keys, under Kafka's names."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    ALTER_REPLICA_LOG_DIRS = 34
+    DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
+    DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_QUORUM = 55
+    UPDATE_FEATURES = 57
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    UNREGISTER_BROKER = 64
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
+    LIST_CONFIG_RESOURCES = 74
+    DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
+
+
+class Api(NamedTuple):
+    """One API. `flexible_from` is the first version with compact types and tagged fields, None if it has none."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    flexible_from: int | None
+
+
+_TABLE: tuple[Api, ...] = (
+    Api(ApiKey.PRODUCE, "Produce", 3, 13, 9),
+    Api(ApiKey.FETCH, "Fetch", 4, 18, 12),
+    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, 6),
+    Api(ApiKey.METADATA, "Metadata", 0, 13, 9),
+    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, 8),
+    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, 6),
+    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, 3),
+    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, 6),
+    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, 4),
+    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, 4),
+    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, 4),
+    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, 5),
+    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, 3),
+    Api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", 0, 1, None),
+    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, 3),
+    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, 5),
+    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, 4),
+    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 6, 2),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 5, 3),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, "AddOffsetsToTxn", 0, 4, 3),
+    Api(ApiKey.END_TXN, "EndTxn", 0, 5, 3),
+    Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 2, 1),
+    Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 5, 3),
+    Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, 2),
+    Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, 2),
+    Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2),
+    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4),
+    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2),
+    Api(ApiKey.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", 1, 2, 2),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, 2),
+    Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2),
+    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2),
+    Api(ApiKey.CREATE_DELEGATION_TOKEN, "CreateDelegationToken", 1, 3, 2),
+    Api(ApiKey.RENEW_DELEGATION_TOKEN, "RenewDelegationToken", 1, 2, 2),
+    Api(ApiKey.EXPIRE_DELEGATION_TOKEN, "ExpireDelegationToken", 1, 2, 2),
+    Api(ApiKey.DESCRIBE_DELEGATION_TOKEN, "DescribeDelegationToken", 1, 3, 2),
+    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2),
+    Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, 2),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1),
+    Api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, "AlterPartitionReassignments", 0, 1, 0),
+    Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, 0),
+    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None),
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, 1),
+    Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, 1),
+    Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0),
+    Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0),
+    Api(ApiKey.DESCRIBE_QUORUM, "DescribeQuorum", 0, 2, 0),
+    Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 2, 0),
+    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0),
+    Api(ApiKey.DESCRIBE_PRODUCERS, "DescribeProducers", 0, 0, 0),
+    Api(ApiKey.UNREGISTER_BROKER, "UnregisterBroker", 0, 0, 0),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, "DescribeTransactions", 0, 0, 0),
+    Api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", 0, 2, 0),
+    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "ConsumerGroupHeartbeat", 0, 1, 0),
+    Api(ApiKey.CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", 0, 1, 0),
+    Api(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, "GetTelemetrySubscriptions", 0, 0, 0),
+    Api(ApiKey.PUSH_TELEMETRY, "PushTelemetry", 0, 0, 0),
+    Api(ApiKey.LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 1, 0),
+    Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, 0),
+    Api(ApiKey.SHARE_GROUP_HEARTBEAT, "ShareGroupHeartbeat", 1, 1, 1),
+    Api(ApiKey.SHARE_GROUP_DESCRIBE, "ShareGroupDescribe", 1, 1, 1),
+    Api(ApiKey.SHARE_FETCH, "ShareFetch", 1, 2, 1),
+    Api(ApiKey.SHARE_ACKNOWLEDGE, "ShareAcknowledge", 1, 2, 1),
+    Api(ApiKey.ADD_RAFT_VOTER, "AddRaftVoter", 0, 1, 0),
+    Api(ApiKey.REMOVE_RAFT_VOTER, "RemoveRaftVoter", 0, 0, 0),
+    Api(ApiKey.INITIALIZE_SHARE_GROUP_STATE, "InitializeShareGroupState", 0, 0, 0),
+    Api(ApiKey.READ_SHARE_GROUP_STATE, "ReadShareGroupState", 0, 0, 0),
+    Api(ApiKey.WRITE_SHARE_GROUP_STATE, "WriteShareGroupState", 0, 1, 0),
+    Api(ApiKey.DELETE_SHARE_GROUP_STATE, "DeleteShareGroupState", 0, 0, 0),
+    Api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, "ReadShareGroupStateSummary", 0, 1, 0),
+    Api(ApiKey.STREAMS_GROUP_HEARTBEAT, "StreamsGroupHeartbeat", 0, 0, 0),
+    Api(ApiKey.STREAMS_GROUP_DESCRIBE, "StreamsGroupDescribe", 0, 0, 0),
+    Api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "DescribeShareGroupOffsets", 0, 1, 0),
+    Api(ApiKey.ALTER_SHARE_GROUP_OFFSETS, "AlterShareGroupOffsets", 0, 0, 0),
+    Api(ApiKey.DELETE_SHARE_GROUP_OFFSETS, "DeleteShareGroupOffsets", 0, 0, 0),
+)
+
+APIS: Mapping[int, Api] = MappingProxyType({api.key: api for api in _TABLE})
+
+# Not offered: share groups, streams groups, client telemetry and what belongs to the controllers' quorum.
+_HIDDEN = frozenset(
+    {
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    }
+)
+
+# Ranges narrower than Kafka 4.3's, each with its reason.
+_CAPS: Mapping[int, tuple[int, int]] = {
+    # librdkafka decides on its feature set by Produce's *minimum* version, so 0 is advertised (a broker's own
+    # answer does the same) though versions below 3 are refused. From v10 on an error's response may carry brokers'
+    # addresses (KIP-951); v9 says all else that they do, and lets responses pass unread.
+    ApiKey.PRODUCE: (0, 9),
+    ApiKey.FETCH: (4, 15),  # v16 adds broker addresses to the response
+    ApiKey.OFFSET_COMMIT: (2, 9),  # v10 names topics by id
+    ApiKey.OFFSET_FETCH: (1, 9),  # v10 names topics by id
+    ApiKey.SASL_HANDSHAKE: (1, 1),  # after v0 come tokens without headers
+    ApiKey.API_VERSIONS: (0, 4),  # v5 carries the broker's node id and cluster id
+    ApiKey.INIT_PRODUCER_ID: (0, 5),  # v6 is not stable in Kafka 4.3
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # v4 on is between brokers
+    ApiKey.END_TXN: (0, 4),  # v5 is transactions v2 (KIP-890)
+    ApiKey.TXN_OFFSET_COMMIT: (0, 4),  # v5 is transactions v2
+    ApiKey.DESCRIBE_QUORUM: (0, 1),  # v2 adds the controllers' addresses
+}
+
+ADVERTISED: Mapping[int, tuple[int, int]] = MappingProxyType(
+    {api.key: _CAPS.get(api.key, (api.min_version, api.max_version)) for api in _TABLE if api.key not in _HIDDEN}
+)
+
+_NEVER = 1 << 15
+FLEXIBLE_FROM: Mapping[int, int] = {
+    int(api.key): _NEVER if api.flexible_from is None else api.flexible_from for api in _TABLE
+}
+"""First flexible version by API key, larger than any version where there is none. A dict, for speed."""
+
+
+def is_flexible(key: int, version: int) -> bool:
+    """True when this version of the API uses compact types and tagged fields. False for an unknown key."""
+    return version >= FLEXIBLE_FROM.get(key, _NEVER)
+
+
+def is_supported(key: int, version: int) -> bool:
+    """True when the gateway can serve this version: within `ADVERTISED` and within what Kafka 4.3 has."""
+    offered = ADVERTISED.get(key)
+    if offered is None:
+        return False
+    return max(offered[0], APIS[key].min_version) <= version <= offered[1]
+
+
+def request_header_version(key: int, version: int) -> int:
+    """2 for flexible versions (with tagged fields), otherwise 1."""
+    return 2 if is_flexible(key, version) else 1
+
+
+def response_header_version(key: int, version: int) -> int:
+    """1 for flexible versions, otherwise 0. ApiVersions is always 0, so that any client can read it (KIP-511)."""
+    return 1 if key != ApiKey.API_VERSIONS and is_flexible(key, version) else 0
+
+
+def api_name(key: int) -> str:
+    """Kafka's name of the API, or `Api<key>` for one this table does not have."""
+    api = APIS.get(key)
+    return api.name if api is not None else f"Api{key}"

@@ -1,0 +1,47 @@
+"""Single fields near the start of a request body, read without decoding the rest.
+
+The body may be cut off (a stream that is still arriving): then the answer is None or `IncompleteFrame`, as each
+function says.
+"""
+
+from __future__ import annotations
+
+from protocol.apis import ApiKey, is_flexible
+from protocol.errors import IncompleteFrame
+from protocol.wire import INT16, Buffer, parser, read_uvarint, string_reader
+
+
+@parser
+def first_string(body: Buffer, flexible: bool) -> str | None:
+    """The string a body begins with; None when it is null. The group APIs and FindCoordinator begin with theirs.
+
+    Raises:
+        MalformedFrame: no such string.
+    """
+    return string_reader(flexible)(body, 0)[0]
+
+
+@parser
+def transactional_id_end(body: Buffer, version: int) -> int:
+    """Where the transactional id of a Produce request body (v3 on) ends, which is where `acks` is."""
+    if is_flexible(ApiKey.PRODUCE, version):
+        size, at = read_uvarint(body, 0)
+        return at + max(size - 1, 0)
+    (size,) = INT16.unpack_from(body)
+    return 2 + max(int(size), 0)
+
+
+def produce_acks(body: Buffer, version: int) -> int | None:
+    """`acks` of a Produce request body (v3 on): -1, 0 or 1; None when the body is cut off before it.
+
+    Raises:
+        MalformedFrame: the transactional id's length is no varint.
+    """
+    try:
+        at = transactional_id_end(body, version)
+    except IncompleteFrame:
+        return None
+    if at + 2 > len(body):
+        return None
+    acks: int = INT16.unpack_from(body, at)[0]
+    return acks

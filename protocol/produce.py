@@ -1,0 +1,269 @@
+"""Produce v3-11: requests scanned for where each partition's records are, and built around record buffers.
+
+Records are never decoded nor copied. v9 is the first flexible version; v10 and v11 differ from it only in tagged
+fields of the response (the new leader and its address), which are never written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from protocol.apis import ApiKey, is_flexible
+from protocol.errors import MalformedFrame
+from protocol.peek import transactional_id_end
+from protocol.wire import (
+    INT16,
+    INT32,
+    Buffer,
+    array_reader,
+    array_size,
+    bytes_size,
+    parser,
+    read_compact_array_size,
+    read_compact_string,
+    read_string,
+    read_uvarint,
+    skip_tags,
+    string,
+    string_reader,
+)
+
+Part: TypeAlias = tuple[str, int, int, int]
+"""(topic, partition, start, end): the partition's records are `body[start:end]`."""
+
+MAX_PARTS = 100_000
+"""Topics, and partitions, in one message; each takes memory here, and no broker leads as many."""
+
+_ACKS_TIMEOUT = Struct(">hi")
+_INDEX_SIZE = Struct(">ii")
+_TAGS = b"\x00"
+
+
+class ProduceRequestView(NamedTuple):
+    """A Produce request without its records. `parts` are in wire order."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    parts: list[Part]
+
+
+class PartitionResult(NamedTuple):
+    """What became of one partition's records. Fields that a version lacks have Kafka's defaults.
+
+    `record_errors` names records (by index in the batch) that made the broker drop the batch (KIP-467).
+    """
+
+    topic: str
+    partition: int
+    error_code: int
+    base_offset: int
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    error_message: str | None = None
+    record_errors: tuple[tuple[int, str | None], ...] = ()
+
+
+@parser
+def scan_request(body: Buffer, version: int) -> ProduceRequestView:
+    """Read a Produce request body without touching the records. A null record set is an empty range.
+
+    Raises:
+        MalformedFrame: not such a request, or more than `MAX_PARTS` topics or partitions.
+    """
+    if is_flexible(ApiKey.PRODUCE, version):
+        return _scan_flexible(body)
+    transactional_id, at = read_string(body, 0)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
+    at += 6
+    parts: list[Part] = []
+    end = len(body)
+    (topics,) = INT32.unpack_from(body, at)
+    at += 4
+    _check_topics(_checked(topics, at, end))
+    for _ in range(topics):
+        topic, at = read_string(body, at)
+        (partitions,) = INT32.unpack_from(body, at)
+        at += 4
+        _check_topic(topic, len(parts) + _checked(partitions, at, end))
+        for _ in range(partitions):
+            index, size = _INDEX_SIZE.unpack_from(body, at)
+            start = at + 8
+            at = start + size if size > 0 else start
+            if at > end or size < -1:
+                raise MalformedFrame(f"{size} bytes of records do not fit in the frame")
+            parts.append((topic, index, start, at))  # type: ignore[arg-type]
+    return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
+
+
+def _scan_flexible(body: Buffer) -> ProduceRequestView:
+    transactional_id, at = read_compact_string(body, 0)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
+    parts: list[Part] = []
+    end = len(body)
+    topics, at = read_compact_array_size(body, at + 6)
+    _check_topics(topics)
+    for _ in range(topics):
+        topic, at = read_compact_string(body, at)
+        partitions, at = read_compact_array_size(body, at)
+        _check_topic(topic, len(parts) + partitions)
+        for _ in range(partitions):
+            (index,) = INT32.unpack_from(body, at)
+            size, start = read_uvarint(body, at + 4)
+            at = start + size - 1 if size else start
+            if at >= end:  # at least a tag section follows
+                raise MalformedFrame(f"{size - 1} bytes of records do not fit in the frame")
+            parts.append((topic, index, start, at))  # type: ignore[arg-type]
+            at = at + 1 if not body[at] else skip_tags(body, at)
+        at = skip_tags(body, at)
+    skip_tags(body, at)
+    return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
+
+
+def _checked(count: int, at: int, end: int) -> int:
+    if count > end - at or count < -1:
+        raise MalformedFrame(f"an array of {count} elements in {end - at} bytes")
+    return count
+
+
+def _check_topics(count: int) -> None:
+    if count > MAX_PARTS:
+        raise MalformedFrame(f"more than {MAX_PARTS} topics in a message")
+
+
+def _check_topic(topic: str | None, parts: int) -> None:
+    if topic is None:
+        raise MalformedFrame("a topic name is null")
+    if parts > MAX_PARTS:
+        raise MalformedFrame(f"more than {MAX_PARTS} partitions in a message")
+
+
+def build_request_body(
+    version: int,
+    transactional_id: str | None,
+    acks: int,
+    timeout_ms: int,
+    topics: Mapping[str, Sequence[tuple[int, Buffer]]],
+) -> list[Buffer]:
+    """Build a Produce request body as pieces for `writelines`: the record buffers are used as they are.
+
+    Args:
+        version: 3 to 11.
+        transactional_id: None unless the records are transactional.
+        acks: -1, 0 or 1.
+        timeout_ms: how long the broker may wait for its replicas.
+        topics: per topic (partition, records).
+    """
+    flexible = is_flexible(ApiKey.PRODUCE, version)
+    tags = _TAGS if flexible else b""
+    pieces: list[Buffer] = []
+    head = string(transactional_id, flexible) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + array_size(len(topics), flexible)
+    for topic, partitions in topics.items():
+        head += string(topic, flexible) + array_size(len(partitions), flexible)
+        for index, records in partitions:
+            pieces.append(head + INT32.pack(index) + bytes_size(len(records), flexible))
+            pieces.append(records)
+            head = tags
+        head += tags
+    pieces.append(head + tags)
+    return pieces
+
+
+def set_acks(body: bytearray | memoryview, version: int, acks: int) -> None:
+    """Overwrite `acks` in a request body, in place.
+
+    Raises:
+        MalformedFrame: the body ends before it.
+    """
+    _set_acks(body, version, acks)
+
+
+@parser
+def _set_acks(body: bytearray | memoryview, version: int, acks: int) -> None:
+    INT16.pack_into(body, transactional_id_end(body, version), acks)
+
+
+@parser
+def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
+    """Read a Produce response body. Tagged fields (current leader, node endpoints) are left out.
+
+    Raises:
+        MalformedFrame: not such a response.
+    """
+    flexible = is_flexible(ApiKey.PRODUCE, version)
+    read_string_, read_size = string_reader(flexible), array_reader(flexible)
+    results: list[PartitionResult] = []
+    topics, at = read_size(body, 0)
+    _check_topics(topics)
+    for _ in range(topics):
+        topic, at = read_string_(body, at)
+        partitions, at = read_size(body, at)
+        _check_topic(topic, len(results) + partitions)
+        for _ in range(partitions):
+            result, at = _scan_result(body, at, version, flexible, topic or "")
+            results.append(result)
+        if flexible:
+            at = skip_tags(body, at)
+    return results
+
+
+_RESULT_V3 = Struct(">ihqq")  # index, error code, base offset, log append time
+_RESULT_V5 = Struct(">ihqqq")  # and log start offset
+_RECORD_ERRORS = 8  # the version that added them
+
+
+def _scan_result(body: Buffer, at: int, version: int, flexible: bool, topic: str) -> tuple[PartitionResult, int]:
+    if version < _RECORD_ERRORS:
+        fixed = _RESULT_V5 if version >= 5 else _RESULT_V3
+        return PartitionResult(topic, *fixed.unpack_from(body, at)), at + fixed.size
+    index, code, base, append_time, log_start = _RESULT_V5.unpack_from(body, at)
+    errors, at = _scan_record_errors(body, at + _RESULT_V5.size, flexible)
+    message, at = string_reader(flexible)(body, at)
+    if flexible:
+        at = skip_tags(body, at)
+    return PartitionResult(topic, index, code, base, append_time, log_start, message, errors), at
+
+
+def _scan_record_errors(body: Buffer, at: int, flexible: bool) -> tuple[tuple[tuple[int, str | None], ...], int]:
+    count, at = array_reader(flexible)(body, at)
+    if count <= 0:
+        return (), at
+    errors = []
+    read = string_reader(flexible)
+    for _ in range(count):
+        (index,) = INT32.unpack_from(body, at)
+        message, at = read(body, at + 4)
+        if flexible:
+            at = skip_tags(body, at)
+        errors.append((index, message))
+    return tuple(errors), at
+
+
+def build_response_body(version: int, results: Iterable[PartitionResult], throttle_ms: int = 0) -> bytes:
+    """Build a Produce response body. Results of one topic become one entry, in order of first appearance."""
+    flexible = is_flexible(ApiKey.PRODUCE, version)
+    tags = _TAGS if flexible else b""
+    topics: dict[str, list[PartitionResult]] = {}
+    for result in results:
+        topics.setdefault(result.topic, []).append(result)
+    pieces = [array_size(len(topics), flexible)]
+    for topic, of_topic in topics.items():
+        pieces += (string(topic, flexible), array_size(len(of_topic), flexible))
+        pieces += (_build_result(version, flexible, result) for result in of_topic)
+        pieces.append(tags)
+    pieces += (INT32.pack(throttle_ms), tags)
+    return b"".join(pieces)
+
+
+def _build_result(version: int, flexible: bool, result: PartitionResult) -> bytes:
+    if version < 5:
+        return _RESULT_V3.pack(*result[1:5])
+    fixed = _RESULT_V5.pack(*result[1:6])
+    if version < _RECORD_ERRORS:
+        return fixed
+    tags = _TAGS if flexible else b""
+    errors = (INT32.pack(index) + string(message, flexible) + tags for index, message in result.record_errors)
+    count = array_size(len(result.record_errors), flexible)
+    return b"".join((fixed, count, *errors, string(result.error_message, flexible), tags))

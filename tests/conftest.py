@@ -1,0 +1,84 @@
+"""Fixtures for all tests. Real clusters start when the first test asks for them, and once per session."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from gateway.devcluster import DevCluster, claim_ports, release_ports
+from tests.support.clusters import running_cluster
+from tests.support.toxiproxy import Proxy, ToxiproxyServer
+
+settings.register_profile("fast", max_examples=100, deadline=None)
+settings.register_profile("deep", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """The cluster that clients leave: Kafka 3.9.1, one broker."""
+    with running_cluster("source", "3.9.1", tmp_path_factory.mktemp("source")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """The cluster that clients move to: Kafka 4.3.1, one broker."""
+    with running_cluster("target", "4.3.1", tmp_path_factory.mktemp("target")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToxiproxyServer]:
+    """A toxiproxy server."""
+    server = ToxiproxyServer(tmp_path_factory.mktemp("toxiproxy") / "server.log")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def _source_proxy(source: DevCluster, toxiproxy: ToxiproxyServer) -> Proxy:
+    node = source.spec.nodes[0]
+    return toxiproxy.proxy("source", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
+
+
+@pytest.fixture(scope="session")
+def _target_proxy(target: DevCluster, toxiproxy: ToxiproxyServer) -> Proxy:
+    node = target.spec.nodes[0]
+    return toxiproxy.proxy("target", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
+
+
+@pytest.fixture
+def source_proxy(_source_proxy: Proxy) -> Iterator[Proxy]:
+    """The toxiproxy before the source: clients that start from `source.proxied_bootstrap` go through it. Mended after
+    each test."""
+    yield _source_proxy
+    _source_proxy.mend()
+
+
+@pytest.fixture
+def target_proxy(_target_proxy: Proxy) -> Iterator[Proxy]:
+    """The toxiproxy before the target, as `source_proxy`."""
+    yield _target_proxy
+    _target_proxy.mend()
+
+
+@pytest.fixture
+def unused_port() -> Iterator[Callable[[], int]]:
+    """Gives a port of 127.0.0.1 that nobody else will take while the test runs."""
+    given: list[int] = []
+
+    def give() -> int:
+        given.extend(claim_ports(1))
+        return given[-1]
+
+    yield give
+    release_ports(given)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic name that no other test uses."""
+    return f"t-{uuid.uuid4().hex[:12]}"

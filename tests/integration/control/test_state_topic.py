@@ -1,0 +1,196 @@
+"""The state topic on a real broker: read back, fenced, and never half a change."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+
+from gateway.control.state_topic import StateTopic
+from gateway.control.store import StateStore
+from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
+from gateway.devcluster import DevCluster
+from gateway.domain.records import LinkRecord, MirrorRecord, PortRecord, ProducerEntry
+from gateway.domain.state_codec import encode
+from gateway.net.config import ClusterConfig
+from tests.support.waiting import wait_until_async
+
+LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})
+
+Opened = Callable[[], StateStore]
+
+
+@pytest.fixture
+def name() -> str:
+    return f"state-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def store_of(target: DevCluster, name: str) -> AsyncIterator[Opened]:
+    """Makes processes that share one state topic."""
+    made: list[StateStore] = []
+    config = ClusterConfig.from_client_properties({"bootstrap.servers": target.bootstrap})
+
+    def make() -> StateStore:
+        log = StateTopic(config, uuid.uuid4().hex, topic=name, transactional_id=name)
+        made.append(StateStore(config, log=log))
+        return made[-1]
+
+    yield make
+    for store in made:
+        await store.close()
+
+
+async def test_a_restart_reads_what_was_there(store_of):
+    first = store_of()
+    await first.open()
+    await first.put(LINK, PortRecord(1, 9293))
+    for port in range(5):
+        await first.put(PortRecord(2, 9300 + port))
+    await first.put(PortRecord(3, 9400))
+    await first.delete(PortRecord(3, 9400))
+
+    second = store_of()
+    await second.open()
+
+    assert dict(second.links) == {"l": LINK}
+    assert dict(second.ports) == {1: PortRecord(1, 9293), 2: PortRecord(2, 9304)}
+
+
+async def test_the_topic_is_compacted_and_has_one_partition(store_of, target, name):
+    store = store_of()
+    await store.open()
+
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    configs = await asyncio.to_thread(lambda: admin.describe_configs([resource])[resource].result(30))
+    assert configs["cleanup.policy"].value == "compact"
+    assert list((await asyncio.to_thread(admin.list_topics, timeout=30)).topics[name].partitions) == [0]
+
+
+async def test_a_successor_fences_the_process_before(store_of):
+    old = store_of()
+    await old.open()
+    await old.put(LINK)
+    new = store_of()
+    await new.open()
+
+    with pytest.raises(ProducerFenced, match="taken over"):
+        await old.put(PortRecord(1, 1))
+    assert not old.ports
+
+    await new.put(PortRecord(2, 2))
+    assert (dict(new.links), dict(new.ports)) == ({"l": LINK}, {2: PortRecord(2, 2)})
+
+
+async def test_an_idle_process_notices_its_successor(store_of):
+    old = store_of()
+    noticed = asyncio.Event()
+    old.on_fenced = noticed.set
+    await old.open()
+
+    await store_of().open()
+
+    await asyncio.wait_for(noticed.wait(), 15)
+
+
+async def test_half_a_change_of_a_killed_process_is_never_seen(store_of, target, name):
+    first = store_of()
+    await first.open()
+    await first.put(LINK)
+    killed = Producer({"bootstrap.servers": target.bootstrap, "transactional.id": name})
+    await asyncio.to_thread(killed.init_transactions, 30)
+    killed.begin_transaction()
+    half = replace(LINK, source_cluster_id="half")
+    killed.produce(name, key=b"link/l", value=encode(half), partition=0)
+    assert await asyncio.to_thread(killed.flush, 30) == 0  # on the broker, and not committed
+
+    second = store_of()
+    await second.open()
+
+    assert second.links["l"] == LINK
+
+
+async def test_a_record_larger_than_a_broker_takes_by_default(store_of):
+    store = store_of()
+    await store.open()
+    entries = tuple(ProducerEntry(2**49 + i, 0, i * 7919, i * 7919 + 99, i * 104_729) for i in range(60_000))
+    mirror = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, producers=(entries,))
+    assert len(encode(mirror)) > 2_000_000
+
+    await store.put(mirror)
+    again = store_of()
+    await again.open()
+
+    assert again.mirrors["l", "t"] == mirror
+
+
+async def test_a_topic_that_is_not_a_state_topic_is_left_alone(store_of, target, name):
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    created = admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])
+    await asyncio.to_thread(created[name].result, 30)
+
+    with pytest.raises(StoreError, match="not a compacted topic of one partition"):
+        await store_of().open()
+
+
+async def test_a_target_that_is_not_there_is_an_error_soon(unused_port, name):
+    config = ClusterConfig.from_client_properties({"bootstrap.servers": f"127.0.0.1:{unused_port()}"})
+    log = StateTopic(config, "x", topic=name, transactional_id=name)
+
+    with pytest.raises(StoreError, match="could not be opened"):
+        await asyncio.to_thread(log.open, 3.0)
+
+
+async def test_a_target_that_is_cut_and_comes_back_loses_nothing(target, target_proxy, name):
+    config = ClusterConfig.from_client_properties({"bootstrap.servers": target.proxied_bootstrap})
+    store = StateStore(config, log=StateTopic(config, "x", topic=name, transactional_id=name))
+    await store.open()
+    await store.put(PortRecord(1, 1))
+    target_proxy.cut()
+    writing = asyncio.create_task(store.put(PortRecord(2, 2)))
+    done, _ = await asyncio.wait({writing}, timeout=2)
+    assert not done
+    assert 2 not in store.ports
+
+    target_proxy.mend()
+    await asyncio.wait_for(writing, 60)
+    await store.put(PortRecord(3, 3))
+
+    assert sorted(store.ports) == [1, 2, 3]
+    await store.close()
+
+
+async def test_a_commit_that_nobody_answers_is_settled_before_the_next(target, target_proxy, name):
+    config = ClusterConfig.from_client_properties({"bootstrap.servers": target.proxied_bootstrap})
+    log = StateTopic(config, "x", topic=name, transactional_id=name, commit_s=1.0)
+    store = StateStore(config, log=log)
+    await store.open()
+    with target_proxy.being_cut():
+        with pytest.raises(StoreUncertain):
+            await store.put(PortRecord(1, 1))
+        with pytest.raises(StoreUncertain):
+            await store.put(PortRecord(2, 2))
+        assert not store.ports
+
+    async def written() -> bool:
+        try:
+            await store.put(PortRecord(3, 3))
+        except StoreUncertain:
+            return False
+        return True
+
+    await wait_until_async(written, 60)
+    seen = dict(store.ports)
+    await store.close()
+    again = StateStore(config, log=StateTopic(config, "y", topic=name, transactional_id=name))
+    await again.open()
+
+    assert seen == dict(again.ports)  # whether the first was made or not: both say the same
+    assert seen.keys() - {1} == {3}
+    await again.close()

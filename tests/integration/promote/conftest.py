@@ -1,0 +1,72 @@
+"""A gateway process in front of the target, with a link to the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.devcluster import DevCluster
+from tests.support.gateway import GatewayProcess
+from tests.support.logs import create_topic
+from tests.support.waiting import wait_until
+from tests.support.writer import Writer
+
+PARTITIONS = 3
+
+
+@dataclass
+class Mirrored:
+    """One mirrored topic of one gateway."""
+
+    gateway: GatewayProcess
+    link: str
+    topic: str
+    source: DevCluster
+    target: DevCluster
+
+    def writer(self, bootstrap: str = "", rate: int = 500) -> Writer:
+        """A producer on the gateway, or wherever `bootstrap` says."""
+        return Writer(bootstrap or self.gateway.bootstrap, self.topic, partitions=PARTITIONS, rate=rate)
+
+    def state(self) -> str:
+        """State of the mirror topic."""
+        state: str = self.gateway.mirror(self.link, self.topic)["mirror_status"]
+        return state
+
+    def wait_for(self, state: str, deadline: float = 30.0) -> None:
+        """Wait until the mirror topic is in this state."""
+        wait_until(lambda: self.state() == state, deadline, what=f"state {state}")
+
+    def fence_seconds(self, outcome: str) -> float:
+        """How long promotes of the link have held writes, by how they ended."""
+        name = f'lockgate_fence_duration_seconds_sum{{link="{self.link}",outcome="{outcome}"}} '
+        text = self.gateway.api.get("/metrics").text
+        return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+
+
+Mirror = Callable[..., Mirrored]
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Mirror]:
+    """Makes the link (link options as keywords) and the mirror of a topic that the test may have filled before."""
+    gateway = GatewayProcess(tmp_path, target.bootstrap)
+    link = f"link-{topic}"
+    create_topic(source.bootstrap, topic, partitions=PARTITIONS)
+
+    def make(**configs: str) -> Mirrored:
+        gateway.create_link(link, source.bootstrap, **configs)
+        gateway.create_mirror(link, topic)
+        return Mirrored(gateway, link, topic, source, target)
+
+    try:
+        gateway.start()
+        yield make
+        gateway.delete_link(link)
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+        print(gateway.log.read_text(errors="replace")[-4000:])  # noqa: T201 - pytest shows it when the test failed

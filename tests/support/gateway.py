@@ -1,0 +1,115 @@
+"""A real gateway process, and the few REST calls that tests make again and again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from gateway.devcluster import claim_ports, release_ports
+from tests.support.waiting import wait_until
+
+
+class GatewayProcess:
+    """`lockgate serve` in a process of its own, in front of one target. Its ports stay the same over restarts."""
+
+    def __init__(self, folder: Path, target_bootstrap: str, **sections: dict[str, Any]) -> None:
+        """`sections` are merged over the settings, such as `listener={"idle_timeout_s": 1}`."""
+        self._ports = claim_ports(8, consecutive=True)
+        api, bootstrap, base = self._ports[:3]
+        self.bootstrap = f"127.0.0.1:{bootstrap}"
+        self.log = folder / "gateway.log"
+        self._settings = folder / "gateway.yaml"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.api = httpx.Client(base_url=f"http://127.0.0.1:{api}", timeout=60.0, trust_env=False)
+        settings: dict[str, dict[str, Any]] = {
+            "target": {"bootstrap.servers": target_bootstrap},
+            "listener": {"bootstrap_port": bootstrap, "base_port": base},
+            "api": {"port": api},
+        }
+        for name, values in sections.items():
+            settings.setdefault(name, {}).update(values)
+        self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        command = [sys.executable, "-c", "from gateway.cli.main import main; main()", "serve"]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--config", str(self._settings)], stdout=log, stderr=subprocess.STDOUT
+            )
+        wait_until(self._healthy, 30.0, what="the gateway's /health")
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for the clean end; returns the exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        try:
+            return self._process.wait(30)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    def close(self) -> None:
+        """Take down what is left of it."""
+        self.kill()
+        self.api.close()
+        release_ports(self._ports)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return None if self._process is None else self._process.pid
+
+    def create_link(self, name: str, source_bootstrap: str, **configs: str) -> None:
+        """Name a source. `configs` take `_` for `.`."""
+        values = {"bootstrap.servers": source_bootstrap, **{key.replace("_", "."): v for key, v in configs.items()}}
+        entries = [{"name": key, "value": value} for key, value in values.items()]
+        self._post("/v3/links", {"link_name": name, "configs": entries})
+
+    def create_mirror(self, link: str, topic: str) -> None:
+        """Begin to mirror a topic."""
+        self._post(f"/v3/links/{link}/mirrors", {"source_topic_name": topic})
+
+    def mirror(self, link: str, topic: str) -> dict[str, Any]:
+        """What `mirror describe` shows."""
+        answer = self.api.get(f"/v3/links/{link}/mirrors/{topic}")
+        assert answer.is_success, answer.text
+        value: dict[str, Any] = answer.json()
+        return value
+
+    def promote(self, link: str, topic: str) -> None:
+        """Begin to promote a topic."""
+        self._post(f"/v3/links/{link}/mirrors/{topic}:promote", {})
+
+    def held(self, topic: str) -> int:
+        """How many Produce requests fences of the topic have held since the process started."""
+        line = f'lockgate_produce_held_total{{topic="{topic}"}} '
+        found = [text for text in self.api.get("/metrics").text.splitlines() if text.startswith(line)]
+        return int(float(found[0].removeprefix(line))) if found else 0
+
+    def delete_link(self, name: str) -> None:
+        """Forget a link and its mirrors, so that no later gateway on the same target takes them up."""
+        self.api.delete(f"/v3/links/{name}", params={"force": True})
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        answer = self.api.post(path, json=body)
+        assert answer.is_success, answer.text
+
+    def _healthy(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"the gateway ended:\n{self.log.read_text()[-2000:]}"
+        try:
+            return self.api.get("/health").is_success
+        except httpx.TransportError:
+            return False

@@ -1,0 +1,358 @@
+"""A small world in which a topic is promoted: one or two gateways, a source of one partition, a mirror, and bad luck.
+
+Every interleaving of the runner's steps with what the world does is explored by `explore`, within a budget of
+faults. The runner's part is the real resolver and the real memory; only the I/O is played.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from copy import copy
+
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote import next_step
+from gateway.domain.promote_memory import PromoteMemory, TopicFacts
+from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot, StepKind
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing import Phase
+
+TOPIC = "t"
+LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=4, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
+Key = tuple[object, ...]
+LANDS_WITHIN = 1  # ticks in which a write lands whose connection broke: less than the grace for unknown outcomes
+
+
+# What may go wrong, and how often at most. All of them together: `World.faults`.
+FAULTS = {"bypass": 1, "crash": 1, "outage": 1, "store": 2, "break": 1, "ack lost": 1}
+
+
+class Violation(AssertionError):
+    """The world is in a state that must not be."""
+
+
+class World:
+    """One state of the world. Time is in ticks; `budget` says how often each event may happen yet."""
+
+    def __init__(self, gateways: int, faults: int, writes: int = 1, limits: PromoteLimits = LIMITS) -> None:
+        self.limits = limits
+        self.state = MirrorState.ACTIVE
+        self.epoch = 0
+        self.phases = [Phase.FORWARD] * gateways
+        self.in_flight = [0] * gateways
+        self.unknown = [0] * gateways
+        self.limbo: tuple[int, ...] = ()  # deadlines of writes whose answer was lost
+        self.log = ""  # the source: g = written by a gateway, b = by somebody else
+        self.high_watermark = 0
+        self.mirrored = 0
+        self.engine = True
+        self.source_up = True
+        self.now = 0
+        self.tells_log_ends = True
+        self.budget = {"write": writes, **FAULTS}
+        self.faults = faults
+        self.memory = PromoteMemory([TOPIC])
+        self.earliest_fence = 0
+        self.reading: tuple[int, int] | None = None  # asked at, position then
+        self.asked: frozenset[int] = frozenset()  # gateways that were sent a fence
+        self.committed = False  # what the state topic holds, if the runner does not know
+        self.done = False
+
+    def clone(self) -> World:
+        other = copy(self)
+        other.phases, other.in_flight = list(self.phases), list(self.in_flight)
+        other.unknown, other.budget = list(self.unknown), dict(self.budget)
+        other.memory = memory = copy(self.memory)
+        memory._epochs, memory._acked_at = dict(memory._epochs), dict(memory._acked_at)
+        memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
+        memory._drains, memory._stopped = dict(memory._drains), set(memory._stopped)
+        return other
+
+    def key(self) -> Key:
+        """Two worlds with the same key have the same future: times as ages, up to where age stops mattering."""
+        memory = self.memory
+        return (
+            self.state, self.epoch, *self.phases, *self.in_flight, *self.unknown, self.log, self.high_watermark,
+            tuple(d - self.now for d in self.limbo), self.mirrored, self.engine, self.source_up, self.faults,
+            tuple(self.budget.values()), max(self.earliest_fence - self.now, 0), self.asked, self.committed, self.done,
+            self._age(memory.fenced_at, 4), memory.committing, bool(memory.gave_up),
+            self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), TOPIC in memory._stopped,
+            tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
+            *self._drain_key(),
+        )  # fmt: skip
+
+    def _drain_key(self) -> Key:
+        drain, acked_at = self.memory._drains.get(TOPIC), self.memory._acked_at.get(TOPIC, -1)
+        since = drain.since if drain is not None else self.now
+        reading: object = None
+        if self.reading is not None:
+            asked, position = self.reading
+            reading = position, min(max(asked - since, 0), 2), self._age(asked, 1)
+        if drain is None:
+            return reading, self._age(acked_at, 1)
+        first, last = drain.first, drain.last
+        ages = min(max(drain.stable_s, 0), 2), self._age(since, 2), self._age(first.asked, 1), first.asked >= acked_at
+        return reading, first.tops, last.ends, last.tops, last.mirrored, *ages
+
+    def _age(self, at: float | None, enough: int) -> float | None:
+        return None if at is None else min(self.now - at, enough)
+
+    # -- what the world does -----------------------------------------------------------------------------------
+
+    def events(self) -> Iterator[tuple[str, Callable[[World], None]]]:
+        """Everything that may happen next."""
+        if self.state is not MirrorState.STOPPED or any(p is not Phase.SWITCHED for p in self.phases):
+            yield from self._traffic()
+        if self.source_up and self.high_watermark < len(self.log):
+            yield "followers fetch", lambda w: setattr(w, "high_watermark", w.high_watermark + 1)
+        if self.source_up and self.engine and self.mirrored < self.high_watermark:
+            yield "mirror", lambda w: setattr(w, "mirrored", w.mirrored + 1)
+        if self._may("bypass") and self.source_up:
+            yield "bypassing write", World._bypass
+        if not self.source_up:
+            yield "source up", lambda w: setattr(w, "source_up", True)
+        elif self._may("outage"):
+            yield "source down", lambda w: w._fault("outage", "source_up", False)
+        if not self.done:
+            if self._may("crash"):
+                yield "crash", World._crash
+            yield from self._run()
+        if not self.done and not any(deadline <= self.now for deadline in self.limbo):
+            yield "tick", lambda w: setattr(w, "now", w.now + 1)
+
+    def _traffic(self) -> Iterator[tuple[str, Callable[[World], None]]]:
+        for g, phase in enumerate(self.phases):
+            if phase is Phase.FORWARD and self._may("write"):
+                yield f"write at {g}", lambda w, g=g: w._write(g)  # type: ignore[misc]
+            if self.in_flight[g] and self.source_up:
+                yield f"source takes a write of {g}", lambda w, g=g: w._land(g)  # type: ignore[misc]
+            if self.in_flight[g] and self._may("break"):
+                yield f"connection of {g} breaks", lambda w, g=g: w._break(g)  # type: ignore[misc]
+        if self.limbo and self.source_up:
+            yield "a lost write lands", lambda w: w._limbo(lands=True)
+        if self.limbo:
+            yield "a lost write is dropped", lambda w: w._limbo(lands=False)
+
+    def _may(self, what: str) -> bool:
+        return self.budget.get(what, 0) > 0 and (what == "write" or self.faults > 0)
+
+    def _fault(self, what: str, attribute: str, value: object) -> None:
+        self.budget[what] -= 1
+        self.faults -= 1
+        setattr(self, attribute, value)
+
+    def _write(self, g: int) -> None:
+        self.budget["write"] -= 1
+        self.in_flight[g] += 1
+
+    def _land(self, g: int) -> None:
+        self.in_flight[g] -= 1
+        self.log += "g"
+
+    def _break(self, g: int) -> None:
+        self._fault("break", "limbo", (*self.limbo, self.now + LANDS_WITHIN))
+        self.in_flight[g] -= 1
+        self.unknown[g] += 1
+
+    def _limbo(self, *, lands: bool) -> None:
+        self.limbo = self.limbo[1:]
+        if lands:
+            self.log += "g"
+
+    def _bypass(self) -> None:
+        self._fault("bypass", "log", self.log + "b")
+
+    def _crash(self) -> None:
+        """The process of gateway 0 and the runner is killed and starts again: only the record is left."""
+        self._fault("crash", "done", False)
+        self.limbo += (self.now + LANDS_WITHIN,) * self.in_flight[0]
+        self.in_flight[0] = self.unknown[0] = 0
+        if self.committed:
+            self.state, self.committed = MirrorState.STOPPED, False
+        self.memory = PromoteMemory([TOPIC])
+        self.earliest_fence = self.now + int(self.limits.unknown_grace_s)
+        self.reading, self.asked = None, frozenset()
+        self.engine = self.state is not MirrorState.STOPPED
+        self.phases[0] = Phase.FORWARD if self.engine else Phase.SWITCHED
+        self.done = self.state is MirrorState.ACTIVE  # nothing to resume; an operator would ask again
+
+    # -- what the runner does ----------------------------------------------------------------------------------
+
+    def _run(self) -> Iterator[tuple[str, Callable[[World], None]]]:
+        if self.reading is not None:
+            yield "ends answered", World._read_ends
+            return
+        for g in self.asked:
+            if self.phases[g] is not Phase.FENCED:
+                yield f"fence reaches {g}", lambda w, g=g: w.phases.__setitem__(g, Phase.FENCED)  # type: ignore[misc]
+            elif not self.in_flight[g]:
+                yield f"{g} acknowledges", lambda w, g=g: w._ack(g)  # type: ignore[misc]
+        if self._may("ack lost"):
+            for g in self.asked:
+                yield f"ack of {g} lost", lambda w, g=g: w._fault("ack lost", "asked", w.asked - {g})  # type: ignore[misc]
+        if self.asked and self.now - (self.memory.fenced_at or 0) < self.limits.fence_timeout_s:
+            return  # the runner waits for its gateways
+        yield "step", lambda w: w._step("ok")
+        if self._may("store") and self._next() in (StepKind.PERSIST_STOPPED, StepKind.MARK_ACTIVE):
+            for outcome in ("refused", "lost after commit", "lost before commit"):
+                yield f"step, store {outcome}", lambda w, o=outcome: w._step(o)  # type: ignore[misc]
+
+    def _next(self) -> StepKind:
+        return next_step(self.clone()._snapshot(), self.limits).kind
+
+    def _snapshot(self) -> PromoteSnapshot:
+        if self.memory.fenced_at is None and self.source_up:
+            self.memory.source_answered()
+        elif self.memory.fenced_at is None:
+            self.memory.source_failed(self.now, "down")
+        record = MirrorRecord(
+            link="l", source_topic=TOPIC, mirror_topic=TOPIC, mirror_id=1, state=self.state, fence_epoch=self.epoch
+        )
+        gateways = [str(g) for g in range(len(self.phases))]
+        lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
+        facts = TopicFacts(
+            record=record, phases=dict(zip(gateways, self.phases, strict=True)), positions=(self.mirrored,), lag=lag
+        )
+        return self.memory.snapshot(self.now, frozenset(gateways), [facts], earliest_fence=self.earliest_fence)
+
+    def _ack(self, g: int) -> None:
+        self.asked -= {g}
+        self.memory.acknowledged(FenceAck(str(g), TOPIC, self.epoch, self.unknown[g]), self.now)
+
+    def _read_ends(self) -> None:
+        assert self.reading is not None
+        asked, position = self.reading
+        self.reading = None
+        if not self.source_up:
+            self.memory.source_failed(self.now, "down")
+            return
+        log_ends = (len(self.log),) if self.tells_log_ends else None
+        self.memory.read(TOPIC, EndReading(asked, self.now, (self.high_watermark,), log_ends, (position,)))
+
+    def _step(self, outcome: str) -> None:
+        self.asked = frozenset()
+        step = next_step(self._snapshot(), self.limits)
+        if outcome != "ok":
+            self.budget["store"] -= 1
+            self.faults -= 1
+        getattr(self, f"_do_{step.kind}")(step.reason, outcome)
+
+    def _do_mark_pending(self, reason: str, outcome: str) -> None:
+        self.state, self.epoch = MirrorState.PENDING_STOPPED, self.epoch + 1
+        self.memory.marked(TOPIC, self.epoch)
+
+    def _do_wait(self, reason: str, outcome: str) -> None:
+        pass
+
+    def _do_fence(self, reason: str, outcome: str) -> None:
+        self.memory.fence_began(self.now)
+        self.phases[0] = Phase.FENCED
+        acked = {int(g) for g, a in self.memory.acks(TOPIC).items() if a.epoch == self.epoch}
+        self.asked = frozenset(range(len(self.phases))) - acked
+
+    def _do_read_ends(self, reason: str, outcome: str) -> None:
+        self.reading = (self.now, self.mirrored)
+
+    _do_await_mirror = _do_read_ends  # the runner waits a little, then reads
+
+    def _do_stop_mirror(self, reason: str, outcome: str) -> None:
+        self.engine = False
+        self.memory.mirror_stopped(TOPIC)
+
+    def _do_persist_stopped(self, reason: str, outcome: str) -> None:
+        """As the store does it: a change whose fate is unknown is settled before the next one."""
+        if self.committed:
+            self.state, self.committed = MirrorState.STOPPED, False
+        if outcome == "refused":
+            self.memory.committing = False
+            return
+        self.memory.committing = outcome != "ok"
+        if outcome == "ok":
+            self.state = MirrorState.STOPPED
+        self.committed = outcome == "lost after commit"
+
+    def _do_publish_switched(self, reason: str, outcome: str) -> None:
+        behind = [g for g, phase in enumerate(self.phases) if phase is not Phase.SWITCHED]
+        self.phases[behind[0]] = Phase.SWITCHED
+
+    def _do_unfence(self, reason: str, outcome: str) -> None:
+        self.memory.give_up(reason)
+        fenced = [g for g, phase in enumerate(self.phases) if phase is Phase.FENCED]
+        self.phases[fenced[0]] = Phase.FORWARD
+        if len(fenced) == 1:
+            self.memory.unfenced()
+            self.engine = True
+
+    def _do_mark_active(self, reason: str, outcome: str) -> None:
+        self.memory.give_up(reason)
+        if outcome in ("ok", "lost after commit"):
+            self.state = MirrorState.ACTIVE
+
+    def _do_done(self, reason: str, outcome: str) -> None:
+        self.done = True
+
+    # -- what must hold ----------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raises Violation."""
+        phases = set(self.phases)
+        stopped = self.state is MirrorState.STOPPED or self.committed
+        if {Phase.FORWARD, Phase.SWITCHED} <= phases:
+            raise Violation("written on both clusters")
+        if Phase.SWITCHED in phases and self.state is not MirrorState.STOPPED:
+            raise Violation("written on the target before STOPPED is durable")
+        if stopped and "g" in self.log[self.mirrored :]:
+            raise Violation("a record written through a gateway is not on the target")
+        if stopped and (any(self.in_flight) or self.engine):
+            raise Violation("writes in flight, or the mirror running, after STOPPED")
+        if self.done and (self.state is MirrorState.PENDING_STOPPED or Phase.FENCED in phases):
+            raise Violation(f"ended in {self.state} with {phases}")
+
+
+def explore(world: World) -> tuple[int, dict[str, int]]:
+    """Visit every state that can be reached. Returns how many there are and how often each ending was found.
+
+    Raises:
+        Violation: a state that must not be, or one from which no ending can be reached; with the way to it.
+    """
+    first = world.key()
+    parents: dict[Key, tuple[Key | None, str]] = {first: (None, "start")}
+    before: dict[Key, list[Key]] = {}
+    endings: dict[str, int] = {}
+    ended = []
+    queue = deque([(world, first)])
+    while queue:
+        at, key = queue.popleft()
+        if at.done:
+            endings[at.state] = endings.get(at.state, 0) + 1
+            ended.append(key)
+        for name, event in at.events():
+            after = at.clone()
+            try:
+                event(after)
+                after.check()
+            except Exception as exc:
+                raise Violation(f"{exc!r}\n" + _way(parents, key, name)) from exc
+            found = after.key()
+            before.setdefault(found, []).append(key)
+            if found not in parents:
+                parents[found] = (key, name)
+                queue.append((after, found))
+    reached = set(ended)
+    while ended:
+        for key in before.get(ended.pop(), ()):
+            if key not in reached:
+                reached.add(key)
+                ended.append(key)
+    if stuck := next((key for key in parents if key not in reached), None):
+        raise Violation("no ending can be reached\n" + _way(parents, stuck, ""))
+    return len(parents), endings
+
+
+def _way(parents: dict[Key, tuple[Key | None, str]], key: Key, last: str) -> str:
+    names = [last]
+    at: Key | None = key
+    while at is not None:
+        at, name = parents[at]
+        names.append(name)
+    return " -> ".join(reversed(names))

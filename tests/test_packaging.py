@@ -1,0 +1,50 @@
+"""What the wheel holds."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel, built from a copy, so that no build folder is left behind and none is reused."""
+    copy = tmp_path_factory.mktemp("project") / "lockgate"
+    left_out = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, copy, ignore=left_out)
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(copy)],
+        check=True,
+        capture_output=True,
+    )
+    (built,) = out.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_the_wheel_holds_just_the_two_packages(wheel: zipfile.ZipFile) -> None:
+    top = {name.split("/")[0] for name in wheel.namelist()}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"gateway", "protocol"}
+    assert len(top) == 3
+
+
+def test_the_wheel_holds_every_module_and_its_data(wheel: zipfile.ZipFile) -> None:
+    packed = set(wheel.namelist())
+    modules = {
+        str(path.relative_to(ROOT)) for package in ("gateway", "protocol") for path in (ROOT / package).rglob("*.py")
+    }
+    assert modules <= packed
+    assert {"gateway/py.typed", "protocol/py.typed", "gateway/devcluster/pom.xml"} <= packed
+    assert wheel.read("gateway/devcluster/pom.xml") == (ROOT / "configs" / "brokers" / "pom.xml").read_bytes()
+
+
+def test_no_other_distribution_brings_these_packages() -> None:
+    owners = packages_distributions()
+    assert set(owners["gateway"]) == {"lockgate"}
+    assert set(owners["protocol"]) == {"lockgate"}

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+
+from gateway.control.errors import Conflict
+from gateway.domain.gates import Identity, Waiter
+from gateway.net.commits import Committed
+from gateway.net.groups import GroupView, MemberView
+
+
+def with_group(linked, name: str = "g") -> None:
+    member = MemberView(member_id="m", client_id="billing", host="/10.1.1.1", subscribed=frozenset({"orders"}))
+    linked.plane.source.groups[name] = GroupView(
+        group=name, state="Stable", type="classic", protocol_type="consumer", members=(member,)
+    )
+    linked.plane.source.offsets[name] = {("orders", 0): Committed(42, -1, "")}
+
+
+def test_a_groups_life(linked, run):
+    with_group(linked)
+    assert run("group", "list", "--link", "l").stdout == "link l has no mirror groups\n"
+    assert run("group", "create", "g", "--link", "l").stdout == "created g (ACTIVE)\n"
+
+    async def wait() -> None:
+        linked.plane.gates.wait(Waiter("g", Identity("10.9.9.9", "billing-new"), since=0.0), lambda: None)
+
+    linked.do(wait)
+    linked.plane.promoters.waits = "1 member on the source"
+    row = run("group", "list", "--link", "l").stdout.splitlines()[1].split()
+    assert (row[:2], row[4:]) == (["g", "ACTIVE"], ["1", "1", "1", "member", "on", "the", "source"])
+    shown = run("group", "describe", "g", "--link", "l").stdout
+    for words in ("Stable", "billing", "/10.1.1.1", "waiting", "billing-new", "42"):
+        assert words in shown
+    assert run("group", "promote", "g", "--link", "l").stdout == "promoted g (PROMOTED)\n"
+    assert "again after the promote" in run("group", "describe", "g", "--link", "l").stdout
+    assert run("group", "demote", "g", "--link", "l").stdout == "demoted g (ACTIVE)\n"
+
+
+def test_names_of_all_kinds(linked, run):
+    with_group(linked, "team/a b:promote")
+
+    run("group", "create", "team/a b:promote", "--link", "l")
+    answer = json.loads(run("group", "promote", "team/a b:promote", "--link", "l", "-o", "json").stdout)
+
+    assert (answer["group"], answer["state"]) == ("team/a b:promote", "PROMOTED")
+
+
+def test_refusals(linked, run):
+    assert "group 'g' does not exist on the source" in run("group", "create", "g", "--link", "l", code=1).stderr
+    assert "no mirror group 'g'" in run("group", "describe", "g", "--link", "l", code=1).stderr
+    with_group(linked)
+    run("group", "create", "g", "--link", "l")
+    linked.plane.promoters.refusal = Conflict("group 'g' has 1 member on the source: billing at /10.1.1.1")
+    result = run("group", "promote", "g", "--link", "l", code=1)
+    assert result.stderr == "error: group 'g' has 1 member on the source: billing at /10.1.1.1\n"
+
+
+def test_a_source_that_does_not_answer(linked, run):
+    with_group(linked)
+    run("group", "create", "g", "--link", "l")
+    linked.plane.source.down = True
+
+    assert run("group", "list", "--link", "l").stdout.splitlines()[1].split()[4] == "?"
+    assert "unknown: " in run("group", "describe", "g", "--link", "l").stdout

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.support.control_fakes import SOURCE
+
+
+def test_create_list_describe_delete(server, run):
+    assert run("link", "list").stdout == "no links\n"
+    created = run("link", "create", "l", "--bootstrap", SOURCE, "--set", "ack=both", "--set", "client.id=a=b")
+    assert created.stdout == "created link l to source cluster S\n"
+
+    listed = run("link", "list").stdout
+    assert listed.splitlines()[0].split() == ["Link", "State", "Source", "Source", "cluster", "id", "Mirrors"]
+    assert listed.splitlines()[1].split() == ["l", "ACTIVE", SOURCE, "S", "none"]
+    described = run("link", "describe", "l").stdout
+    assert "client.id" in described
+    assert "a=b" in described
+    assert "Target cluster id  T" in described
+    assert run("link", "delete", "l").stdout == "deleted link l\n"
+    assert run("link", "list").stdout == "no links\n"
+
+
+def test_json_and_yaml_are_the_apis_answer(server, run):
+    created = json.loads(run("link", "create", "l", "--bootstrap", SOURCE, "-o", "json").stdout)
+    described = yaml.safe_load(run("link", "describe", "l", "-o", "yaml").stdout)
+    listed = json.loads(run("link", "list", "--output", "json").stdout)
+
+    assert created == described == listed["data"][0]
+    assert (created["kind"], created["link_name"]) == ("KafkaLinkData", "l")
+
+
+def test_a_file_of_properties_and_what_overrides_it(server, run, tmp_path):
+    file = tmp_path / "link.properties"
+    file.write_text(
+        "# the source\n! also a comment\n\nbootstrap.servers=elsewhere:1\nack = source\nclient.id=f\n", encoding="utf-8"
+    )
+
+    run("link", "create", "l", "--config", str(file), "--set", "ack=both", "--bootstrap", SOURCE)
+
+    link = json.loads(run("link", "describe", "l", "-o", "json").stdout)
+    assert (link["client"], link["configs"]["ack"]) == ({"bootstrap.servers": SOURCE, "client.id": "f"}, "both")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["create", "l"], "--bootstrap"),
+        (["create", "l", "--set", "ack"], "expected KEY=VALUE"),
+        (["create", "l", "--config", "no-such-file"], "no-such-file"),
+        (["create"], "Missing argument"),
+        (["list", "-o", "xml"], "xml"),
+        (["destroy"], "destroy"),
+    ],
+)
+def test_wrong_usage_is_2(run, arguments, message):
+    assert message in run("link", *arguments, code=2).stderr
+
+
+def test_a_bad_line_of_a_file_is_named(run, tmp_path):
+    file = tmp_path / "x"
+    file.write_text("ack=both\nnonsense\n", encoding="utf-8")
+
+    assert f"{file}:2: expected key=value" in run("link", "create", "l", "--config", str(file), code=2).stderr
+
+
+def test_a_refusal_is_1_and_one_line_on_stderr(linked, run):
+    for arguments, message in [
+        (["link", "create", "l", "--bootstrap", SOURCE], "error: link 'l' exists already\n"),
+        (["link", "describe", "x"], "error: link 'x' does not exist\n"),
+        (["link", "delete", "x"], "error: link 'x' does not exist\n"),
+        (["link", "create", "m", "--bootstrap", SOURCE, "--set", "x.y=1"], "error: x.y: unknown client property\n"),
+    ]:
+        result = run(*arguments, code=1)
+        assert (result.stdout, result.stderr) == ("", message)
+
+
+def test_delete_with_mirrors_needs_force(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+
+    assert "not STOPPED, such as 'orders'" in run("link", "delete", "l", code=1).stderr
+    run("link", "delete", "l", "--force")

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+from gateway.cli import waiting
+from gateway.control.catch_up import CatchUp, JobState
+from gateway.control.errors import Conflict
+from gateway.net.groups import GroupView, MemberView
+from tests.support.control_fakes import status
+
+
+def test_several_topics_and_what_was_refused(linked, run):
+    result = run("mirror", "create", "orders", "nope", "clicks", "orders", "--link", "l", code=1)
+
+    assert result.stdout == "created orders (ACTIVE)\ncreated clicks (ACTIVE)\n"
+    assert result.stderr == "error: topic 'nope' does not exist on the source of link 'l'\n"
+
+
+def test_pause_resume_and_wrong_states(linked, run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+
+    assert run("mirror", "pause", "orders", "clicks", "--link", "l").stdout == (
+        "paused orders (PAUSED)\npaused clicks (PAUSED)\n"
+    )
+    assert run("mirror", "pause", "orders", "--link", "l", code=1).stderr == (
+        "error: mirror topic 'orders' is already PAUSED\n"
+    )
+    resumed = json.loads(run("mirror", "resume", "orders", "--link", "l", "-o", "json").stdout)
+    assert [mirror["mirror_status"] for mirror in resumed["data"]] == ["ACTIVE"]
+
+
+def test_list(linked, run):
+    assert run("mirror", "list", "--link", "l").stdout == "link l has no mirror topics\n"
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    linked.plane.engine.numbers["l", "orders"] = [
+        status(0, lag=2, lag_ms=40, bytes_per_s=1_500_000.0),
+        status(1, lag=3, lag_ms=7, bytes_per_s=1_000_000.0),
+    ]
+    run("mirror", "pause", "clicks", "--link", "l")
+
+    lines = run("mirror", "list", "--link", "l").stdout.splitlines()
+    assert lines[2].split()[0:2] == ["orders", "ACTIVE"]
+    assert lines[2].split()[4:] == ["preserve", "2", "5", "40", "2.5", "MB/s"]
+    paused = run("mirror", "list", "--link", "l", "--mirror-status", "paused").stdout
+    assert [line.split()[0] for line in paused.splitlines()[1:]] == ["clicks"]
+    assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr
+
+
+def test_describe_shows_the_job_that_copies(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    progress = CatchUp(
+        job="job-1",
+        by="spark",
+        records_done=25,
+        records_total=100,
+        bytes_done=0,
+        bytes_total=0,
+        bytes_per_s=5e7,
+        eta_s=130.0,
+    )
+    linked.do(lambda: linked.plane.service.catch_ups.report("l", "job-1", JobState.RUNNING, {"orders": progress}))
+
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+
+    assert "CATCHING_UP" in shown
+    assert "by spark job job-1: 25.0 %, 50.0 MB/s, 2 min 10 s to go" in shown
+    assert "CATCHING_UP" in run("mirror", "list", "--link", "l").stdout
+
+
+def test_describe(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    linked.plane.engine.numbers["l", "orders"] = [status(0, bypassed_last_minute=9), status(1, last_error="slow disk")]
+    member = MemberView(member_id="m", client_id="billing", host="/10.1.1.1", subscribed=frozenset({"orders"}))
+    linked.plane.source.groups["g"] = GroupView(
+        group="g", state="Stable", type="classic", protocol_type="consumer", members=(member,)
+    )
+
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+
+    for words in ("ACTIVE", "preserve (", "slow disk", "9 records of the last minute", "billing", "/10.1.1.1"):
+        assert words in shown
+    answer = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
+    assert answer["not_moved"]["readers"] == [{"group": "g", "client_id": "billing", "host": "/10.1.1.1"}]
+
+
+def test_describe_when_everybody_has_moved(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+
+    assert "Nobody is known to be left on the source." in run("mirror", "describe", "orders", "--link", "l").stdout
+
+
+def test_create_and_wait_ends_when_what_was_there_is_copied(linked, run, monkeypatch):
+    plane = linked.plane
+    ends = iter([60, 99, 100])
+
+    def tick(_: float) -> None:
+        # The source goes on growing: the wait is for what was there at its beginning.
+        to = next(ends)
+        plane.engine.numbers["l", "orders"] = [
+            status(index, source_end=500, mirrored_to=to, lag=500 - to) for index in (0, 1)
+        ]
+
+    plane.engine.numbers["l", "orders"] = [status(index, mirrored_to=0, lag=100) for index in (0, 1)]
+    monkeypatch.setattr(waiting, "_sleep", tick)
+
+    result = run("mirror", "create", "orders", "--link", "l", "--wait")
+
+    assert result.stdout == "created orders (ACTIVE)\n"
+    assert next(ends, None) is None
+
+
+def test_wait_ends_with_1_when_the_mirror_fails(linked, run, monkeypatch):
+    plane = linked.plane
+    plane.engine.numbers["l", "orders"] = [status(0, mirrored_to=0, lag=100)]
+
+    async def fail() -> None:
+        from gateway.domain.records import MirrorError
+
+        plane.service.events.partition_failed("l", "orders", 0, MirrorError.OFFSET_GAP, "gap at 7")
+        await plane.service.events.reconcile()
+
+    monkeypatch.setattr(waiting, "_sleep", lambda _: linked.do(fail))
+    result = run("mirror", "create", "orders", "--link", "l", "--wait", code=1)
+
+    assert result.stderr == "error: mirror topic orders is FAILED: partition 0: gap at 7\n"
+
+
+def test_promote_waits_for_the_end(linked, run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+
+    result = run("mirror", "promote", "orders", "clicks", "--link", "l")
+
+    assert result.stdout == "promoted orders (STOPPED)\npromoted clicks (STOPPED)\n"
+    assert linked.plane.promoters.asked == [("l", ("orders", "clicks"), False)]
+
+
+def test_promote_without_waiting(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    linked.plane.promoters.gate = asyncio.Event()
+
+    result = run("mirror", "promote", "orders", "--link", "l", "--no-wait", "--force")
+
+    assert result.stdout == "promoting orders (PENDING_STOPPED)\n"
+    assert linked.plane.promoters.asked == [("l", ("orders",), True)]
+
+    async def go_on() -> None:
+        linked.plane.promoters.gate.set()
+
+    linked.do(go_on)
+
+
+def test_promote_that_is_aborted_is_1(linked, run, monkeypatch):
+    run("mirror", "create", "orders", "--link", "l")
+    linked.plane.promoters.gate = asyncio.Event()
+    linked.plane.promoters.refusal = Conflict("orders-0: records 10 to 12 bypassed the gateway")
+
+    async def go_on() -> None:
+        linked.plane.promoters.gate.set()
+
+    monkeypatch.setattr(waiting, "_sleep", lambda _: linked.do(go_on))
+    result = run("mirror", "promote", "orders", "--link", "l", code=1)
+
+    assert result.stderr == "error: orders: orders-0: records 10 to 12 bypassed the gateway\n"
+    assert "promoted orders" not in result.stdout
+
+
+def test_promote_refused_at_once_is_1_and_nothing_is_promoted(linked, run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    run("mirror", "pause", "clicks", "--link", "l")
+
+    result = run("mirror", "promote", "orders", "clicks", "--link", "l", code=1)
+
+    assert (result.stdout, result.stderr) == (
+        "",
+        "error: mirror topic 'clicks' is PAUSED; resume it first, so that it can catch up\n",
+    )
+    assert linked.plane.promoters.asked == []
+
+
+def test_a_link_is_needed(run):
+    assert "--link" in run("mirror", "list", code=2).stderr
+    assert "topics" in run("mirror", "create", "--link", "l", code=2).stderr.lower()

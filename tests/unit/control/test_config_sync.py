@@ -1,0 +1,147 @@
+"""Configs and partition counts follow the source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.control.config_sync import ConfigSync
+from gateway.domain.records import MirrorState, PartitionStart
+from gateway.net.errors import ClusterUnavailable
+from tests.support.control_fakes import Plane
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def sync(plane: Plane, clock: list[float]) -> ConfigSync:
+    return ConfigSync(plane.service.context, clock=lambda: clock[0])
+
+
+def alters(plane: Plane) -> int:
+    return plane.target.calls.count("alter_topic_configs")
+
+
+async def test_a_changed_config_is_taken_over_and_nothing_else_touched(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    target = plane.target.existing["orders"].configs
+    target["segment.bytes"] = "12345"
+    plane.source.existing["orders"].configs |= {"retention.ms": "77", "segment.bytes": "999"}
+
+    await sync.sync_link(link)
+    assert (target["retention.ms"], target["segment.bytes"]) == ("77", "12345")
+    await sync.sync_link(link)
+    assert alters(plane) == 1
+
+
+async def test_what_is_set_back_at_promote_follows_too_and_the_limits_stay_lifted(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    plane.source.existing["orders"].configs["message.timestamp.before.max.ms"] = "5000"
+
+    await sync.sync_link(link)
+
+    assert plane.store.mirrors["l", "orders"].restore_configs["message.timestamp.before.max.ms"] == "5000"
+    assert plane.target.existing["orders"].configs["message.timestamp.before.max.ms"] == str(2**63 - 1)
+    assert alters(plane) == 0
+
+
+async def test_configs_left_out_are_independent(plane, sync):
+    link = await plane.with_link(**{"topic.config.sync.include": "retention.bytes"})
+    await plane.with_mirror()
+    plane.source.existing["orders"].configs |= {"retention.ms": "77", "max.message.bytes": "2000000"}
+
+    await sync.sync_link(link)
+
+    configs = plane.target.existing["orders"].configs
+    assert (configs["retention.ms"], configs["max.message.bytes"]) == ("604800000", "2000000")
+
+
+@pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.ACTIVE])
+async def test_only_active_mirrors_are_synced(plane, sync, state):
+    link = await plane.with_link()
+    mirror = await plane.with_mirror()
+    await plane.store.put(replace(mirror, state=state))
+    plane.source.existing["orders"].configs["retention.ms"] = "77"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["orders"].configs["retention.ms"] != "77"
+
+
+async def test_the_interval_is_the_links(plane, sync, clock):
+    await plane.with_link(**{"topic.config.sync.ms": "30000"})
+    await plane.with_mirror()
+    plane.source.calls.clear()
+
+    for seconds in (0, 29, 1, 10):
+        clock[0] += seconds
+        await sync.run_due()
+
+    assert plane.source.calls.count("topic_configs") == 2
+
+
+async def test_one_links_trouble_is_not_the_others(plane, sync):
+    await plane.with_mirror()
+    plane.source.down = True
+
+    await sync.run_due()
+    with pytest.raises(ClusterUnavailable):
+        await sync.sync_link(plane.store.links["l"])
+
+
+async def test_partitions_grow_with_the_source(plane, sync):
+    link = await plane.with_link()
+    plane.starts = (PartitionStart(5, 4), PartitionStart(6, 6))
+    await plane.with_mirror(partitions=2)
+    plane.source.existing["orders"].info = replace(plane.source.existing["orders"].info, partitions=4)
+
+    await sync.sync_link(link)
+
+    mirror = plane.store.mirrors["l", "orders"]
+    assert mirror.starts == (*plane.starts, PartitionStart(0, 0), PartitionStart(0, 0))
+    assert plane.target.existing["orders"].info.partitions == 4
+    assert plane.engine.running["l", "orders"] == mirror
+    assert plane.engine.log[-2:] == [("stop_mirror", "orders"), ("start_mirror", "orders")]
+
+
+async def test_growth_that_was_cut_off_after_the_target_grew_is_finished(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror(partitions=2)
+    for cluster in (plane.source, plane.target):
+        cluster.existing["orders"].info = replace(cluster.existing["orders"].info, partitions=3)
+
+    await sync.sync_link(link)
+
+    assert len(plane.store.mirrors["l", "orders"].starts) == 3
+    assert "add_partitions" not in plane.target.calls
+
+
+@pytest.mark.parametrize("change", [{"topic_id": "another"}, {"partitions": 1}])
+async def test_another_topic_of_the_name_is_not_followed(plane, sync, change):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    source = plane.source.existing["orders"]
+    source.info = replace(source.info, **change)
+    source.configs["retention.ms"] = "1"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["orders"].configs["retention.ms"] != "1"
+
+
+async def test_a_topic_that_is_gone_does_not_stop_the_others(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror("a")
+    await plane.with_mirror("b")
+    del plane.source.existing["a"]
+    plane.source.existing["b"].configs["retention.ms"] = "77"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["b"].configs["retention.ms"] == "77"

@@ -1,0 +1,358 @@
+"""The runner of group promote and demote, on a control plane in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from gateway.control.errors import Conflict, SourceUnreachable
+from gateway.control.group_offsets import GroupOffsets, Offsets
+from gateway.control.promote_group import GroupPromotions
+from gateway.control.store import StoreError, StoreUncertain
+from gateway.domain.gates import GateStatus, Identity, Waiter
+from gateway.domain.group_promote import Partition
+from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorState
+from gateway.net.commits import Committed
+from tests.support.control_fakes import Plane
+from tests.support.waiting import wait_until_async
+
+KEY = ("orders", 0)
+
+
+class FakeOffsets(GroupOffsets):
+    """Both clusters' group in memory. `on_ask` is called at each look at the source's members."""
+
+    def __init__(self, plane: Plane) -> None:
+        super().__init__(plane.service.context)
+        self.plane = plane
+        self.members = 0
+        self.members_on_target = ""
+        self.down = False
+        self.source_holds: dict[Partition, tuple[int, str]] = {KEY: (40, "m")}
+        self.target_holds: dict[Partition, tuple[int, str]] = {}
+        self.ranges: dict[Partition, tuple[int, int]] = {}
+        self.left: list[str] = []
+        self.commits = 0
+        self.refuse = False
+        self.on_ask: Callable[[], None] = lambda: None
+
+    async def on_source(self, record: GroupRecord) -> tuple[tuple[CarriedOffset, ...], list[str]]:
+        carried = ((t, p, offset, offset, metadata) for (t, p), (offset, metadata) in self.source_holds.items())
+        return tuple(CarriedOffset(*each) for each in carried), self.left
+
+    async def source_ranges(
+        self, record: GroupRecord, offsets: Iterable[CarriedOffset]
+    ) -> Mapping[Partition, tuple[int, int]]:
+        return self.ranges
+
+    async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[Partition, Committed]:
+        if self.refuse:
+            raise Conflict("the source refuses")
+        self.source_holds.update(offsets)
+        return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.source_holds.items()}
+
+    async def commit_on_target(self, group: str, offsets: Offsets) -> None:
+        if self.refuse:
+            raise Conflict("the target cluster refuses: OffsetCommit g failed for orders-0: error 25")
+        assert self.plane.store.groups["l", "g"].state is GroupState.PENDING_PROMOTED
+        self.commits += 1
+        self.target_holds.update(offsets)
+
+    async def on_target(self, group: str) -> Mapping[Partition, Committed]:
+        return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.target_holds.items()}
+
+    async def target_members(self, record: GroupRecord) -> str:
+        return self.members_on_target
+
+    async def source_member_count(self, record: GroupRecord, timeout_s: float) -> int:
+        self.on_ask()
+        if self.down:
+            raise SourceUnreachable("connection refused")
+        return self.members
+
+    async def source_members(self, record: GroupRecord) -> str:
+        return "old (10.0.0.1)" if self.members else ""
+
+
+class Scene:
+    """A plane with one mirrored topic and one gated group whose gate somebody waits at."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.offsets = FakeOffsets(plane)
+        self.now = 1000.0
+        self.promoter = GroupPromotions(
+            plane.service.context, quiet_s=1.0, clock=lambda: self.now, offsets=self.offsets
+        )
+        self.offsets.on_ask = lambda: self.later(0.1)
+
+    def later(self, seconds: float) -> None:
+        self.now += seconds
+
+    def wait_at_the_gate(self) -> None:
+        self.plane.gates.wait(Waiter("g", Identity("h", "c"), 0.0), lambda: None)
+
+    @property
+    def record(self) -> GroupRecord:
+        return self.plane.store.groups["l", "g"]
+
+    @property
+    def open(self) -> bool:
+        """Asked anew each time."""
+        return self.plane.gates.status("g") is GateStatus.OPEN
+
+    async def promoted(self) -> None:
+        await self.promoter.promote("l", "g")
+        assert self.open
+
+    async def attempts(self, count: int) -> None:
+        for _ in range(count):
+            await self.promoter.attempt("l", "g")
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> Scene:
+    await plane.with_mirror()
+    plane.gates.enabled = True
+    await plane.store.put(GroupRecord(link="l", group="g"))
+    plane.gates.set("g", GateStatus.CLOSED)
+    for partition in range(3):
+        plane.progress.advance("orders", partition, 100)
+    return Scene(plane)
+
+
+async def test_promote_carries_the_offsets_and_opens(scene: Scene) -> None:
+    record = await scene.promoter.promote("l", "g")
+    assert record.state is GroupState.PROMOTED
+    assert record.offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
+    assert scene.offsets.target_holds == {KEY: (40, "m")}
+    assert scene.open
+
+
+async def test_by_itself_after_the_quiet_period(scene: Scene) -> None:
+    scene.wait_at_the_gate()
+    states = []
+    for _ in range(13):
+        await scene.attempts(1)
+        states.append(scene.record.state)
+    assert states == [GroupState.ACTIVE] * 10 + [GroupState.PROMOTED] * 3
+    assert scene.open
+
+
+async def test_by_itself_only_when_somebody_waits(scene: Scene) -> None:
+    await scene.attempts(30)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "no member waits" in scene.promoter.waits_for("l", "g")
+
+
+async def test_what_was_seen_long_ago_is_no_quiet_period(scene: Scene) -> None:
+    scene.wait_at_the_gate()
+    await scene.attempts(1)
+    scene.later(3600)
+    await scene.attempts(1)
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_a_promoted_group_is_never_written_again(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.source_holds = {KEY: (1, "")}
+    with pytest.raises(Conflict, match="promoted already"):
+        await scene.promoter.promote("l", "g", force=True)
+    await scene.attempts(3)
+    assert scene.offsets.commits == 1
+
+
+async def test_members_on_the_source_refuse(scene: Scene) -> None:
+    scene.offsets.members = 2
+    with pytest.raises(Conflict, match=r"still has 2 member\(s\) on the source"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_force_promotes_beside_members(scene: Scene) -> None:
+    scene.offsets.members = 2
+    async with asyncio.timeout(5):
+        record = await scene.promoter.promote("l", "g", force=True)
+    assert record.state is GroupState.PROMOTED
+
+
+async def test_a_member_that_comes_back_undoes_it(scene: Scene) -> None:
+    def come_back() -> None:
+        scene.later(0.1)
+        if scene.offsets.commits:
+            scene.offsets.members = 1
+
+    scene.offsets.on_ask = come_back
+    with pytest.raises(Conflict, match="still has 1 member"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_an_offset_committed_meanwhile_is_carried(scene: Scene) -> None:
+    """Somebody comes, commits and leaves between two looks at the members."""
+
+    def commit_between() -> None:
+        scene.later(0.1)
+        if scene.offsets.commits == 1:
+            scene.offsets.source_holds[KEY] = (55, "")
+
+    scene.offsets.on_ask = commit_between
+    record = await scene.promoter.promote("l", "g")
+    assert record.offsets == (CarriedOffset("orders", 0, 55, 55, ""),)
+    assert scene.offsets.target_holds == {KEY: (55, "")}
+
+
+async def test_waits_for_the_mirror(scene: Scene) -> None:
+    scene.offsets.source_holds = {KEY: (150, "")}
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has come to 100" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert not scene.offsets.commits
+    scene.plane.progress.advance("orders", 0, 150)
+    assert (await run).state is GroupState.PROMOTED
+
+
+async def test_a_mirror_that_never_comes_there_ends_the_patience(scene: Scene) -> None:
+    scene.offsets.source_holds = {KEY: (150, "")}
+    scene.offsets.on_ask = lambda: scene.later(20)
+    with pytest.raises(Conflict, match="the mirror of orders-0 has come to 100, the group is at 150"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert "has come to 100" in scene.record.error_message
+
+
+async def test_odd_offsets_are_carried_and_noted(scene: Scene) -> None:
+    scene.offsets.source_holds = {KEY: (150, ""), ("orders", 1): (5, "")}
+    scene.offsets.ranges = {KEY: (0, 100), ("orders", 1): (10, 100)}
+    scene.offsets.left = ["other"]
+    record = await scene.promoter.promote("l", "g")
+    assert scene.offsets.target_holds == {KEY: (150, ""), ("orders", 1): (5, "")}
+    assert "orders-0: offset 150 is beyond the log end 100" in record.note
+    assert "orders-1: offset 5 is below the log start 10" in record.note
+    assert "offsets of other were left on the source" in record.note
+
+
+async def test_a_source_that_is_lost_meanwhile_ends_the_patience(scene: Scene) -> None:
+    def lose() -> None:
+        scene.later(20)
+        scene.offsets.down = scene.record.state is GroupState.PENDING_PROMOTED
+
+    scene.offsets.on_ask = lose
+    async with asyncio.timeout(10):
+        with pytest.raises(Conflict, match="connection refused"):
+            await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_a_target_group_with_members_is_named(scene: Scene) -> None:
+    scene.offsets.refuse, scene.offsets.members_on_target = True, "rogue (10.0.0.9)"
+    with pytest.raises(Conflict, match=r"error 25; members on the target: rogue \(10\.0\.0\.9\)"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_an_interrupted_promote_goes_on(scene: Scene) -> None:
+    await scene.plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PENDING_PROMOTED))
+    await scene.attempts(1)
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_a_lost_commit_of_the_state_keeps_the_gate_closed_until_known(scene: Scene) -> None:
+    commit = scene.plane.log.commit
+
+    def lose(changes: object) -> None:
+        if '"state":"PROMOTED"' in str(changes):
+            scene.plane.log.failures = [StoreUncertain("no answer")]
+        commit(changes)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = lose  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        await scene.promoter.promote("l", "g")
+    before = scene.open
+    with pytest.raises(StoreError):
+        await scene.attempts(1)
+    await scene.attempts(1)
+    assert (before, scene.open, scene.offsets.commits) == (False, True, 1)
+
+
+# -- demote ----------------------------------------------------------------------------------------------------
+
+
+async def test_demote_is_the_exact_way_back(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.target_holds = {KEY: (77, "later")}
+    record = await scene.promoter.demote("l", "g")
+    assert record.state is GroupState.ACTIVE
+    assert scene.offsets.source_holds == {KEY: (77, "later")}
+    assert not scene.open
+    again = await scene.promoter.promote("l", "g")
+    assert again.offsets == (CarriedOffset("orders", 0, 77, 77, "later"),)
+
+
+async def test_demote_leaves_offsets_of_other_topics(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.target_holds[("other", 0)] = (5, "")
+    await scene.promoter.demote("l", "g")
+    assert ("other", 0) not in scene.offsets.source_holds
+
+
+async def test_demote_names_members_on_the_target(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.members_on_target = "c1 (10.0.0.1), c2 (10.0.0.2)"
+    with pytest.raises(Conflict, match=r"members on the target: stop them first: c1 \(10\.0\.0\.1\), c2"):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+async def test_demote_needs_an_empty_group_on_the_source(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.members = 1
+    with pytest.raises(Conflict, match="members on the source"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_demote_that_the_source_refuses_changes_nothing(scene: Scene) -> None:
+    await scene.promoted()
+    scene.offsets.refuse = True
+    with pytest.raises(Conflict, match="refuses"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_no_way_back_after_the_topic_was_promoted(scene: Scene) -> None:
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, state=MirrorState.STOPPED))
+    with pytest.raises(Conflict, match="does not have what was written to orders since it was promoted"):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+async def test_demote_whose_commit_is_lost_goes_on_until_known(scene: Scene) -> None:
+    await scene.promoted()
+    scene.plane.log.failures = [StoreUncertain("no answer")]
+    record = await scene.promoter.demote("l", "g")
+    assert record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_demote_that_cannot_be_written_opens_again(scene: Scene) -> None:
+    await scene.promoted()
+    scene.plane.log.failures = [StoreError("target is away")]
+    with pytest.raises(StoreError, match="away"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_demote_of_a_group_that_is_not_promoted(scene: Scene) -> None:
+    with pytest.raises(Conflict, match="is ACTIVE, not PROMOTED"):
+        await scene.promoter.demote("l", "g")

@@ -1,0 +1,219 @@
+"""The store's promises: views change only with a commit, compare and set, uncertain commits, successors."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.control.store import StateStore, StoreConflict
+from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
+from gateway.domain.records import LinkRecord, PortRecord
+from gateway.domain.state_codec import StateFormatError
+from tests.support.control_fakes import MemoryLog
+
+PORT = PortRecord(1, 9293)
+LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})
+
+
+def store_on(log: MemoryLog) -> StateStore:
+    return StateStore({"bootstrap.servers": "target:9092"}, log=log)
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog()
+
+
+@pytest.fixture
+async def store(log):
+    made = store_on(log)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def test_what_was_put_is_there_after_a_restart(store, log):
+    await store.put(PORT, LINK)
+    await store.put(PortRecord(2, 9294))
+    await store.delete(PORT)
+
+    again = store_on(MemoryLog(log.kept))
+    await again.open()
+
+    assert dict(again.links) == {"l": LINK}
+    assert dict(again.ports) == {2: PortRecord(2, 9294)}
+    await again.close()
+
+
+async def test_several_records_are_one_commit(store, log):
+    await store.put(PORT, LINK)
+
+    assert [[key for key, _ in commit] for commit in log.commits] == [["port/1", "link/l"]]
+
+
+async def test_a_failed_commit_changes_no_view_and_tells_nobody(store, log):
+    told = []
+    store.subscribe(lambda: told.append(1))
+    log.failures = [StoreError("no")]
+
+    with pytest.raises(StoreError, match="no"):
+        await store.put(PORT, LINK)
+
+    assert (dict(store.ports), dict(store.links), told) == ({}, {}, [])
+
+
+async def test_views_change_only_after_the_commit(store, log):
+    seen = []
+    commit = log.commit
+
+    def look_and_commit(changes):
+        seen.append(dict(store.ports))
+        commit(changes)
+
+    log.commit = look_and_commit
+
+    await store.put(PORT)
+
+    assert seen == [{}]
+    assert store.ports[1] == PORT
+
+
+async def test_views_cannot_be_written(store):
+    with pytest.raises(TypeError):
+        store.ports[1] = PORT
+
+
+async def test_replace_is_compare_and_set(store):
+    await store.put(PORT)
+    other = PortRecord(1, 9999)
+    await store.replace(PORT, other)
+
+    with pytest.raises(StoreConflict, match="port/1"):
+        await store.replace(PORT, PortRecord(1, 7))
+
+    assert store.ports[1] == other
+
+
+async def test_of_two_replaces_at_once_one_wins(store):
+    await store.put(PORT)
+
+    results = await asyncio.gather(
+        *(store.replace(PORT, PortRecord(1, 10_000 + i)) for i in range(5)), return_exceptions=True
+    )
+
+    assert sum(result is None for result in results) == 1
+    assert sum(isinstance(result, StoreConflict) for result in results) == 4
+
+
+async def test_a_guard_that_raises_writes_nothing(store, log):
+    def guard() -> None:
+        raise KeyError("not now")
+
+    with pytest.raises(KeyError):
+        await store.put(PORT, guard=guard)
+
+    assert (log.commits, dict(store.ports)) == ([], {})
+
+
+async def test_an_uncertain_commit_that_was_made_is_seen_before_the_next_write(store, log):
+    log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreUncertain):
+        await store.put(PORT)
+    assert not store.ports
+
+    seen = []
+    await store.put(LINK, guard=lambda: seen.append(dict(store.ports)))
+
+    assert seen == [{1: PORT}]
+    assert dict(store.ports) == {1: PORT}
+
+
+async def test_an_uncertain_commit_that_was_not_made_leaves_nothing(store, log):
+    log.failures = [StoreUncertain("no answer")]
+    log.settled_as = StoreError("aborted")
+    with pytest.raises(StoreUncertain):
+        await store.put(PORT)
+
+    await store.put(LINK)
+
+    assert (dict(store.ports), list(store.links)) == ({}, ["l"])
+
+
+async def test_while_a_commit_stays_uncertain_nothing_else_is_written(store, log):
+    log.failures = [StoreUncertain("no answer")]
+    log.settled_as = StoreUncertain("still no answer")
+    with pytest.raises(StoreUncertain):
+        await store.put(PORT)
+
+    with pytest.raises(StoreUncertain, match="still"):
+        await store.put(LINK)
+    assert not store.links
+
+    log.settled_as = True
+    await store.put(LINK)
+    assert (dict(store.ports), list(store.links)) == ({1: PORT}, ["l"])
+
+
+async def test_a_fenced_process_is_told_once_and_writes_no_more(store, log):
+    fenced = []
+    store.on_fenced = lambda: fenced.append(1)
+    log.failures = [ProducerFenced("another")]
+
+    with pytest.raises(ProducerFenced):
+        await store.put(PORT)
+    with pytest.raises(ProducerFenced, match="taken over"):
+        await store.put(PORT)
+
+    assert fenced == [1]
+    assert log.commits == []
+
+
+async def test_a_successor_is_noticed_without_writing(store, log):
+    noticed = asyncio.Event()
+    store.on_fenced = noticed.set
+    log.successor = "other"
+
+    await asyncio.wait_for(noticed.wait(), 5)
+
+    with pytest.raises(ProducerFenced):
+        await store.put(PORT)
+
+
+async def test_a_cancelled_caller_does_not_lose_the_commit(store, log):
+    entered, go_on = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    commit = log.commit
+
+    def slow(changes):
+        loop.call_soon_threadsafe(entered.set)
+        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(5)
+        commit(changes)
+
+    log.commit = slow
+    task = asyncio.create_task(store.put(PORT))
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    log.commit = commit
+    await store.put(LINK)  # waits for the write before
+
+    assert store.ports == {1: PORT}
+
+
+async def test_an_unreadable_record_stops_the_start(log):
+    log.kept["link/l"] = b"{"
+
+    with pytest.raises(StateFormatError, match="link/l"):
+        await store_on(log).open()
+
+
+async def test_a_kind_of_record_from_the_future_is_left_alone(log):
+    log.kept["lease/x"] = b"?"
+    store = store_on(log)
+    await store.open()
+
+    assert not store.links
+    await store.close()

@@ -1,0 +1,51 @@
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gateway.devcluster.probe import answers
+
+
+@contextmanager
+def one_answer(data: bytes) -> Iterator[int]:
+    """A server that reads one request, sends `data` and closes."""
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(data)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def test_an_answer_without_error_counts() -> None:
+    with one_answer(struct.pack(">iihi", 10, 7, 0, 0)) as port:
+        assert answers("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0\0\0",
+        struct.pack(">iihi", 10, 7, 35, 0),
+        struct.pack(">iihi", 10, 8, 0, 0),
+        b"HTTP/1.1 400",
+    ],
+    ids=["closed", "cut short", "error", "other correlation id", "not Kafka"],
+)
+def test_anything_else_does_not(data: bytes) -> None:
+    with one_answer(data) as port:
+        assert not answers("127.0.0.1", port)
+
+
+def test_nobody_there(unused_port) -> None:
+    assert not answers("127.0.0.1", unused_port())

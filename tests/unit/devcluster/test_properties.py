@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from gateway.devcluster.properties import server_properties
+from gateway.devcluster.spec import ClusterSpec, plan_nodes
+
+
+def properties(
+    kafka: str = "4.3.1", brokers: int = 1, advertised: tuple[int, ...] = (), **extra: str
+) -> dict[str, str]:
+    nodes = plan_nodes(list(range(100, 100 + 4 * brokers)), brokers, advertised)
+    spec = ClusterSpec("blue", kafka, "id", nodes, properties={k.replace("_", "."): v for k, v in extra.items()})
+    text = server_properties(spec, nodes[0], Path("/data"))
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_brokers_talk_to_each_other_on_a_listener_of_their_own() -> None:
+    found = properties(advertised=(7001,))
+    assert found["inter.broker.listener.name"] == "INTERNAL"
+    assert "INTERNAL://127.0.0.1:101" in found["advertised.listeners"].split(",")
+    assert "PROXIED://127.0.0.1:7001" in found["advertised.listeners"].split(",")
+    assert "PROXIED://127.0.0.1:103" in found["listeners"].split(",")
+
+
+def test_without_advertised_ports_there_is_no_proxied_listener() -> None:
+    assert "PROXIED" not in "".join(properties().values())
+
+
+def test_three_nodes_vote_and_replicate() -> None:
+    found = properties(brokers=3)
+    assert found["controller.quorum.voters"] == "1@127.0.0.1:106,2@127.0.0.1:107,3@127.0.0.1:108"
+    assert found["offsets.topic.replication.factor"] == "3"
+    assert found["transaction.state.log.min.isr"] == "2"
+
+
+def test_given_properties_win() -> None:
+    assert properties(auto_create_topics_enable="false")["auto.create.topics.enable"] == "false"
+    assert properties(offsets_topic_num_partitions="50")["offsets.topic.num.partitions"] == "50"
+
+
+def test_an_old_broker_is_told_nothing_of_share_groups() -> None:
+    assert not any(key.startswith("share.") for key in properties("3.9.1"))
+    assert any(key.startswith("share.") for key in properties("4.3.1"))

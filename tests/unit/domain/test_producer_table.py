@@ -1,0 +1,45 @@
+"""What the table remembers; `tests/unit/domain/test_producer_retry.py` shows what it is asked."""
+
+from gateway.domain.producer_table import ProducerTable
+from gateway.domain.records import ProducerEntry
+
+PID = 2**49
+
+
+def test_five_batches_per_producer_oldest_first() -> None:
+    table = ProducerTable()
+    for number in range(7):
+        table.saw(PID, 0, number * 10, 9, 100 + number * 10)
+    assert table.entries() == tuple(
+        ProducerEntry(PID, 0, number * 10, number * 10 + 9, 100 + number * 10) for number in range(2, 7)
+    )
+
+
+def test_a_new_epoch_forgets_the_old_one() -> None:
+    table = ProducerTable()
+    table.saw(PID, 0, 0, 4, 0)
+    table.saw(PID, 1, 0, 1, 5)
+    assert table.entries() == (ProducerEntry(PID, 1, 0, 1, 5),)
+
+
+def test_sequences_wrap() -> None:
+    table = ProducerTable()
+    table.saw(PID, 0, 2**31 - 2, 3, 0)
+    assert table.entries()[0].last_sequence == 1
+
+
+def test_a_batch_seen_twice_counts_once() -> None:
+    table = ProducerTable()
+    table.saw(PID, 0, 0, 4, 0)
+    table.saw(PID + 1, 0, 0, 4, 5)
+    table.saw(PID, 0, 0, 4, 0)
+    table.saw(PID + 1, 0, 0, 4, 5)
+    assert [entry.base_offset for entry in table.entries()] == [0, 5]
+
+
+def test_the_longest_silent_producer_is_forgotten_first() -> None:
+    table = ProducerTable(max_producers=3)
+    for offset, producer in enumerate((1, 2, 3, 1, 4)):
+        table.saw(producer, 0, offset, 0, offset)
+    assert len(table) == 3
+    assert {entry.producer_id for entry in table.entries()} == {1, 3, 4}

@@ -1,0 +1,317 @@
+"""The topic promote: its steps one by one, and every way in which it can be interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.domain import promote
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote import next_step
+from gateway.domain.promote_checks import InvariantViolated, check_invariants, check_step
+from gateway.domain.promote_memory import PromoteMemory
+from gateway.domain.promote_snapshot import (
+    EndReading,
+    PromoteLimits,
+    PromoteSnapshot,
+    Step,
+    StepKind,
+    TopicSnapshot,
+    observe,
+)
+from gateway.domain.records import MirrorState
+from gateway.domain.routing import Phase
+from tests.support.promote_model import LIMITS, Violation, World, explore
+
+K = StepKind
+
+
+# -- every interleaving of a small world -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 2), (1, 1, 2), (2, 1, 1), (1, 2, 1)])
+def test_every_interleaving(gateways: int, faults: int, writes: int) -> None:
+    states, endings = explore(World(gateways, faults, writes))
+    assert endings[MirrorState.STOPPED]
+    assert endings[MirrorState.ACTIVE]  # by time alone, at least
+    assert states > 1000
+
+
+def test_the_model_bites_without_log_ends() -> None:
+    """A source that hides what its followers have not fetched can lose an acks=1 record: that is why we ask."""
+    world = World(1, 0, 2)
+    world.tells_log_ends = False
+    with pytest.raises(Violation, match="not on the target"):
+        explore(world)
+
+
+def test_the_model_bites_without_a_grace_for_unknown_outcomes() -> None:
+    with pytest.raises(Violation, match="not on the target"):
+        explore(World(1, 1, 1, replace(LIMITS, unknown_grace_s=0, grace_s=0)))
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the second opinion, so that the model alone must find what is wrong."""
+    monkeypatch.setattr(promote, "check_step", lambda *_: None)
+    monkeypatch.setattr(promote, "check_invariants", lambda *_: None)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_model_bites_without_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TopicSnapshot, "missing", lambda self, gateways: frozenset())
+    with pytest.raises(Violation):
+        explore(World(2, 1, 1))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_model_bites_when_a_lost_commit_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promote, "_decide", _forgetting(promote._decide))
+    with pytest.raises(Violation):
+        explore(World(1, 1, 1))
+
+
+def _forgetting(decide):
+    return lambda snapshot, limits: decide(replace(snapshot, committing=False), limits)
+
+
+# -- the steps, one by one -------------------------------------------------------------------------------------
+
+T = "orders"
+ONE = frozenset({"g"})
+
+
+class Script:
+    """A promote of one topic with two partitions, told step by step."""
+
+    def __init__(self, *topics: str, limits: PromoteLimits | None = None) -> None:
+        self.limits = limits or PromoteLimits()
+        self.now = 100.0
+        first = TopicSnapshot(topic=T, state=MirrorState.ACTIVE, phases={"g": Phase.FORWARD}, lag=5, positions=(10, 20))
+        self.snapshot = PromoteSnapshot(
+            now=self.now, gateways=ONE, topics=tuple(replace(first, topic=topic) for topic in topics or (T,))
+        )
+
+    def set(self, **changes: object) -> Script:
+        self.snapshot = replace(self.snapshot, **changes)  # type: ignore[arg-type]
+        return self
+
+    def topic(self, **changes: object) -> Script:
+        return self.set(topics=tuple(replace(t, **changes) for t in self.snapshot.topics))  # type: ignore[arg-type]
+
+    def pending(self, epoch: int = 1) -> Script:
+        return self.topic(state=MirrorState.PENDING_STOPPED, epoch=epoch, marked=True)
+
+    def fenced(self) -> Script:
+        return self.pending().topic(phases={"g": Phase.FENCED}).set(fenced_at=self.now)
+
+    def acked(self, unknown: int = 0) -> Script:
+        acks = {"g": FenceAck("g", T, 1, unknown)}
+        return self.fenced().topic(acks=acks, acked_at=self.now)
+
+    def read(self, after: float, ends: tuple[int, ...], log_ends: tuple[int, ...] | None = None) -> Script:
+        at = self.now + after
+        for topic in self.snapshot.topics:
+            reading = EndReading(at, at, ends, log_ends or ends, topic.positions)
+            self.topic(drain=observe(topic.drain, reading, topic.acked_at))
+        return self.set(now=at)
+
+    def quiet(self) -> Script:
+        return self.acked().read(0.001, (10, 20)).read(0.04, (10, 20))
+
+    @property
+    def step(self) -> Step:
+        return next_step(self.snapshot, self.limits)
+
+
+def test_the_way_without_trouble() -> None:
+    script = Script()
+    kinds = [
+        script.step,
+        script.pending().step,
+        script.fenced().step,
+        script.acked().step,
+        script.read(0.001, (12, 20)).step,
+        script.topic(positions=(12, 20)).read(0.004, (12, 20)).step,
+        script.read(0.035, (12, 20)).step,
+        script.topic(stopped=True).step,
+        script.topic(state=MirrorState.STOPPED, restored=False).step,
+        script.topic(phases={"g": Phase.SWITCHED}).step,
+        script.topic(restored=True).step,
+    ]
+    assert [step.kind for step in kinds] == [
+        K.MARK_PENDING, K.FENCE, K.FENCE, K.READ_ENDS, K.AWAIT_MIRROR, K.READ_ENDS, K.STOP_MIRROR,
+        K.PERSIST_STOPPED, K.PUBLISH_SWITCHED, K.RESTORE_CONFIGS, K.DONE,
+    ]  # fmt: skip
+    assert not any(step.reason for step in kinds[-4:])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"lag": 1001}, "1001 records behind"),
+        ({"lag": None}, "not known"),
+    ],
+)
+def test_waits_for_the_lag(changes: dict[str, object], reason: str) -> None:
+    step = Script().pending().topic(**changes).step
+    assert (step.kind, reason in step.reason) == (K.WAIT, True)
+    assert step.delay_s > 0
+
+
+def test_no_fence_right_after_the_start() -> None:
+    assert Script().pending().set(earliest_fence=101.0).step.kind is K.WAIT
+    assert Script().pending().set(earliest_fence=101.0, now=101.0).step.kind is K.FENCE
+
+
+def test_a_record_of_another_run_is_marked_anew() -> None:
+    assert Script().pending().topic(marked=False).step.kind is K.MARK_PENDING
+
+
+def test_the_next_reading_is_when_the_grace_is_over() -> None:
+    script = Script().acked().read(0.001, (10, 20))
+    step = script.step
+    assert step.kind is K.READ_ENDS
+    assert step.delay_s == pytest.approx(0.03)
+    late = Script().acked(unknown=1).read(0.001, (10, 20))
+    assert late.step.delay_s == pytest.approx(2.0)
+    kinds = [late.read(after, (10, 20)).step.kind for after in (1.9, 2.1)]
+    assert kinds == [K.READ_ENDS, K.STOP_MIRROR]
+
+
+def test_records_above_the_high_watermark_are_waited_for() -> None:
+    script = Script().acked().read(0.001, (10, 20), (10, 21)).read(0.1, (10, 20), (10, 21))
+    before = script.step.kind
+    after = script.topic(positions=(10, 21)).read(0.15, (10, 21)).read(0.2, (10, 21)).step.kind
+    assert (before, after) == (K.READ_ENDS, K.STOP_MIRROR)
+
+
+def test_a_bypassing_writer_aborts_and_is_described() -> None:
+    script = Script().acked().read(0.001, (10, 20)).read(0.02, (10, 23))
+    step = script.step
+    assert step.kind is K.UNFENCE
+    assert step.reason == (
+        "a producer that does not use the gateway wrote to orders on the source under the fence: "
+        "partition 1 from offset 20 to 23"
+    )
+    script.topic(phases={"g": Phase.FORWARD}).set(fenced_at=None, gave_up=step.reason)
+    assert script.step == (K.MARK_ACTIVE, step.reason, 0.0)
+    script.topic(state=MirrorState.ACTIVE)
+    assert script.step == (K.DONE, step.reason, 0.0)
+
+
+def test_a_move_may_be_our_own_while_outcomes_are_unknown() -> None:
+    script = Script().acked(unknown=1).read(0.001, (10, 20)).topic(positions=(11, 20)).read(0.5, (11, 20))
+    kinds = [script.step.kind, script.read(2.4, (11, 20)).step.kind, script.read(2.6, (11, 20)).step.kind]
+    assert kinds == [K.READ_ENDS, K.READ_ENDS, K.STOP_MIRROR]
+
+
+def test_what_was_mirrored_after_the_last_look_is_a_bypass() -> None:
+    script = Script().quiet().topic(stopped=True, positions=(10, 21))
+    step = script.step
+    assert step.kind is K.UNFENCE
+    assert "does not use the gateway" in step.reason
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (Script().fenced(), "still in flight at g"),
+        (Script().acked().read(0.001, (12, 20)), "partition 0 at 10 of 12"),
+        (Script().acked().read(0.001, (10, 20)).set(source_error="connection refused"), "connection refused"),
+        (Script().acked(unknown=1).read(0.1, (10, 20)).read(4.9, (10, 21)), "does not rest"),
+    ],
+)
+def test_the_timeout_says_what_was_missing(script: Script, reason: str) -> None:
+    step = script.set(now=105.0).step
+    assert step.kind is K.UNFENCE
+    assert step.reason.startswith("not done 5 s after the fence: ")
+    assert reason in step.reason
+
+
+def test_the_source_may_be_away_for_a_while_before_the_fence() -> None:
+    script = Script().pending().set(unreachable_since=90.0, source_error="down")
+    assert script.step.kind is K.WAIT
+    assert script.set(now=120.0).step.kind is K.MARK_ACTIVE
+
+
+def test_a_failed_mirror_is_unfenced_and_left_as_it_is() -> None:
+    script = Script().acked().topic(state=MirrorState.FAILED)
+    assert script.step.kind is K.UNFENCE
+    script.topic(phases={"g": Phase.FORWARD}).set(fenced_at=None)
+    assert script.step == (K.DONE, "orders became FAILED", 0.0)
+
+
+def test_nothing_goes_back_once_stopped_may_be_persisted() -> None:
+    script = Script().quiet().topic(stopped=True).set(committing=True)
+    trouble: list[dict[str, object]] = [{"gave_up": "asked to"}, {"now": 1000.0}, {"source_error": "down"}]
+    for changes in trouble:
+        assert replace_step(script, changes).kind is K.PERSIST_STOPPED
+
+
+def replace_step(script: Script, changes: dict[str, object]) -> Step:
+    return next_step(replace(script.snapshot, **changes), script.limits)  # type: ignore[arg-type]
+
+
+def test_a_set_flips_together() -> None:
+    script = Script("a", "b").quiet()
+    assert script.step.kind is K.STOP_MIRROR
+    one_behind = replace(script.snapshot.topics[1], positions=(10, 19))
+    assert replace_step(script, {"topics": (script.snapshot.topics[0], one_behind)}).kind is K.AWAIT_MIRROR
+
+
+def test_invariants() -> None:
+    both = Script().topic(phases={"g": Phase.FORWARD, "h": Phase.SWITCHED}, state=MirrorState.STOPPED).snapshot
+    early = Script().pending().topic(phases={"g": Phase.SWITCHED}).snapshot
+    stopped = Script().topic(state=MirrorState.STOPPED).snapshot
+    committing = Script().set(committing=True).snapshot
+    for wrong in (both, early, stopped, committing):
+        with pytest.raises(InvariantViolated):
+            check_invariants(wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"state": MirrorState.ACTIVE}, "PENDING_STOPPED"),
+        ({"marked": False}, "PENDING_STOPPED"),
+        ({"phases": {"g": Phase.FORWARD}}, "fence at every live gateway"),
+        ({"acks": {}}, "acknowledgement"),
+        ({"acks": {"g": FenceAck("g", T, 0, 0)}}, "acknowledgement"),
+        ({"acked_at": 200.0}, "younger"),
+        ({"drain": None}, "younger"),
+        ({"stopped": False}, "stopped mirror"),
+        ({"positions": (10, 19)}, "at the source's end"),
+    ],
+)
+def test_no_flip_without(changes: dict[str, object], missing: str) -> None:
+    ready = Script().quiet().topic(stopped=True)
+    step = ready.step
+    assert step.kind is K.PERSIST_STOPPED
+    with pytest.raises(InvariantViolated, match=missing):
+        check_step(ready.topic(**changes).snapshot, step, ready.limits)
+
+
+def test_no_flip_before_the_grace() -> None:
+    ready = Script().acked().read(0.001, (10, 20)).read(0.02, (10, 20)).topic(stopped=True)
+    with pytest.raises(InvariantViolated, match="stood still"):
+        check_step(ready.snapshot, Step(K.PERSIST_STOPPED), ready.limits)
+
+
+@pytest.mark.parametrize("kind", [K.UNFENCE, K.MARK_ACTIVE, K.MARK_PENDING])
+def test_stopped_is_final(kind: StepKind) -> None:
+    stopped = Script().topic(state=MirrorState.STOPPED, phases={"g": Phase.SWITCHED})
+    with pytest.raises(InvariantViolated):
+        check_step(stopped.snapshot, Step(kind), stopped.limits)
+
+
+def test_memory_keeps_acknowledgements_of_other_epochs_out() -> None:
+    memory = PromoteMemory([T])
+    memory.marked(T, 4)
+    memory.acknowledged(FenceAck("g", T, 3, 0), 1.0)
+    assert not memory.acks(T)
+    memory.acknowledged(FenceAck("g", T, 4, 0), 2.0)
+    assert set(memory.acks(T)) == {"g"}
+    memory.unfenced()
+    assert not memory.acks(T)

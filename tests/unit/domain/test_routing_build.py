@@ -1,0 +1,70 @@
+"""From records to routes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.routing import Ack, Phase
+from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of, routing_from
+from gateway.domain.topic_ids import topic_id_text
+
+TOPIC_ID = bytes(range(16))
+LINKS = {"l": LinkRecord(name="l", link_id=1, source_cluster_id="S", client={}, configs={"ack": "both"})}
+TABLE = ((ProducerEntry(1, 0, 0, 4, 10),), ())
+
+
+def mirror(state: MirrorState = MirrorState.ACTIVE, **changes: object) -> MirrorRecord:
+    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state} | changes
+    return MirrorRecord(**values)  # type: ignore[arg-type]
+
+
+def route(record: MirrorRecord, **more: object):
+    arguments = {"now_ms": 0} | more
+    return routing_from(LINKS, [record], **arguments).topics["t"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.STOPPED])
+def test_before_stopped_writes_go_to_the_source(state):
+    assert route(mirror(state)).phase is Phase.FORWARD
+
+
+def test_a_fence_holds_and_stopped_switches():
+    assert route(mirror(MirrorState.PENDING_STOPPED), fenced={"t"}).phase is Phase.FENCED
+    assert route(mirror(MirrorState.PENDING_STOPPED), fenced={"other"}).phase is Phase.FORWARD
+    assert route(mirror(MirrorState.STOPPED)).phase is Phase.SWITCHED
+
+
+def test_stopped_is_final_whatever_the_fence_says():
+    assert phase_of(MirrorState.STOPPED, is_fenced=True) is Phase.SWITCHED
+
+
+def test_options_of_the_link_and_the_record_are_in_the_route():
+    found = route(mirror(fence_epoch=3))
+
+    assert (found.ack, found.fence_epoch, found.link, found.source_topic) == (Ack.BOTH, 3, "l", "t")
+
+
+def test_settled_by_record_by_event_or_by_being_stopped():
+    assert not route(mirror()).settled
+    assert route(mirror(settled=True)).settled
+    assert route(mirror(), settled={"t"}).settled
+    assert route(mirror(MirrorState.STOPPED)).settled
+
+
+def test_producers_are_kept_for_a_while_after_the_flip_only():
+    stopped = mirror(MirrorState.STOPPED, producers=TABLE, state_since_ms=1000)
+
+    assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
+    assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
+    assert route(mirror(producers=TABLE)).producers == ()
+
+
+def test_topic_ids_lead_to_names():
+    routing = routing_from(LINKS, [mirror(mirror_topic_id=topic_id_text(TOPIC_ID))], now_ms=0)
+
+    assert routing.topic_ids == {TOPIC_ID: "t"}
+
+
+def test_a_mirror_without_its_link_has_no_route():
+    assert routing_from({}, [mirror()], now_ms=0).topics == {}

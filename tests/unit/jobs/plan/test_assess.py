@@ -1,0 +1,110 @@
+import math
+
+import pytest
+
+from gateway.jobs.plan.assess import Fate, catch_up_s, duration, make_plan, plan_group, plan_topic
+from gateway.jobs.plan.facts import GroupFacts, Inventory, Sample, TargetFacts, TopicFacts
+
+GB = 10**9
+
+
+def topic(name: str = "orders", **changes: object) -> TopicFacts:
+    plain: dict[str, object] = {
+        "name": name,
+        "partitions": 3,
+        "replication_factor": 3,
+        "bytes": GB,
+        "offsets": 1_000_000,
+        "offsets_per_s": 0.0,
+        "configs": {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "min.insync.replicas": "2"},
+    }
+    return TopicFacts(**{**plain, **changes})  # type: ignore[arg-type]
+
+
+def target(**changes: object) -> TargetFacts:
+    plain: dict[str, object] = {
+        "cluster_id": "t",
+        "brokers": 3,
+        "topics": {},
+        "config_names": frozenset({"retention.ms"}),
+    }
+    return TargetFacts(**{**plain, **changes})  # type: ignore[arg-type]
+
+
+def group(**changes: object) -> GroupFacts:
+    plain: dict[str, object] = {"name": "g", "type": "classic", "protocol_type": "consumer", "state": "Stable"}
+    return GroupFacts(**{**plain, **changes})  # type: ignore[arg-type]
+
+
+def test_a_plain_topic_is_preserved() -> None:
+    found = plan_topic(topic(sample=Sample(batches=5, idempotent=5)), target())
+    assert (found.fate, found.reasons, found.blockers) == (Fate.PRESERVED, (), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"configs": {"cleanup.policy": "compact"}}, "compact"),
+        ({"configs": {"message.timestamp.type": "LogAppendTime"}}, "LogAppendTime"),
+        ({"sample": Sample(transactional=1)}, "transactional producers"),
+        ({"sample": Sample(control=1)}, "transactional producers"),
+        ({"sample": Sample(with_holes=1)}, "holes"),
+        ({"sample": Sample(log_append_time=1)}, "an earlier config"),
+        ({"sample": Sample(old_format=True)}, "v0 or v1"),
+    ],
+)
+def test_what_cannot_be_preserved(changes: dict[str, object], reason: str) -> None:
+    found = plan_topic(topic("odd", **changes), None)
+    assert found.fate is not Fate.PRESERVED
+    assert any(reason in text for text in found.reasons)
+
+
+def test_what_the_target_has_against_it() -> None:
+    found = plan_topic(topic(), target(topics={"orders": 7}, brokers=1))
+    assert found.blockers == (
+        "the target has a topic of this name with 7 records",
+        "min.insync.replicas is 2, the target has 1 broker(s)",
+    )
+    assert plan_topic(topic(), target(topics={"orders": 0})).blockers == ()
+
+
+def test_configs_that_stay_behind() -> None:
+    own = frozenset({"retention.ms", "confluent.tier.enable", "segment.bytes"})
+    assert plan_topic(topic(own=own), None).left_behind == ("confluent.tier.enable",)
+    assert plan_topic(topic(own=own), target()).left_behind == ("confluent.tier.enable", "segment.bytes")
+
+
+def test_groups() -> None:
+    assert plan_group(group(topics=("orders",)), {"orders"}).moves
+    assert plan_group(group(topics=("orders", "other")), {"orders"}).reason == "offsets stay behind of: other"
+    assert not plan_group(group(topics=("other",)), {"orders"}).moves
+    assert not plan_group(group(protocol_type="connect"), {"orders"}).moves
+    assert not plan_group(group(type="share"), {"orders"}).moves
+
+
+def test_catch_up() -> None:
+    assert catch_up_s([topic()], 10.0**8) == 10
+    # 1,000 bytes an offset, 50,000 offsets a second: half of the rate is needed for what is new
+    assert catch_up_s([topic(offsets_per_s=50_000.0)], 10.0**8) == 20
+    assert catch_up_s([topic(offsets_per_s=100_000.0)], 10.0**8) == math.inf
+    assert catch_up_s([topic(bytes=-1)], 10.0**8) is None
+    assert catch_up_s([topic()], 0) is None
+    assert catch_up_s([], 1.0) == 0
+    assert [duration(at) for at in (None, math.inf, 3, 7200, 3 * 86_400)] == [
+        "not known",
+        "never",
+        "3 s",
+        "2.0 h",
+        "3.0 d",
+    ]
+
+
+def test_a_plan_names_its_blockers() -> None:
+    busy = topic("busy", offsets_per_s=1e6)
+    found = make_plan(
+        Inventory(cluster_id="s", brokers=3, topics=(topic("a"), busy), target=target(topics={"a": 1})), 1e6
+    )
+    assert found.blockers == (
+        "a: the target has a topic of this name with 1 records",
+        "records are written faster than they can be copied: catch-up would never end",
+    )

@@ -1,0 +1,33 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit
+
+KEY = ("t", 0)
+
+
+def test_nothing_is_rewound() -> None:
+    wanted = {("t", index): Wanted(at, "m") for index, at in enumerate([5, 6, 7, None])}
+
+    assert to_commit(wanted, {("t", 0): 6, ("t", 1): 6, ("t", 2): 6}) == {("t", 2): (7, "m")}
+    assert to_commit(wanted, {}) == {("t", 0): (5, "m"), ("t", 1): (6, "m"), ("t", 2): (7, "m")}
+
+
+def test_outcomes() -> None:
+    assert outcome(Wanted(None, ""), NOTHING, NOTHING) is Outcome.NOT_MIRRORED
+    assert outcome(Wanted(5, ""), 6, 6) is Outcome.AHEAD
+    assert outcome(Wanted(5, ""), 6, 5) is Outcome.FAILED
+    assert outcome(Wanted(5, ""), 5, 5) is Outcome.UNCHANGED
+    assert outcome(Wanted(5, ""), NOTHING, 5) is Outcome.COMMITTED
+    assert outcome(Wanted(5, ""), NOTHING, NOTHING) is Outcome.FAILED
+
+
+@given(st.integers(-1, 20), st.integers(0, 20))
+def test_a_second_commit_finds_nothing_to_do(held: int, at: int) -> None:
+    wanted = {KEY: Wanted(at, "")}
+    first = to_commit(wanted, {KEY: held})
+    after = first.get(KEY, (held, ""))[0]
+
+    assert after >= held
+    assert outcome(wanted[KEY], held, after) is not Outcome.FAILED
+    assert to_commit(wanted, {KEY: after}) == {}

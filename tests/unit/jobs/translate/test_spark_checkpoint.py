@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from gateway.jobs.translate.spark_checkpoint import BadCheckpoint, parse_offsets, read_checkpoint, write_checkpoint
+
+BATCH = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    folder = tmp_path / "old"
+    for name in ("offsets", "commits", "sources/0", "state/0/0"):
+        (folder / name).mkdir(parents=True)
+    (folder / "metadata").write_text('{"id":"q"}')
+    (folder / "offsets/0").write_text(f'v1\n{BATCH}\n{{"t":{{"0":5}}}}\n-')
+    (folder / "offsets/10").write_text(f'v1\n{BATCH}\n{{"t":{{"0":9,"1":4}}}}\n{{"logOffset":3}}')
+    (folder / "offsets/.10.crc").write_bytes(b"crc")
+    (folder / "commits/0").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    (folder / "sources/0/0").write_bytes(b'\x00v1\n{"t":{"0":1}}')
+    (folder / "state/0/0/1.delta").write_bytes(b"state")
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_rewritten_into_a_new_folder(old: Path, tmp_path: Path) -> None:
+    before = content(old)
+    files = read_checkpoint(old)
+
+    assert [(file.path, file.kafka) for file in files] == [
+        ("offsets/0", {2: {("t", 0): 5}}),
+        ("offsets/10", {2: {("t", 0): 9, ("t", 1): 4}}),
+        ("sources/0/0", {1: {("t", 0): 1}}),
+    ]
+    new = tmp_path / "new"
+    write_checkpoint(
+        old,
+        new,
+        [
+            file.with_offsets(
+                {(line, *key): at + 100 for line, found in file.kafka.items() for key, at in found.items()}
+            )
+            for file in files
+        ],
+    )
+
+    after = content(new)
+    assert content(old) == before
+    assert after.pop("offsets/10").decode() == f'v1\n{BATCH}\n{{"t":{{"0":109,"1":104}}}}\n{{"logOffset":3}}'
+    assert after.pop("offsets/0").decode() == f'v1\n{BATCH}\n{{"t":{{"0":105}}}}\n-'
+    assert after.pop("sources/0/0") == b'\x00v1\n{"t":{"0":101}}'
+    assert after == {name: before[name] for name in ("metadata", "commits/0", "state/0/0/1.delta")}
+
+
+def test_an_existing_folder_is_not_touched(old: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    with pytest.raises(BadCheckpoint, match="exists"):
+        write_checkpoint(old, tmp_path / "new", read_checkpoint(old))
+
+
+def test_an_offset_without_a_translation(old: Path) -> None:
+    with pytest.raises(BadCheckpoint, match="offsets/10: t-1 has no offset on the target"):
+        read_checkpoint(old)[1].with_offsets({(2, "t", 0): 1})
+
+
+def test_other_versions_are_refused(old: Path) -> None:
+    (old / "offsets/10").write_text("v9\n{}\n")
+    with pytest.raises(BadCheckpoint, match=r"offsets/10: version 'v9' is not known"):
+        read_checkpoint(old)
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(BadCheckpoint, match="no folder offsets"):
+        read_checkpoint(tmp_path)
+
+
+def test_other_sources_are_left_alone() -> None:
+    for line in ("-", '{"logOffset":3}', "12", '{"shards":[1]}', ""):
+        assert parse_offsets(line) is None

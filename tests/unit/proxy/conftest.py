@@ -1,0 +1,215 @@
+"""A conversation with one session: a client and a broker that are lists of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from gateway.domain.gates import GroupGates
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.routing import RoutingTable
+from gateway.proxy.context import ProxyContext
+from gateway.proxy.forwarder import Forwarder
+from gateway.proxy.handlers import install
+from gateway.proxy.session import Session
+from protocol.framing import FrameReader
+
+
+class Wire:
+    """A transport: what was written to it, and whether it is read from."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.reading = True
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("10.0.0.7", 4711)
+
+    def take(self) -> bytes:
+        data, self.written = bytes(self.written), bytearray()
+        return data
+
+    def frames(self) -> list[bytes]:
+        """The whole frames written so far, without their sizes."""
+        return [bytes(frame) for frame in FrameReader(1 << 20).feed(self.take())]
+
+
+class ManualLoop:
+    """Timers that fire when told to; tasks run on the real loop."""
+
+    def __init__(self) -> None:
+        self.timers: list[Any] = []
+
+    def call_later(self, delay: float, callback: Any, *args: Any) -> Any:
+        timer = Timer(delay, callback, args)
+        self.timers.append(timer)
+        return timer
+
+    def call_soon(self, callback: Any, *args: Any) -> Any:
+        return asyncio.get_running_loop().call_soon(callback, *args)
+
+    def create_task(self, work: Any) -> Any:
+        return asyncio.get_running_loop().create_task(work)
+
+    def fire(self) -> None:
+        """Fire every timer that was not cancelled."""
+        due, self.timers = self.timers, []
+        for timer in due:
+            if not timer.was_cancelled:
+                timer.callback(*timer.args)
+
+
+class Timer:
+    def __init__(self, delay: float, callback: Any, args: Any) -> None:
+        self.delay, self.callback, self.args = delay, callback, args
+        self.was_cancelled = False
+
+    def cancel(self) -> None:
+        self.was_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.was_cancelled
+
+
+class Endpoints:
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        return "gateway", 9000 + node_id
+
+
+class SourceTopics:
+    def __init__(self) -> None:
+        self.unmirrored: dict[str, str] = {}
+
+    async def exists_unmirrored(self, topics: Sequence[str]) -> dict[str, str]:
+        return {topic: self.unmirrored[topic] for topic in topics if topic in self.unmirrored}
+
+
+class SourceConnection:
+    """What was sent to a source broker, and the callbacks that wait for its answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, int, bytes]] = []
+        self.waiting: list[Any] = []
+        self.write_paused = False
+
+    def version(self, key: int, cap: int | None = None) -> int:
+        return 11
+
+    def send(
+        self, key: int, version: int, pieces: Sequence[Any], on_response: Any, expect_response: bool = True
+    ) -> None:
+        self.sent.append((key, version, b"".join(bytes(piece) for piece in pieces)))
+        self.waiting.append(on_response)
+
+    def answer(self, body: bytes | None) -> None:
+        self.waiting.pop(0)(None if body is None else memoryview(body))
+
+
+class View:
+    def __init__(self) -> None:
+        self.topics: dict[str, Any] = {}
+        self.brokers: dict[int, Any] = {}
+
+
+class Source:
+    """A source cluster with one broker that leads everything it knows."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        self.topics = set(topics)
+        self.node = SourceConnection()
+        self.invalidated: list[str] = []
+        self.view = View()
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        return 1 if topic in self.topics else None
+
+    def cached_connection(self, node_id: int, lane: Any = 0) -> SourceConnection:
+        return self.node
+
+    def invalidate(self, topic: str | None = None) -> None:
+        self.invalidated.append(topic or "")
+
+    async def refresh(self, topics: Any = None) -> None:
+        return None
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Conversation:
+    """A session, its two wires, and the proxy's shared state."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.loop = ManualLoop()
+        self.source = Source(["mirrored", "held"])
+        self.source_topics = SourceTopics()
+        self.forwarded: list[tuple[str, int, int, int]] = []
+        self.context = ProxyContext(
+            routing=RoutingTable(),
+            gates=GroupGates(),
+            progress=MirrorProgress(),
+            source_topics=self.source_topics,
+            target=cast("Any", type("Target", (), {"view": View()})()),
+            sources=cast("Any", {"west": self.source}),
+            clock=self.clock,
+            loop=cast("Any", self.loop),
+            max_request_bytes=1 << 20,
+            groupless_allowed=True,
+            on_forwarded=lambda *args: self.forwarded.append(args),
+        )
+        self.context.endpoints = Endpoints()
+        self.context.forwarder = Forwarder("gw", self.clock)
+        self.context.routing.subscribe(self.context.forwarder.routing_changed)
+        install(self.context, random.Random(1))
+        self.client = Wire()
+        self.broker = Wire()
+        self.session = Session(self.context, 1)
+        self.session.client_connected(cast("Any", self.client))
+        self.session.upstream_connected(cast("Any", self.broker))
+
+    def says(self, data: bytes) -> None:
+        """The client sends bytes."""
+        self.session.client_data(data)
+
+    async def settle(self) -> None:
+        """Let the tasks that handlers started come to their end."""
+        await asyncio.gather(*self.context.tasks)
+
+    async def turn(self) -> None:
+        """Let the event loop run once."""
+        ready = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(ready.set_result, None)
+        await ready
+
+    def broker_says(self, correlation_id: int, rest: bytes = b"") -> None:
+        """The target broker answers with a frame: correlation id and whatever follows."""
+        self.session.upstream_data(struct.pack(">ii", 4 + len(rest), correlation_id) + rest)
+
+
+@pytest.fixture
+async def talk() -> Conversation:
+    return Conversation()

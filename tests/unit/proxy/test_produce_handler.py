@@ -1,0 +1,222 @@
+"""What becomes of a Produce: forwarded, split, held, refused, answered from the producer table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.domain.records import ProducerEntry
+from gateway.domain.routing import Ack, Phase, Routing, TopicRoute
+from protocol.apis import ApiKey
+from protocol.codec import encode_response
+from protocol.errors import ErrorCode
+from protocol.header import frame_request, frame_response, peek_request_header, response_body_offset
+from protocol.messages import MetadataResponse
+from protocol.produce import PartitionResult, build_request_body, build_response_body, scan_request, scan_response
+from tests.support.batches import make_batch
+
+if TYPE_CHECKING:
+    from tests.unit.proxy.conftest import Conversation
+
+PRODUCE = int(ApiKey.PRODUCE)
+METADATA = int(ApiKey.METADATA)
+BATCH = make_batch(0, 3, producer_id=2**49 + 7, epoch=0, sequence=5)
+
+
+def route(topic: str, phase: Phase = Phase.FORWARD, **more: Any) -> TopicRoute:
+    return TopicRoute(link="west", mirror_topic=topic, source_topic=topic, phase=phase, **more)
+
+
+def produce(
+    correlation_id: int, *parts: tuple[str, int], acks: int = -1, version: int = 9, batch: bytes = BATCH
+) -> bytes:
+    topics: dict[str, list[tuple[int, Any]]] = {}
+    for topic, partition in parts:
+        topics.setdefault(topic, []).append((partition, batch))
+    body = b"".join(bytes(piece) for piece in build_request_body(version, None, acks, 5_000, topics))
+    return frame_request(PRODUCE, version, correlation_id, "me", body)
+
+
+def source_answers(talk: Conversation, *results: PartitionResult, version: int = 9) -> None:
+    talk.source.node.answer(build_response_body(version, results))
+
+
+def target_allows(talk: Conversation, *topics: str, operations: int = 1 << 4) -> None:
+    """Answer the question for authorised operations that is on its way to the target."""
+    (frame,) = talk.broker.frames()
+    header = peek_request_header(memoryview(frame))
+    assert header.api_key == METADATA
+    kind = MetadataResponse.MetadataResponseTopic
+    response = MetadataResponse(
+        brokers=[],
+        topics=[kind(name=topic, partitions=[], topic_authorized_operations=operations) for topic in topics],
+    )
+    talk.session.upstream_data(encode_response(response, METADATA, header.api_version, header.correlation_id))
+
+
+def answers(talk: Conversation, version: int = 9) -> list[list[PartitionResult]]:
+    found = []
+    for frame in talk.client.frames():
+        view = memoryview(frame)
+        found.append(scan_response(view[response_body_offset(PRODUCE, version, view) :], version))
+    return found
+
+
+@pytest.fixture
+async def mirrored(talk: Conversation) -> Conversation:
+    talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    return talk
+
+
+@pytest.fixture
+async def allowed(mirrored: Conversation) -> Conversation:
+    mirrored.session.authorized["mirrored"] = (mirrored.clock(), True)
+    return mirrored
+
+
+async def test_without_mirrors_produce_passes_untouched(talk: Conversation) -> None:
+    data = produce(1, ("plain", 0))
+    talk.says(data)
+    assert talk.broker.take() == data
+
+
+async def test_a_mirrored_topic_goes_to_the_source_as_the_client_wrote_it(allowed: Conversation) -> None:
+    data = produce(1, ("mirrored", 0))
+    allowed.says(data)
+    assert allowed.broker.take() == b""
+    ((key, version, body),) = allowed.source.node.sent
+    assert (key, version) == (PRODUCE, 9)
+    assert data.endswith(body)
+    assert allowed.context.forwarder.in_flight("mirrored") == 1
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    assert answers(allowed) == [[PartitionResult("mirrored", 0, 0, 42)]]
+    assert allowed.context.forwarder.in_flight("mirrored") == 0
+    assert allowed.forwarded == [("mirrored", 0, 42, 3)]
+
+
+async def test_who_may_write_is_asked_on_the_clients_own_connection(mirrored: Conversation) -> None:
+    mirrored.says(produce(1, ("mirrored", 0)) + produce(2, ("mirrored", 1)))
+    assert mirrored.source.node.sent == []
+    target_allows(mirrored, "mirrored")
+    assert len(mirrored.source.node.sent) == 2  # asked once
+
+
+async def test_without_write_nothing_is_forwarded(mirrored: Conversation) -> None:
+    mirrored.says(produce(1, ("mirrored", 0)))
+    target_allows(mirrored, "mirrored", operations=(1 << 3) | (1 << 8))  # READ, DESCRIBE
+    assert mirrored.source.node.sent == []
+    ((result,),) = answers(mirrored)
+    assert result.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def test_a_mixed_request_is_split_and_its_answer_merged(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0), ("plain", 4)))
+    (frame,) = allowed.broker.frames()
+    header = peek_request_header(memoryview(frame))
+    to_target = scan_request(memoryview(frame)[header.body_offset :], 9)
+    assert [part[:2] for part in to_target.parts] == [("plain", 4)]
+    ((_, version, body),) = allowed.source.node.sent
+    assert [part[:2] for part in scan_request(body, version).parts] == [("mirrored", 0)]
+    target = build_response_body(9, [PartitionResult("plain", 4, 0, 7)])
+    allowed.session.upstream_data(frame_response(PRODUCE, 9, header.correlation_id, target))
+    assert answers(allowed) == []
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42), version=version)
+    ((first, second),) = answers(allowed)
+    assert {(first.topic, first.base_offset), (second.topic, second.base_offset)} == {("plain", 7), ("mirrored", 42)}
+
+
+async def test_acks_0_is_forwarded_with_acks_1_and_never_answered(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0), acks=0))
+    ((_, version, body),) = allowed.source.node.sent
+    assert scan_request(body, version).acks == 1
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    assert allowed.client.take() == b""
+    assert not allowed.session.closed
+
+
+async def test_a_failed_acks_0_closes_the_connection_as_a_broker_does(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0), acks=0))
+    source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.MESSAGE_TOO_LARGE), -1))
+    assert allowed.session.closed
+
+
+async def test_a_moved_leader_is_told_and_looked_up_again(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0)))
+    source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1))
+    assert answers(allowed)[0][0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert allowed.source.invalidated == ["mirrored"]
+
+
+async def test_an_unknown_outcome_closes_the_connection_and_is_remembered(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0)))
+    allowed.source.node.answer(None)
+    assert allowed.session.closed
+    assert (await allowed.context.forwarder.fence("mirrored", 1)).unknown_outcomes == 1
+
+
+async def test_ack_both_waits_for_the_mirror(allowed: Conversation) -> None:
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    allowed.context.progress.advance("mirrored", 0, 44)
+    assert answers(allowed) == []
+    allowed.context.progress.advance("mirrored", 0, 45)
+    assert answers(allowed) == [[PartitionResult("mirrored", 0, 0, 42)]]
+
+
+async def test_ack_both_times_out_as_acks_all_would(allowed: Conversation) -> None:
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    allowed.loop.fire()
+    assert answers(allowed)[0][0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    allowed.context.progress.advance("mirrored", 0, 45)
+    assert answers(allowed) == []
+
+
+async def test_a_fence_holds_and_the_flip_sends_to_the_target_in_order(allowed: Conversation) -> None:
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.FENCED)}))
+    first, second = produce(1, ("mirrored", 0)), produce(2, ("mirrored", 0))
+    allowed.says(first + second)
+    assert allowed.source.node.sent == []
+    assert allowed.context.stats.held == {"mirrored": 1}
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.SWITCHED)}))
+    assert allowed.broker.take() == first + second
+
+
+async def test_an_aborted_fence_sends_on_to_the_source(allowed: Conversation) -> None:
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.FENCED)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    assert len(allowed.source.node.sent) == 1
+
+
+async def test_a_fence_that_takes_too_long_refuses_without_appending(allowed: Conversation) -> None:
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.FENCED)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    assert allowed.loop.timers[0].delay == pytest.approx(4.0)  # 80 % of the request's own 5 s
+    allowed.loop.fire()
+    assert answers(allowed)[0][0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.SWITCHED)}))
+    assert allowed.broker.take() == b""
+    assert allowed.source.node.sent == []
+
+
+async def test_a_retry_over_the_flip_is_answered_with_its_old_offset(allowed: Conversation) -> None:
+    table = ((ProducerEntry(2**49 + 7, 0, 5, 7, 42),),)
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", Phase.SWITCHED, producers=table)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    assert allowed.broker.take() == b""
+    assert answers(allowed)[0][0] == PartitionResult("mirrored", 0, 0, 42)
+    following = produce(2, ("mirrored", 0), batch=make_batch(0, 3, producer_id=2**49 + 7, epoch=0, sequence=8))
+    allowed.says(following)
+    assert allowed.broker.take() == following
+
+
+async def test_an_unknown_leader_is_waited_for_then_refused_retriably(allowed: Conversation) -> None:
+    allowed.source.topics.clear()
+    allowed.says(produce(1, ("mirrored", 0)))
+    await allowed.settle()
+    assert answers(allowed)[0][0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not allowed.session.closed

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.domain.records import MirrorState
+from gateway.telemetry.metrics import ControlNumbers, GroupNumbers, Metrics, MirrorNumbers, ProxyNumbers
+from tests.support.control_fakes import status
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    text, content_type = metrics.render()
+    assert content_type.startswith("text/plain")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+def test_before_anything_is_wired_only_the_build_is_shown():
+    assert {name for name, _ in samples(Metrics())} == {"lockgate_build_info"}
+
+
+def test_control():
+    metrics = Metrics()
+    metrics.control = lambda: ControlNumbers(
+        links={"l": True, "m": False},
+        mirrors=[
+            MirrorNumbers(
+                "l",
+                "orders",
+                MirrorState.PAUSED,
+                [status(0, lag=7, lag_ms=1500, records_total=9, bytes_total=99, bypassed_last_minute=3)],
+            )
+        ],
+        groups=[GroupNumbers("l", "g", "ACTIVE", 2), GroupNumbers("l", "h", "ACTIVE", 0)],
+    )
+
+    found = samples(metrics)
+
+    assert found[key("lockgate_link_up", link="l")] == 1
+    assert found[key("lockgate_link_up", link="m")] == 0
+    assert found[key("lockgate_mirror_state", link="l", topic="orders", state="PAUSED")] == 1
+    assert found[key("lockgate_mirror_state", link="l", topic="orders", state="ACTIVE")] == 0
+    partition = {"link": "l", "topic": "orders", "partition": "0"}
+    assert found[key("lockgate_mirror_lag_records", **partition)] == 7
+    assert found[key("lockgate_mirror_lag_seconds", **partition)] == 1.5
+    assert found[key("lockgate_mirror_bytes_per_second", **partition)] == 1000
+    assert found[key("lockgate_mirror_records_total", **partition)] == 9
+    assert found[key("lockgate_mirror_bytes_total", **partition)] == 99
+    assert found[key("lockgate_mirror_bypassed_records", **partition)] == 3
+    assert found[key("lockgate_groups", link="l", state="ACTIVE")] == 2
+    assert found[key("lockgate_group_held_members", link="l", group="g")] == 2
+
+
+def test_proxy():
+    metrics = Metrics()
+    produce = SimpleNamespace(api_key=0, requests=6, request_bytes=600, buckets=(1, 2, 3), latency_sum_s=0.5)
+    unknown = SimpleNamespace(api_key=999, requests=1, request_bytes=1, buckets=(0, 0, 1), latency_sum_s=9.0)
+    metrics.proxy = lambda: ProxyNumbers(
+        bounds_s=(0.1, 1.0),
+        apis=[produce, unknown],
+        connections=4,
+        closed={"idle": 2},
+        auto_create_refused={"forgotten": 1},
+        held={"orders": 5},
+    )
+
+    found = samples(metrics)
+
+    assert found[key("lockgate_requests_total", api="Produce")] == 6
+    assert found[key("lockgate_request_bytes_total", api="Produce")] == 600
+    assert found[key("lockgate_request_seconds_bucket", api="Produce", le="0.1")] == 1
+    assert found[key("lockgate_request_seconds_bucket", api="Produce", le="1.0")] == 3
+    assert found[key("lockgate_request_seconds_bucket", api="Produce", le="+Inf")] == 6
+    assert found[key("lockgate_request_seconds_count", api="Produce")] == 6
+    assert found[key("lockgate_request_seconds_sum", api="Produce")] == 0.5
+    assert found[key("lockgate_requests_total", api="999")] == 1
+    assert found[key("lockgate_client_connections")] == 4
+    assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
+    assert found[key("lockgate_auto_create_refused_total", topic="forgotten")] == 1
+    assert found[key("lockgate_produce_held_total", topic="orders")] == 5
+
+
+def test_fences():
+    metrics = Metrics()
+    metrics.fence_ended("l", "stopped", 0.04)
+    metrics.fence_ended("l", "stopped", 0.4)
+
+    found = samples(metrics)
+
+    assert found[key("lockgate_fence_duration_seconds_count", link="l", outcome="stopped")] == 2
+    assert found[key("lockgate_fence_duration_seconds_bucket", link="l", outcome="stopped", le="0.05")] == 1
+
+
+def test_buckets_that_do_not_fit_their_bounds_are_an_error():
+    metrics = Metrics()
+    api = SimpleNamespace(api_key=0, requests=6, request_bytes=600, buckets=(1, 2), latency_sum_s=0.5)
+    metrics.proxy = lambda: ProxyNumbers(bounds_s=(0.1, 1.0), apis=[api])
+
+    with pytest.raises(ValueError, match="zip"):
+        metrics.render()
