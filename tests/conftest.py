@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gateway.devcluster import DevCluster, claim_ports, release_ports
-from tests.support.clusters import running_cluster
+from tests.support.clusters import session_cluster
 from tests.support.toxiproxy import Proxy, ToxiproxyServer
 
 settings.register_profile("fast", max_examples=100, deadline=None)
@@ -19,14 +19,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """The cluster that clients leave: Kafka 3.9.1, one broker."""
-    with running_cluster("source", "3.9.1", tmp_path_factory.mktemp("source")) as cluster:
+    with session_cluster("source", "3.9.1", tmp_path_factory.mktemp("source")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """The cluster that clients move to: Kafka 4.3.1, one broker."""
-    with running_cluster("target", "4.3.1", tmp_path_factory.mktemp("target")) as cluster:
+    with session_cluster("target", "4.3.1", tmp_path_factory.mktemp("target")) as cluster:
         yield cluster
 
 
