@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.link_config import EARLIEST, LATEST, OPTION_NAMES, LinkConfig, LinkConfigError, parse, with_defaults
+from gateway.domain.name_filters import NameFilter, NameFilters
 from gateway.domain.routing import Ack
+
+FILTERS = '{"groupFilters": [{"name": "app-", "patternType": "PREFIXED", "filterType": "INCLUDE"}]}'
 
 
 def test_no_option_is_all_defaults():
@@ -17,7 +20,7 @@ def test_the_shown_defaults_are_the_real_ones():
     shown = with_defaults({})
 
     assert parse({name: value for name, value in shown.items() if value}) == LinkConfig()
-    assert shown.keys() == OPTION_NAMES - {"link.prefix"}
+    assert shown.keys() < OPTION_NAMES  # the others are second names
 
 
 def test_all_options():
@@ -29,7 +32,11 @@ def test_all_options():
             "topic.config.sync.ms": "5000",
             "throttle.bytes.per.second": "1000000",
             "replication.factor": "3",
-            "link.prefix": "",
+            "link.prefix": "usa_",
+            "consumer.group.prefix.enable": "true",
+            "consumer.offset.sync.enable": "true",
+            "consumer.offset.sync.ms": "1000",
+            "consumer.offset.group.filters": FILTERS,
             "groups.auto.promote": "false",
         }
     )
@@ -42,7 +49,40 @@ def test_all_options():
         throttle_bytes_per_second=1_000_000,
         replication_factor=3,
         groups_auto_promote=False,
+        prefix="usa_",
+        prefix_groups=True,
+        offset_sync=True,
+        offset_sync_ms=1000,
+        offset_sync_groups=NameFilters((NameFilter("app-", prefixed=True, exclude=False),)),
     )
+
+
+def test_second_names_are_shown_under_the_first():
+    configs = {"cluster.link.prefix": "eu-", "offset.sync.enable": "true", "offset.sync.interval.ms": "2000"}
+
+    config, shown = parse(configs), with_defaults(configs)
+
+    assert (config.prefix, config.offset_sync, config.offset_sync_ms) == ("eu-", True, 2000)
+    assert shown["link.prefix"] == "eu-"
+    assert "offset.sync.enable" not in shown
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_names_through_a_prefix_and_back(groups):
+    config = parse({"link.prefix": "usa_", "consumer.group.prefix.enable": str(groups)})
+
+    assert config.mirror_topic("clicks") == "usa_clicks"
+    assert [config.source_topic(name) for name in ("usa_clicks", "clicks", "usa_")] == ["clicks", None, None]
+    assert config.target_group("g") == ("usa_g" if groups else "g")
+    assert config.source_group("g") == (None if groups else "g")
+    assert config.source_group(config.target_group("g")) == "g"
+
+
+def test_without_a_prefix_names_are_the_same():
+    config = parse({})
+
+    assert config.mirror_topic("clicks") == config.source_topic("clicks") == "clicks"
+    assert config.target_group("g") == config.source_group("g") == "g"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +114,12 @@ def test_start_offsets(text, expected):
         ("throttle.bytes.per.second", "1MB"),
         ("replication.factor", "0"),
         ("groups.auto.promote", "yes"),
-        ("link.prefix", "usa_"),
+        ("link.prefix", "thirteen_char"),
+        ("link.prefix", "a/b"),
+        ("link.prefix", "__x"),
+        ("consumer.group.prefix.enable", "true"),
+        ("consumer.offset.sync.ms", "10"),
+        ("consumer.offset.group.filters", "g1,g2"),
         ("no.such.option", "1"),
     ],
 )
@@ -84,3 +129,8 @@ def test_mistakes_are_one_line_that_names_the_option(name, value):
 
     assert str(error.value).startswith(f"{name}: ")
     assert "\n" not in str(error.value)
+
+
+def test_an_option_under_both_its_names_is_a_mistake():
+    with pytest.raises(LinkConfigError, match="the same as link.prefix"):
+        parse({"link.prefix": "a", "cluster.link.prefix": "b"})

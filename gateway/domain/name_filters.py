@@ -1,0 +1,77 @@
+"""Filters over names of groups, as Confluent's cluster links write them (`consumer.offset.group.filters`). Pure.
+
+A JSON object with one array::
+
+    {"groupFilters": [{"name": "app-", "patternType": "PREFIXED", "filterType": "INCLUDE"},
+                      {"name": "app-test", "patternType": "LITERAL", "filterType": "EXCLUDE"}]}
+
+A name passes when an INCLUDE filter matches it and no EXCLUDE filter does; their order does not matter. The literal
+name `*` matches every name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+_WILDCARD = "*"
+_FIELDS = {"name", "patternType", "filterType"}
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """One filter. `prefixed`: `name` is what matching names begin with; `exclude`: matching names do not pass."""
+
+    name: str
+    prefixed: bool
+    exclude: bool
+
+    def matches(self, name: str) -> bool:
+        """Whether the filter is about this name."""
+        if self.prefixed:
+            return name.startswith(self.name)
+        return self.name in (_WILDCARD, name)
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilters:
+    """All filters of one option; without any, no name passes."""
+
+    filters: tuple[NameFilter, ...] = ()
+
+    def passes(self, name: str) -> bool:
+        """Whether some INCLUDE filter matches and no EXCLUDE filter does."""
+        about = [one for one in self.filters if one.matches(name)]
+        return bool(about) and not any(one.exclude for one in about)
+
+
+ALL_NAMES = NameFilters((NameFilter(_WILDCARD, prefixed=False, exclude=False),))
+
+
+def parse_filters(text: str, key: str) -> NameFilters:
+    """Read the option's JSON; `key` is the array's name, such as `groupFilters`.
+
+    Raises:
+        ValueError: not such JSON; the message says which part.
+    """
+    try:
+        body = json.loads(text)
+    except ValueError as exc:
+        raise ValueError(f"not JSON: {exc}") from None
+    if not isinstance(body, dict) or set(body) != {key} or not isinstance(body[key], list):
+        raise ValueError(f'must be a JSON object with one array, as in {{"{key}": [...]}}')
+    return NameFilters(tuple(_filter(item, f"{key}[{index}]") for index, item in enumerate(body[key])))
+
+
+def _filter(item: Any, where: str) -> NameFilter:
+    if not isinstance(item, dict) or set(item) != _FIELDS:
+        raise ValueError(f"{where}: must have {', '.join(sorted(_FIELDS))} and nothing else")
+    name, pattern, kind = item["name"], item["patternType"], item["filterType"]
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{where}: name must be a non-empty string")
+    if pattern not in ("LITERAL", "PREFIXED"):
+        raise ValueError(f"{where}: patternType {pattern!r} is not LITERAL or PREFIXED")
+    if kind not in ("INCLUDE", "EXCLUDE"):
+        raise ValueError(f"{where}: filterType {kind!r} is not INCLUDE or EXCLUDE")
+    return NameFilter(name, pattern == "PREFIXED", kind == "EXCLUDE")
