@@ -206,6 +206,32 @@ def rewrite_batch(batch: memoryview, *, producer_id: int, sequence: int) -> byte
     return copy
 
 
+_PRODUCER_ID = Struct(">q")
+_CRC_AT, _CHECKED_AT, _PRODUCER_ID_AT = 17, 21, 43
+
+
+def producer_id_of(batch: Buffer) -> int:
+    """The producer id of a v2 batch, -1 without one or when this is no v2 batch."""
+    if len(batch) < HEADER_BYTES or batch[16] != 2:
+        return -1
+    found: int = _PRODUCER_ID.unpack_from(batch, _PRODUCER_ID_AT)[0]
+    return found
+
+
+def with_producer_id(batch: Buffer, producer_id: int) -> bytearray:
+    """Copy a v2 batch as one of another producer id, with a new checksum; nothing else is changed.
+
+    A batch that fails its checksum stays one that does: the broker is to refuse it.
+    """
+    copy = bytearray(batch)
+    with memoryview(copy) as view:
+        (crc,) = _CRC.unpack_from(view, _CRC_AT)
+        broken = crc32c(view[_CHECKED_AT:]) ^ crc
+        _PRODUCER_ID.pack_into(view, _PRODUCER_ID_AT, producer_id)
+        _CRC.pack_into(view, _CRC_AT, crc32c(view[_CHECKED_AT:]) ^ broken)
+    return copy
+
+
 def mirror_sequence(offset: int) -> int:
     """The base sequence of a mirrored batch: its target base offset mod 2^31."""
     return offset % SEQUENCES

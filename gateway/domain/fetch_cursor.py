@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.domain.append_window import Pending
 from gateway.domain.log_tail import CannotMirror, LogTail
-from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE
+from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_generation
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
 from protocol.errors import MalformedFrame
@@ -110,7 +110,7 @@ class FetchCursor:
         if following > self.fetch_offset:
             self.fetch_offset = following
             self.last_epoch = header.partition_leader_epoch
-            producer_id = header.producer_id
+            producer_id = of_any_generation(header.producer_id)
             if GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE:
                 self.producers.saw(producer_id, header.producer_epoch, header.base_sequence, delta, base)
                 self.gateway_records += delta + 1

@@ -6,6 +6,14 @@ space can be divided without any state::
     [0, 2^49)       issued by a cluster, as it stands in that cluster
     [2^49, 2^50)    issued by the target and shown to clients of the gateway as id + 2^49, on both clusters
     [2^50, 2^51)    ours: the mirror of one topic writes its target partitions under one such id
+
+Generations. A broker remembers the last sequence of each producer id per partition. A topic whose writes go to the
+target and home again, and later perhaps to the target once more, would show each cluster a producer that skips what
+it wrote on the other one in between: OUT_OF_ORDER_SEQUENCE_NUMBER. So each way home begins a new *generation* of the
+topic: within it the ids above stand on both clusters as `id + generation * 2^51`, which no broker has seen on the
+topic, and a broker takes an unknown id in the middle of its sequence. Clients know nothing of it: they keep the id of
+generation 0. The mirror back to the source writes in the upper half of the generations. All of it is a bijection
+that needs no state but the topic's generation.
 """
 
 from __future__ import annotations
@@ -20,26 +28,52 @@ MIRROR_PID_BASE: Final = 2**50
 
 MIRROR_PID_END: Final = 2**51
 
+_GENERATION: Final = 2**51
+_REVERSE: Final = 2**11
+MAX_GENERATION: Final = _REVERSE - 1
+"""How often a topic's writes can go home; the highest id is then just below 2^63."""
+
 _MIRROR_BITS: Final = 32
 MAX_MIRROR_ID: Final = 2**_MIRROR_BITS - 1
 MAX_LINK_ID: Final = 2 ** (50 - _MIRROR_BITS) - 1
 
 
-def mirror_producer_id(link_id: int, mirror_id: int) -> int:
+def mirror_producer_id(link_id: int, mirror_id: int, generation: int = 0, *, reverse: bool = False) -> int:
     """The producer id under which a mirror writes, the same for all partitions of the topic.
 
     Producer state is kept per partition by the broker, so partitions may share an id.
 
+    Args:
+        generation: how often the topic's writes have gone home.
+        reverse: of the mirror from the target back to the source.
+
     Raises:
-        ValueError: link_id is outside 0..2^18-1 or mirror_id outside 0..2^32-1.
+        ValueError: link_id is outside 0..2^18-1, mirror_id outside 0..2^32-1, or the generation outside 0..2047.
     """
     if not 0 <= link_id <= MAX_LINK_ID:
         raise ValueError(f"link id {link_id} is outside 0..{MAX_LINK_ID}")
     if not 0 <= mirror_id <= MAX_MIRROR_ID:
         raise ValueError(f"mirror id {mirror_id} is outside 0..{MAX_MIRROR_ID}")
-    return MIRROR_PID_BASE + (link_id << _MIRROR_BITS) + mirror_id
+    first = MIRROR_PID_BASE + (link_id << _MIRROR_BITS) + mirror_id
+    return in_generation(first, generation) + (_REVERSE * _GENERATION if reverse else 0)
 
 
 def is_gateway_issued(producer_id: int) -> bool:
-    """True when a client got this id through the gateway."""
+    """True when a client got this id through the gateway; for the id as clients know it."""
     return GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE
+
+
+def in_generation(producer_id: int, generation: int) -> int:
+    """The id as it stands in the logs of a topic in this generation.
+
+    Raises:
+        ValueError: the generation is outside 0..2047.
+    """
+    if not 0 <= generation <= MAX_GENERATION:
+        raise ValueError(f"generation {generation} is outside 0..{MAX_GENERATION}")
+    return producer_id + generation * _GENERATION
+
+
+def of_any_generation(producer_id: int) -> int:
+    """The id as clients know it, from the one that stands in a log; -1 (no producer) comes out as no client's id."""
+    return producer_id & (_GENERATION - 1)

@@ -34,6 +34,13 @@ class MirrorMode(StrEnum):
     TRANSLATE = "translate"
 
 
+class MirrorDirection(StrEnum):
+    """Which way a topic is mirrored: `forward` from the link's source to the target, `reverse` the other way."""
+
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+
 class MirrorError(StrEnum):
     """Why a mirror FAILED: Confluent's names where they have one, ours (the last five) where not."""
 
@@ -110,6 +117,14 @@ class MirrorRecord:
     `restore_configs` are topic configs that were lifted while mirrored and are set back at promote.
     `settled`: every partition was padded once, so the topic may be read. `created` is False from before the topic is
     created on the target until that is done: what a crash in between leaves is finished at the next start.
+
+    The way back. `direction`: which cluster is written; STOPPED is forward. `generation`: how often the topic's writes
+    have gone home (see `domain/producer_ids.py`). `flipped_ms`: when they last changed sides. `handed_over_at[p]`: the
+    copy's log end when the present mirror began to write there, everything below is older than it; empty: 0.
+    `reverse_starts[p]`: where a mirror back begins that fills an empty topic; empty: at 0. `then_pause`: the mirror is
+    to be PAUSED once it has begun. `not_mirrored[p]`: records known to be on the source only when it was failed over,
+    -1 when unknown; empty without a failover. `recreate`: configs (and `replication.factor`) of the old source topic,
+    kept from before it is deleted until it is there again.
     """
 
     link: str
@@ -131,6 +146,19 @@ class MirrorRecord:
     restore_configs: Mapping[str, str] = field(default_factory=dict)
     settled: bool = False
     created: bool = True
+    direction: MirrorDirection = MirrorDirection.FORWARD
+    generation: int = 0
+    flipped_ms: int = 0
+    handed_over_at: tuple[int, ...] = ()
+    reverse_starts: tuple[PartitionStart, ...] = ()
+    then_pause: bool = False
+    not_mirrored: tuple[int, ...] = ()
+    recreate: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_reverse(self) -> bool:
+        """True while the target is the origin, and the mirror goes back to the source."""
+        return self.direction is MirrorDirection.REVERSE
 
 
 @dataclass(frozen=True, slots=True)
