@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -13,7 +14,7 @@ from demo.settings import CLUSTER_UP_S
 from gateway.devcluster import DevCluster, DevClusterError
 
 
-def new_cluster(name: str, kafka: str, parent: Path) -> DevCluster:
+def new_cluster(name: str, kafka: str, parent: Path, properties: Mapping[str, str] | None = None) -> DevCluster:
     """Describe a cluster in `parent`; what an earlier run left there under this name is killed and removed."""
     try:
         left = DevCluster.open(name, parent=parent)
@@ -22,7 +23,7 @@ def new_cluster(name: str, kafka: str, parent: Path) -> DevCluster:
     else:
         left.kill()
         left.delete()
-    return DevCluster.create(name, kafka=kafka, parent=parent)
+    return DevCluster.create(name, kafka=kafka, parent=parent, properties=properties)
 
 
 def start(cluster: DevCluster) -> None:
@@ -37,14 +38,15 @@ def start(cluster: DevCluster) -> None:
         raise DemoError(str(error)) from error
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
     """Create a topic with one replica.
 
     Raises:
         DemoError: The cluster refused.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
-    done = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])[topic]
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(configs or {}))
+    done = admin.create_topics([new])[topic]
     try:
         done.result(20)
     except Exception as error:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from demo.commands import Part, Role
 from demo.errors import DemoError
 from demo.history import History, Side, parse_lines
 from demo.process import Child
-from demo.roster import Part, Role
 from demo.settings import SILENCE_S
 
 

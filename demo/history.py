@@ -1,7 +1,7 @@
 """What the clients logged: JSON lines, one event each, and the values made from them.
 
-Events of a producer: started, ack, error, stopped. Of a consumer: started, assigned, revoked, read, error, leaving,
-stopped. Every event has `ev` and `t` (wall clock, milliseconds; all clients run on one machine).
+Events of a producer: started, ack, aborted, error, stopped. Of a consumer: started, assigned, revoked, read, error,
+leaving, stopped. Every event has `ev` and `t` (wall clock, milliseconds; all clients run on one machine).
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class ClientError(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """All that the clients logged: acks by producer, reads and departures by group, errors."""
+    """All that the clients logged: acks and aborted numbers by producer, reads and departures by group, errors."""
 
     acks: dict[str, list[Ack]] = field(default_factory=lambda: defaultdict(list))
+    aborted: dict[str, list[range]] = field(default_factory=lambda: defaultdict(list))
     reads: dict[str, list[ReadBatch]] = field(default_factory=lambda: defaultdict(list))
     departures: dict[str, list[Departure]] = field(default_factory=lambda: defaultdict(list))
     errors: list[ClientError] = field(default_factory=list)
@@ -75,6 +76,8 @@ class History:
             match event["ev"]:
                 case "ack":
                     acks.append(Ack(event["s"], event["p"], event["o"], event["t"]))
+                case "aborted":
+                    self.aborted[producer].append(range(event["first"], event["next"]))
                 case "error":
                     self.errors.append(ClientError(producer, event["t"], event["message"]))
 

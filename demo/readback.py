@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from demo.checker import LogRecord, TopicLog
 from demo.errors import DemoError
@@ -52,8 +52,8 @@ def log_ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
         ends.close()
 
 
-def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float) -> TopicLog:
-    """Every record from each log's start to its end as of now.
+def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float, *, aborted: bool = False) -> TopicLog:
+    """Every record from each log's start to its end as of now; with `aborted`, those of aborted transactions too.
 
     Raises:
         DemoError: It took longer than `timeout_s` seconds, or a record is not one of the demo's.
@@ -61,7 +61,7 @@ def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float) ->
     ends = log_ends(bootstrap, topic, partitions)
     records: dict[int, list[LogRecord]] = {partition: [] for partition in range(partitions)}
     deadline = time.monotonic() + timeout_s
-    consumer = _consumer(bootstrap)
+    consumer = _consumer(bootstrap, isolation="read_uncommitted" if aborted else "read_committed")
     try:
         left = _assign(consumer, topic, ends)
         names: dict[str, str] = {}  # one string object per producer, not one per record
@@ -69,9 +69,12 @@ def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float) ->
             if time.monotonic() > deadline:
                 raise DemoError(f"waited {timeout_s:.0f} s for the rest of {topic} on {bootstrap}: {sorted(left)}")
             for message in consumer.consume(BATCH, timeout=0.5):
-                if message.error() is not None:
-                    continue  # transient: the deadline decides
                 partition, offset = message.partition() or 0, message.offset() or 0
+                error = message.error()
+                if error is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:  # a marker or a hole may be what a log ends with
+                        left.discard(partition)
+                    continue  # the others are transient: the deadline decides
                 if offset < ends[partition]:
                     record = parse_value(message.value())
                     producer = names.setdefault(record.producer, record.producer)
@@ -99,7 +102,7 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
     return headers or []
 
 
-def _consumer(bootstrap: str) -> Consumer:
+def _consumer(bootstrap: str, *, isolation: str = "read_committed") -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -110,5 +113,7 @@ def _consumer(bootstrap: str) -> Consumer:
             "fetch.max.bytes": 16 * 1024 * 1024,
             "fetch.wait.max.ms": 100,
             "check.crcs": True,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
         }
     )

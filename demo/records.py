@@ -1,7 +1,7 @@
 """What one demo record looks like, so that everything can be counted from the records themselves.
 
 The value starts with the producer's name and its sequence number and is padded to 1 KB; the key, two headers
-and the timestamp are the record's own. `java/Records.java` writes the same form.
+and the timestamp are the record's own. `java/Values.java` writes the same form.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
+from demo.commands import Part
 from demo.errors import DemoError
 from demo.fleet import Fleet
 from demo.lockgate import Lockgate
-from demo.roster import Part
 from demo.view import View
 from gateway.devcluster import DevCluster
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from demo.clusters import create_topic, start
+from demo.commands import compile_java
 from demo.errors import DemoError
 from demo.fleet import Client
 from demo.history import Side
-from demo.roster import BACKLOG_CODECS, backlog_parts, compile_java
+from demo.roster import BACKLOG_CODECS, backlog_parts
 from demo.run import Run
 from demo.settings import BACKLOG_WRITTEN_S, CLIENT_STARTED_S, CLUSTER_UP_S, GROUP_CAUGHT_UP_S
 
@@ -42,7 +43,9 @@ def _write_backlog(run: Run) -> None:
 
 def _start_clients(run: Run) -> None:
     fleet = run.fleet
-    run.in_background(lambda: compile_java(run.settings, run.classes), "the Java compiler", CLIENT_STARTED_S)
+    run.in_background(
+        lambda: compile_java(run.settings.source_kafka, run.classes), "the Java compiler", CLIENT_STARTED_S
+    )
     for client in fleet.clients:
         client.start(run.source.bootstrap, Side.SOURCE)
     run.until(lambda: all(p.acknowledged for p in fleet.producers), "every producer's first record", CLIENT_STARTED_S)

@@ -2,7 +2,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
-import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -12,23 +11,19 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Writes demo records at an even rate until SIGTERM; idempotent as the Java producer is by default. */
 public final class LiveProducer {
-    private static final int VALUE_BYTES = 1024;
     private static final int CUSTOMERS = 997;
     private static final int TICK_MS = 10;
 
     private final Arguments args;
     private final String name;
     private final EventLog log = new EventLog();
-    private final byte[] padding = new byte[64 * 1024];
+    private final Values values;
     private volatile boolean stopping;
 
     private LiveProducer(Arguments args) {
         this.args = args;
         this.name = args.get("name");
-        Random random = new Random(7);
-        for (int i = 0; i < padding.length; i++) {
-            padding[i] = (byte) ('a' + random.nextInt(26));
-        }
+        this.values = new Values(name);
     }
 
     public static void main(String[] argv) throws Exception {
@@ -83,7 +78,7 @@ public final class LiveProducer {
             new RecordHeader("number", Long.toString(seq).getBytes(StandardCharsets.UTF_8)));
         byte[] key = ("customer-" + seq % CUSTOMERS).getBytes(StandardCharsets.UTF_8);
         ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(
-            args.get("topic"), null, System.currentTimeMillis(), key, value(seq), headers); // the key chooses
+            args.get("topic"), null, System.currentTimeMillis(), key, values.of(seq), headers); // the key chooses
         producer.send(record, (metadata, error) -> {
             if (error == null) {
                 log.ack(seq, metadata.partition(), metadata.hasOffset() ? metadata.offset() : -1);
@@ -91,14 +86,5 @@ public final class LiveProducer {
                 log.event("error", ",\"s\":" + seq + ",\"message\":" + EventLog.quoted(error.toString()));
             }
         });
-    }
-
-    private byte[] value(long seq) {
-        byte[] head = (name + " " + seq + " ").getBytes(StandardCharsets.UTF_8);
-        byte[] value = new byte[VALUE_BYTES];
-        System.arraycopy(head, 0, value, 0, head.length);
-        int start = (int) (seq * 131 % (padding.length - VALUE_BYTES));
-        System.arraycopy(padding, start, value, head.length, VALUE_BYTES - head.length);
-        return value;
     }
 }

@@ -11,7 +11,7 @@ import pytest
 from demo.errors import DemoError
 from demo.fleet import Client
 from demo.history import History, Side
-from demo.roster import Part, Role
+from demo.commands import Part, Role
 from tests.support.waiting import wait_until
 
 PRODUCER = """
