@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -10,6 +12,7 @@ import uvloop
 
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
+from gateway.net.errors import NetError
 
 T = TypeVar("T")
 
@@ -34,15 +37,27 @@ class Loop:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            for close in reversed(self._close):
-                self.run(_awaited(close()))
+            self.run(self._end())
             self.run(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run until `work` has its result."""
+        """Run until `work` has its result. Raises RuntimeError once the loop is closed."""
+        if self._loop.is_closed():
+            work.close()  # else Python warns that nobody awaited it
+            raise RuntimeError("this event loop is closed")
         return self._loop.run_until_complete(work)
+
+    async def _end(self) -> None:
+        """Close what was opened, the last first, and end what an interrupted `run` has left behind."""
+        for close in reversed(self._close):
+            with suppress(NetError):
+                await close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def on_close(self, close: Callable[[], Awaitable[None]]) -> None:
         """Await `close()` at the end, before those that were handed in earlier."""
@@ -50,6 +65,9 @@ class Loop:
 
     def connect(self, properties: Mapping[str, str]) -> Cluster:
         """Reach a cluster by Kafka client properties; closed with the loop.
+
+        It knows no topic yet: whoever asks for one makes it known. Thousands of tasks that each asked for all topics
+        of a large cluster would keep its brokers busy with that.
 
         Raises:
             ValueError: a bad property.
@@ -60,14 +78,10 @@ class Loop:
         async def start() -> Cluster:
             cluster = Cluster(config)
             self.on_close(cluster.close)
-            await cluster.start()
+            await cluster.start(topics=())
             return cluster
 
         return self.run(start())
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
 
 
 def ask(properties: Mapping[str, str], question: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:

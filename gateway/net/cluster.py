@@ -47,15 +47,18 @@ class Cluster:
         self._coordinators = Coordinators(self)
         self._metadata.on_view.append(lambda _: self._pool.forget_missing())
 
-    async def start(self, timeout_s: float | None = None) -> None:
-        """Fetch the first view (every topic).
+    async def start(self, timeout_s: float | None = None, *, topics: Collection[str] | None = None) -> None:
+        """Fetch the first view.
+
+        Args:
+            topics: these topics only (none of them if empty), and never all unasked; None for every topic.
 
         Raises:
             ClusterUnavailable: not within the deadline. The client goes on trying in the background until `close`.
         """
-        self._metadata.start()
+        self._metadata.start(everything=topics is None)
         if not self._metadata.view.brokers:
-            await self._metadata.refresh(None, self._deadline_s(timeout_s))
+            await self._metadata.refresh(topics, self._deadline_s(timeout_s))
 
     async def close(self) -> None:
         """Close every connection and end every task. Whoever still waits gets ClusterUnavailable."""

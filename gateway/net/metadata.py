@@ -50,14 +50,17 @@ class MetadataKeeper:
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()  # somebody waits, so the pause after a refresh is cut short
         self._everything = True
+        self._follow_all = True
         self._named: set[str] = set()
         self._tracked: set[str] = set()
         self._waiters: list[asyncio.Future[None]] = []
 
-    def start(self) -> None:
-        """Begin to refresh; the first refresh asks for every topic."""
+    def start(self, *, everything: bool = True) -> None:
+        """Begin to refresh: every topic, now and from time to time, or only those that somebody asks for."""
         if self._task is None:
-            self._wake.set()
+            self._everything = self._follow_all = everything
+            if everything:
+                self._wake.set()
             self._task = asyncio.get_running_loop().create_task(self._run(), name="kafka metadata")
 
     async def close(self) -> None:
@@ -129,7 +132,7 @@ class MetadataKeeper:
             async with asyncio.timeout(self._config.metadata_max_age_s * (0.9 + 0.2 * self._rng())):
                 await self._wake.wait()
         except TimeoutError:
-            self._everything |= self.view.partition_count <= _COMPLETE_LIMIT
+            self._everything |= self._follow_all and self.view.partition_count <= _COMPLETE_LIMIT
             self._named |= self._tracked
         self._wake.clear()
         self._urgent.clear()

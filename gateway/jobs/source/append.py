@@ -106,8 +106,11 @@ class PartitionAppend:
 
     async def begin(self) -> None:
         """Read both logs, pad the target if it is empty, and be ready for batches. Raises AppendFailed."""
-        self._clusters.target.on_view.append(self._view_changed)
+        target = self._clusters.target
+        target.on_view.append(self._view_changed)
         self._assign()
+        if self.runner.appender is None:  # not asked for yet; the runner's own reads ask as well
+            target.invalidate(self.runner.key[0])
         self.runner.begin()
         await self._until(lambda: self.runner.copying)
 

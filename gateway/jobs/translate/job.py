@@ -38,7 +38,7 @@ def target_ranges(properties: Mapping[str, str], topics: Collection[str]) -> Log
     """Logs of those topics that the target has."""
 
     async def of_known(cluster: Any) -> LogRanges:
-        view = await cluster.refresh(None)
+        view = await cluster.refresh(topics)
         return await log_ranges(cluster, [name for name in topics if name in view.topics])
 
     return ask(properties, of_known)
