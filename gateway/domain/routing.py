@@ -33,7 +33,9 @@ class TopicRoute:
     """How one mirrored topic is served. Topics without a route go to the target untouched.
 
     `settled` is False while partitions are being padded: nothing of the topic may be read then.
-    `producers[p]` is only used in phase SWITCHED.
+    `producers[p]`: the last batches of each producer from before the last flip; empty once no client retries them.
+    `generation`: see `domain/producer_ids.py`. `counted`: what is in flight to the target is counted as what is in
+    flight to a source, so that a fence can wait for it: the topic is mirrored back.
     """
 
     link: str
@@ -44,6 +46,13 @@ class TopicRoute:
     fence_epoch: int = 0
     settled: bool = True
     producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    generation: int = 0
+    counted: bool = False
+
+    @property
+    def passes(self) -> bool:
+        """True when a Produce of the topic needs nothing but to be passed on to the target."""
+        return self.phase is Phase.SWITCHED and not (any(self.producers) or self.generation or self.counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Routing:
 
     def __post_init__(self) -> None:
         routes = self.topics.values()
-        produce = any(r.phase is not Phase.SWITCHED or any(r.producers) for r in routes)
+        produce = any(not r.passes for r in routes)
         object.__setattr__(self, "intercepts_produce", produce)
         object.__setattr__(self, "unsettled", any(not r.settled for r in routes))
 

@@ -14,6 +14,8 @@ from gateway.domain.topic_ids import topic_id_bytes
 # (delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka), and then no longer.
 PRODUCERS_KEPT_MS = 15 * 60 * 1000
 
+_AT_REST = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
+
 
 def routing_from(
     links: Mapping[str, LinkRecord],
@@ -47,8 +49,9 @@ def routing_from(
 def _route(
     mirror: MirrorRecord, link: LinkRecord, fenced: AbstractSet[str], settled: AbstractSet[str], now_ms: int
 ) -> TopicRoute:
-    phase = phase_of(mirror.state, is_fenced=mirror.mirror_topic in fenced)
-    keep = phase is Phase.SWITCHED and now_ms - mirror.state_since_ms < PRODUCERS_KEPT_MS
+    phase = phase_of(mirror, is_fenced=mirror.mirror_topic in fenced)
+    flipped_ms = mirror.flipped_ms or mirror.state_since_ms  # a record of an older version is STOPPED since its flip
+    keep = now_ms - flipped_ms < PRODUCERS_KEPT_MS
     return TopicRoute(
         link=mirror.link,
         mirror_topic=mirror.mirror_topic,
@@ -56,13 +59,22 @@ def _route(
         phase=phase,
         ack=link_config.parse(link.configs).ack,
         fence_epoch=mirror.fence_epoch,
-        settled=phase is Phase.SWITCHED or mirror.settled or mirror.mirror_topic in settled,
+        settled=written_on_target(mirror) or mirror.settled or mirror.mirror_topic in settled,
         producers=mirror.producers if keep else (),
+        generation=mirror.generation,
+        counted=mirror.is_reverse or mirror.state is MirrorState.PENDING_SYNCHRONIZE,
     )
 
 
-def phase_of(state: MirrorState, *, is_fenced: bool) -> Phase:
-    """STOPPED is final, whatever the fence says; before it the source is where writes belong."""
-    if state is MirrorState.STOPPED:
+def phase_of(mirror: MirrorRecord, *, is_fenced: bool) -> Phase:
+    """Where a topic is written. A fence says nothing while nobody can flip: STOPPED, and the step after it."""
+    if mirror.state in _AT_REST:
         return Phase.SWITCHED
-    return Phase.FENCED if is_fenced else Phase.FORWARD
+    if is_fenced:
+        return Phase.FENCED
+    return Phase.SWITCHED if mirror.is_reverse else Phase.FORWARD
+
+
+def written_on_target(mirror: MirrorRecord) -> bool:
+    """True when the topic's writes belong on the target, held or not."""
+    return mirror.is_reverse or mirror.state in _AT_REST

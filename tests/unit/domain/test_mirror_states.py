@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.domain.mirror_states import TABLE, MirrorOperation, WrongState, allows, apply, is_mirroring, transition
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.records import MirrorDirection, MirrorRecord, MirrorState
 
-S, Op = MirrorState, MirrorOperation
+S, Op, D = MirrorState, MirrorOperation, MirrorDirection
 
 
 def moves() -> dict[MirrorState, set[MirrorState]]:
@@ -26,24 +28,47 @@ def test_every_operation_has_an_answer_in_every_state():
         assert all(row.values())
 
 
-def test_stopped_and_failed_are_final():
-    assert moves()[S.STOPPED] == set()
-    assert moves()[S.FAILED] == set()
+def test_out_of_stopped_only_the_ways_back_lead():
+    assert moves()[S.STOPPED] == {S.PENDING_SYNCHRONIZE, S.PENDING_SETUP_FOR_RESTORE}
+    assert moves()[S.FAILED] == {S.STOPPED, S.PENDING_SETUP_FOR_RESTORE}
 
 
-def test_only_a_promote_ends_in_stopped():
-    assert [state for state, to in moves().items() if S.STOPPED in to] == [S.PENDING_STOPPED]
-    assert [op for op in Op if S.STOPPED in TABLE[op].values()] == [Op.COMPLETE_PROMOTE]
+def test_what_ends_in_stopped():
+    assert [op for op in Op if S.STOPPED in TABLE[op].values()] == [Op.FAILOVER, Op.COMPLETE_PROMOTE, Op.ABORT_REVERSE]
+    assert [state for state in S if not allows(Op.FAILOVER, state)] == [S.STOPPED]  # it is the way out of anything
 
 
-def test_every_state_that_is_in_use_has_a_way_to_fail_but_the_final_ones():
-    in_use = {S.ACTIVE} | {to for targets in moves().values() for to in targets}
-    assert in_use - {S.STOPPED, S.FAILED} == {state for state, to in moves().items() if S.FAILED in to}
+def test_what_may_fail_is_what_mirrors_or_destroys():
+    fails = {state for state, to in moves().items() if S.FAILED in to}
+    assert fails == {state for state in S if is_mirroring(state)} | {
+        S.PAUSED,
+        S.PENDING_MIRROR,
+        S.PENDING_SETUP_FOR_RESTORE,
+    }
 
 
-def test_states_of_later_operations_allow_nothing():
-    for state in (S.PENDING_SYNCHRONIZE, S.PENDING_MIRROR, S.PENDING_SETUP_FOR_RESTORE, S.PENDING_RESTORE_MIRROR):
-        assert not any(allows(op, state) for op in Op)
+def test_every_pending_state_has_a_way_on_and_a_way_out():
+    for state in S:
+        if state.startswith("PENDING_"):
+            to = moves()[state]
+            assert S.STOPPED in to
+            assert to - {S.STOPPED, S.FAILED}, state
+
+
+@pytest.mark.parametrize(
+    ("operation", "state", "direction", "words"),
+    [
+        (Op.COMPLETE_PROMOTE, S.PENDING_STOPPED, D.REVERSE, "is a mirror back to the source"),
+        (Op.COMPLETE_HOME, S.PENDING_STOPPED, D.FORWARD, "is no mirror back to the source"),
+        (Op.RESTORE, S.FAILED, D.FORWARD, "fail it over first"),
+    ],
+)
+def test_one_way_only(operation, state, direction, words):
+    mirror = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, state=state, direction=direction)
+    with pytest.raises(WrongState, match=f"mirror topic 't' .*{words}"):
+        apply(operation, mirror, 5)
+    other = D.FORWARD if direction is D.REVERSE else D.REVERSE
+    assert apply(operation, replace(mirror, direction=other), 5).state is transition(operation, state)
 
 
 def test_a_refusal_says_so_in_words():
@@ -64,6 +89,14 @@ def test_a_refusal_says_so_in_words():
         (Op.ABORT_PROMOTE, S.PENDING_STOPPED, S.ACTIVE),
         (Op.LOSE_SOURCE, S.ACTIVE, S.SOURCE_UNAVAILABLE),
         (Op.FIND_SOURCE, S.SOURCE_UNAVAILABLE, S.ACTIVE),
+        (Op.REVERSE, S.STOPPED, S.PENDING_SYNCHRONIZE),
+        (Op.SYNCHRONIZED, S.PENDING_SYNCHRONIZE, S.PENDING_MIRROR),
+        (Op.BEGIN_MIRROR, S.PENDING_MIRROR, S.ACTIVE),
+        (Op.BEGIN_PAUSED, S.PENDING_MIRROR, S.PAUSED),
+        (Op.COMPLETE_HOME, S.PENDING_STOPPED, S.PENDING_MIRROR),
+        (Op.RESTORE, S.STOPPED, S.PENDING_SETUP_FOR_RESTORE),
+        (Op.RECREATED, S.PENDING_SETUP_FOR_RESTORE, S.PENDING_RESTORE_MIRROR),
+        (Op.BEGIN_MIRROR, S.PENDING_RESTORE_MIRROR, S.ACTIVE),
     ],
 )
 def test_allowed(operation, state, expected):
@@ -77,7 +110,14 @@ def test_allowed(operation, state, expected):
         (Op.RESUME, S.ACTIVE, "not paused"),
         (Op.PROMOTE, S.PAUSED, "resume it first"),
         (Op.PROMOTE, S.PENDING_STOPPED, "being promoted"),
-        (Op.PROMOTE, S.STOPPED, "ended for good"),
+        (Op.PROMOTE, S.STOPPED, "promoted already"),
+        (Op.REVERSE, S.ACTIVE, "promote it first"),
+        (Op.REVERSE, S.PENDING_MIRROR, "not STOPPED"),
+        (Op.REVERSE, S.FAILED, "fail it over first"),
+        (Op.FAILOVER, S.STOPPED, "STOPPED already"),
+        (Op.RESTORE, S.PAUSED, "not STOPPED"),
+        (Op.PAUSE, S.PENDING_SETUP_FOR_RESTORE, "being restored"),
+        (Op.PROMOTE, S.PENDING_SYNCHRONIZE, "being reversed"),
         (Op.PROMOTE, S.SOURCE_UNAVAILABLE, "source is unavailable"),
         (Op.PAUSE, S.FAILED, "FAILED"),
     ],
@@ -99,4 +139,9 @@ def test_apply_changes_state_time_and_what_was_asked():
 
 
 def test_what_the_engine_runs():
-    assert {state for state in S if is_mirroring(state)} == {S.ACTIVE, S.SOURCE_UNAVAILABLE, S.PENDING_STOPPED}
+    assert {state for state in S if is_mirroring(state)} == {
+        S.ACTIVE,
+        S.SOURCE_UNAVAILABLE,
+        S.PENDING_STOPPED,
+        S.PENDING_RESTORE_MIRROR,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Ack, Phase
 from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of, routing_from
 from gateway.domain.topic_ids import topic_id_text
@@ -24,9 +24,35 @@ def route(record: MirrorRecord, **more: object):
     return routing_from(LINKS, [record], **arguments).topics["t"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.STOPPED])
+AT_REST = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
+REVERSE = MirrorDirection.REVERSE
+
+
+@pytest.mark.parametrize("state", [s for s in MirrorState if s not in AT_REST])
 def test_before_stopped_writes_go_to_the_source(state):
     assert route(mirror(state)).phase is Phase.FORWARD
+
+
+@pytest.mark.parametrize("state", list(MirrorState))
+def test_a_reversed_topic_is_written_on_the_target_and_counted(state):
+    found = route(mirror(state, direction=REVERSE))
+    assert (found.phase, found.counted, found.settled) == (Phase.SWITCHED, True, True)
+
+
+def test_writes_are_counted_before_the_mirror_back_begins():
+    assert route(mirror(MirrorState.PENDING_SYNCHRONIZE)).counted
+    assert not route(mirror(MirrorState.STOPPED)).counted
+
+
+def test_what_may_pass_untouched():
+    def passes(record: MirrorRecord) -> bool:
+        return not routing_from(LINKS, [record], now_ms=10**9).intercepts_produce
+
+    assert passes(mirror(MirrorState.STOPPED, producers=TABLE))  # of long ago
+    assert not passes(mirror(MirrorState.STOPPED, producers=TABLE, flipped_ms=10**9))
+    assert not passes(mirror(MirrorState.STOPPED, generation=1))
+    assert not passes(mirror(direction=REVERSE))
+    assert not passes(mirror())
 
 
 def test_a_fence_holds_and_stopped_switches():
@@ -36,7 +62,13 @@ def test_a_fence_holds_and_stopped_switches():
 
 
 def test_stopped_is_final_whatever_the_fence_says():
-    assert phase_of(MirrorState.STOPPED, is_fenced=True) is Phase.SWITCHED
+    assert phase_of(mirror(MirrorState.STOPPED), is_fenced=True) is Phase.SWITCHED
+
+
+def test_a_fence_holds_the_writes_of_a_way_home_too():
+    pending = mirror(MirrorState.PENDING_STOPPED, direction=REVERSE)
+    assert phase_of(pending, is_fenced=True) is Phase.FENCED
+    assert phase_of(mirror(MirrorState.PENDING_MIRROR), is_fenced=False) is Phase.FORWARD  # after the flip home
 
 
 def test_options_of_the_link_and_the_record_are_in_the_route():
@@ -57,7 +89,9 @@ def test_producers_are_kept_for_a_while_after_the_flip_only():
 
     assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
     assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
-    assert route(mirror(producers=TABLE)).producers == ()
+    home = mirror(producers=TABLE, state_since_ms=5000, flipped_ms=1000)
+    assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
+    assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
 
 
 def test_topic_ids_lead_to_names():
