@@ -4,12 +4,15 @@ from hypothesis import strategies as st
 
 from gateway.domain.producer_ids import (
     GATEWAY_PID_BASE,
+    MAX_GENERATION,
     MAX_LINK_ID,
     MAX_MIRROR_ID,
     MIRROR_PID_BASE,
     MIRROR_PID_END,
+    in_generation,
     is_gateway_issued,
     mirror_producer_id,
+    of_any_generation,
 )
 
 links = st.integers(0, MAX_LINK_ID)
@@ -38,3 +41,38 @@ def test_the_gateways_range() -> None:
         True,
         True,
     ]
+
+
+@given(st.integers(0, 2**49 - 1), st.integers(0, MAX_GENERATION))
+def test_a_generation_is_a_bijection_and_meets_no_other_range(issued: int, generation: int) -> None:
+    client = issued + GATEWAY_PID_BASE
+    found = in_generation(client, generation)
+
+    assert of_any_generation(found) == client
+    assert found < 2**63
+    assert generation == 0 or found > MIRROR_PID_END  # neither a cluster's own, nor another generation's
+    assert (found >> 51) == generation
+
+
+@given(st.integers(0, MAX_LINK_ID), st.integers(0, MAX_MIRROR_ID), st.integers(0, MAX_GENERATION), st.booleans())
+def test_mirrors_of_all_generations_and_both_ways_have_ids_of_their_own(
+    link: int, mirror: int, generation: int, reverse: bool
+) -> None:
+    found = mirror_producer_id(link, mirror, generation, reverse=reverse)
+
+    assert found < 2**63
+    assert not is_gateway_issued(of_any_generation(found))
+    first = mirror_producer_id(link, mirror)
+    assert (found == first) == (generation == 0 and not reverse)
+    assert found % 2**51 == first
+    assert found >> 51 == generation + (2**11 if reverse else 0)
+
+
+@pytest.mark.parametrize("generation", [-1, MAX_GENERATION + 1])
+def test_there_is_an_end_to_generations(generation: int) -> None:
+    with pytest.raises(ValueError, match="generation"):
+        in_generation(GATEWAY_PID_BASE, generation)
+
+
+def test_no_producer_is_no_client_in_any_generation() -> None:
+    assert not is_gateway_issued(of_any_generation(-1))

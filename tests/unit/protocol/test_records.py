@@ -23,8 +23,10 @@ from protocol.records import (
     iter_batches,
     mirror_sequence,
     padding_batch,
+    producer_id_of,
     read_batch_header,
     rewrite_batch,
+    with_producer_id,
 )
 
 INT64 = st.integers(0, 2**63 - 1)
@@ -119,6 +121,23 @@ def test_rewriting_keeps_every_record(batch: bytes, producer_id: int, sequence: 
     assert DefaultRecordBatch(bytes(copy)).validate_crc()
     assert copy[HEADER_BYTES:] == batch[HEADER_BYTES:]
     assert len(copy) == len(batch)
+
+
+@given(BATCHES, st.integers(0, 2**63 - 1), st.booleans())
+def test_another_producer_id_is_all_that_changes(batch: bytes, producer_id: int, broken: bool) -> None:
+    if broken:
+        batch = batch[:-1] + bytes([batch[-1] ^ 1])
+    copy = with_producer_id(batch, producer_id)
+    after = read_batch_header(copy)
+    assert producer_id_of(copy) == producer_id
+    assert after == read_batch_header(batch)._replace(crc=after.crc, producer_id=producer_id)
+    assert crc_is_valid(memoryview(copy), after) is not broken  # what was broken stays so
+    assert copy[HEADER_BYTES:] == batch[HEADER_BYTES:]
+    assert bytes(with_producer_id(copy, read_batch_header(batch).producer_id)) == batch
+
+
+def test_what_is_no_batch_has_no_producer() -> None:
+    assert [producer_id_of(data) for data in (b"", bytes(HEADER_BYTES - 1), bytes(HEADER_BYTES))] == [-1, -1, -1]
 
 
 def test_rewriting_leaves_the_original_alone() -> None:
