@@ -29,6 +29,10 @@ help: ## Show the targets
 demo: need-demo venv brokers ## Run a whole migration between two real clusters
 	@$(BIN)/python -m demo
 
+.PHONY: demo-exact
+demo-exact: need-demo venv brokers ## Take compacted and transactional topics over and back
+	@$(BIN)/python -m demo.exact
+
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but those of the Spark jobs (PYTEST_ARGS="-k name" for some)
 	@$(BIN)/pytest --ignore=tests/spark $(PYTEST_ARGS)

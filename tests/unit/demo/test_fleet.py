@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.commands import Part, Role
 from demo.errors import DemoError
 from demo.fleet import Client
 from demo.history import History, Side
-from demo.commands import Part, Role
 from tests.support.waiting import wait_until
 
 PRODUCER = """

@@ -1,0 +1,88 @@
+"""`python -m demo.exact`: over and back, exactly. Exit code 0 for a PASS, 1 for anything else."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from demo.errors import DemoError
+from demo.exact.acts import judge, migrate, prepare, there_and_back
+from demo.exact.report import last_line, print_examples, result, write_report
+from demo.exact.run import ExactRun
+from demo.exact.settings import ExactSettings
+from demo.exact.verdict import ExactVerdict
+from demo.view import View
+from gateway.devcluster import DevClusterError
+
+
+def main() -> int:
+    """Run, report, clean up."""
+    settings = _settings()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    view = View(console, "A plain, a transactional and a compacted topic go over and come back")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    verdict, failure = _perform(settings, view, console)
+    write_report(settings, view.steps, verdict, failure)
+    if verdict is not None:
+        print_examples(console, verdict)
+    sys.stdout.write(last_line(verdict, failure) + "\n")
+    return 0 if result(verdict, failure) == "PASS" else 1
+
+
+def _perform(settings: ExactSettings, view: View, console: Console) -> tuple[ExactVerdict | None, str]:
+    run: ExactRun | None = None
+    try:
+        with view.shown():
+            run = ExactRun(settings, view)
+            prepare(run)
+            migrate(run)
+            there_and_back(run)
+            return judge(run), ""
+    except (DemoError, DevClusterError) as error:
+        shown = error.log_tail if isinstance(error, DemoError) else ""
+        tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
+        console.print("\n".join(text for text in (shown, tail) if text), markup=False)
+        return None, f"{view.steps[-1].title}: {error}" if view.steps else str(error)
+    except KeyboardInterrupt:
+        return None, "interrupted"
+    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
+        console.print_exception()
+        return None, f"{type(error).__name__}: {error}"
+    finally:
+        if run is not None:
+            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            run.clean_up()
+            signal.signal(signal.SIGINT, previous)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _settings() -> ExactSettings:
+    known = ExactSettings()
+    parser = argparse.ArgumentParser(prog="python -m demo.exact", description=__doc__)
+    parser.add_argument("--backlog", type=int, default=known.backlog, help="records per topic (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=known.rate, help="records/s of each (default: %(default)s)")
+    parser.add_argument("--traffic", type=float, default=known.traffic_s, help="seconds per act (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=known.folder, help="logs, configs, data (default: %(default)s)")
+    parser.add_argument("--report", type=Path, default=known.report, help="JSON (default: %(default)s)")
+    parser.add_argument("--keep-data", action="store_true", help="keep the brokers' data for a look afterwards")
+    args = parser.parse_args()
+    return ExactSettings(
+        backlog=args.backlog,
+        rate=args.rate,
+        traffic_s=args.traffic,
+        folder=args.folder.absolute(),
+        report=args.report.absolute(),
+        keep_data=args.keep_data,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
