@@ -13,7 +13,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from gateway.domain.aborted import AbortedTransactions
+from protocol.aborted import AbortedTransactions
 from gateway.domain.mirror_codes import FETCH_ACTIONS, FetchAction
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import BrokerError, Cluster, ClusterUnavailable, ConnectionClosed

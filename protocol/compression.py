@@ -1,0 +1,217 @@
+"""The codecs of record batches: decompressing within a limit, compressing as the batch was.
+
+Numbers are those of the attributes field: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+"""
+
+from __future__ import annotations
+
+import zlib
+from struct import Struct
+from typing import Final
+
+import cramjam
+
+from protocol.errors import MalformedFrame
+from protocol.wire import Buffer
+
+MAX_INFLATED: Final = 256 << 20
+"""Most bytes a record set may have once decompressed. (A megabyte of zstd can hold gigabytes.)"""
+
+_GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
+_GZIP_WINDOW: Final = 31  # zlib's wbits for a gzip header and trailer
+_XFL: Final = 8  # RFC 1952: says at which end of its range the compressor was
+_FIRST_GUESS: Final = 8  # times the compressed size
+_SMALLEST_BUFFER: Final = 64 << 10
+_TOO_SMALL: Final = "write whole buffer"  # how cramjam says that the output did not fit
+
+_XERIAL: Final = b"\x82SNAPPY\x00"  # how Java clients frame snappy: this, two versions, then blocks with their sizes
+_XERIAL_HEADER: Final = _XERIAL + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK: Final = 32 << 10
+_BLOCK_SIZE: Final = Struct(">i")
+
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+# Version 1, independent blocks (brokers refuse dependent ones), blocks of up to 64 KiB, and the checksum of these two.
+_LZ4_HEADER: Final = _LZ4_MAGIC + b"\x60\x40\x82"
+_LZ4_BLOCK: Final = 64 << 10
+_LZ4_STORED: Final = 1 << 31  # set in the size of a block that is not compressed
+_LZ4_SIZE: Final = Struct("<I")
+_LZ4_HAS_SIZE: Final = 0x08
+
+
+def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes:
+    """A record set, decompressed.
+
+    Raises:
+        MalformedFrame: an unknown codec, data that is not of it, or more than `limit` bytes.
+    """
+    try:
+        match codec:
+            case 0:
+                return bytes(body)
+            case 1:
+                return _gunzip(body, limit)
+            case 2:
+                return _unsnappy(body, limit)
+            case 3:
+                return _inflate(cramjam.lz4.decompress_into, body, limit)
+            case 4:
+                return _inflate(cramjam.zstd.decompress_into, body, limit)
+    except (cramjam.DecompressionError, zlib.error, OSError, EOFError) as exc:
+        raise MalformedFrame(f"records that are not of codec {codec}: {exc}") from None
+    raise MalformedFrame(f"records of unknown codec {codec}")
+
+
+def compress(codec: int, records: Buffer, like: memoryview) -> bytes:
+    """Compress records with a codec, in the framing of `like`, which was compressed with it before.
+
+    The level is the codec's default, unless `like` tells it (gzip: lowest or highest).
+
+    Raises:
+        MalformedFrame: an unknown codec.
+    """
+    match codec:
+        case 0:
+            return bytes(records)
+        case 1:
+            return _gzip(records, like)
+        case 2:
+            return _snappy(records, framed=_begins(like, _XERIAL))
+        case 3:
+            return _lz4(records)
+        case 4:
+            return bytes(cramjam.zstd.compress(records))
+    raise MalformedFrame(f"records of unknown codec {codec}")
+
+
+def mended_lz4(body: memoryview) -> memoryview:
+    """An lz4 frame of format v0 with the right header checksum: its writers got it wrong (KAFKA-3160)."""
+    if not _begins(body, _LZ4_MAGIC):
+        return body
+    end = 14 if body[4] & _LZ4_HAS_SIZE else 6
+    if len(body) <= end:
+        return body
+    mended = bytearray(body)
+    mended[end] = (_xxh32(bytes(body[4:end])) >> 8) & 0xFF
+    return memoryview(mended)
+
+
+def _begins(body: memoryview, mark: bytes) -> bool:
+    return bytes(body[: len(mark)]) == mark
+
+
+def _too_large(limit: int) -> MalformedFrame:
+    return MalformedFrame(f"records of more than {limit} bytes when decompressed")
+
+
+def _gunzip(body: memoryview, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left, rest = limit, bytes(body)
+    while rest:  # a gzip stream may have several members
+        stream = zlib.decompressobj(_GZIP_WINDOW)
+        parts.append(stream.decompress(rest, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise _too_large(limit)
+        if not stream.eof:
+            raise EOFError("a gzip stream that is cut off")
+        rest = stream.unused_data
+    if not parts:
+        raise EOFError("an empty gzip stream")
+    return b"".join(parts)
+
+
+def _inflate(into: object, body: memoryview, limit: int) -> bytes:
+    """Decompress into buffers of growing size: what comes out is not known beforehand, nor to be trusted."""
+    size = min(max(_SMALLEST_BUFFER, _FIRST_GUESS * len(body)), limit)
+    while True:
+        buffer = bytearray(size)
+        try:
+            written = into(body, buffer)  # type: ignore[operator]
+        except cramjam.DecompressionError as exc:
+            if _TOO_SMALL not in str(exc):
+                raise
+            if size == limit:
+                raise _too_large(limit) from None
+            size = min(4 * size, limit)
+            continue
+        with memoryview(buffer) as view:
+            return bytes(view[:written])
+
+
+def _unsnappy(body: memoryview, limit: int) -> bytes:
+    if not _begins(body, _XERIAL):
+        if cramjam.snappy.decompress_raw_len(body) > limit:
+            raise _too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(body))
+    blocks: list[bytes] = []
+    at, left = len(_XERIAL_HEADER), limit
+    while at < len(body):
+        if len(body) - at < _BLOCK_SIZE.size:
+            raise MalformedFrame("records end inside a snappy block")
+        (size,) = _BLOCK_SIZE.unpack_from(body, at)
+        at += _BLOCK_SIZE.size
+        if not 0 <= size <= len(body) - at:
+            raise MalformedFrame("a snappy block that is longer than the records")
+        left -= cramjam.snappy.decompress_raw_len(body[at : at + size])
+        if left < 0:
+            raise _too_large(limit)
+        blocks.append(bytes(cramjam.snappy.decompress_raw(body[at : at + size])))
+        at += size
+    return b"".join(blocks)
+
+
+def _gzip(records: Buffer, like: memoryview) -> bytes:
+    hint = like[_XFL] if len(like) > _XFL else 0
+    level = {2: 9, 4: 1}.get(hint, -1)
+    stream = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
+    return stream.compress(records) + stream.flush()
+
+
+def _snappy(records: Buffer, *, framed: bool) -> bytes:
+    if not framed:
+        return bytes(cramjam.snappy.compress_raw(records))
+    parts = [_XERIAL_HEADER]
+    with memoryview(records) as view:
+        for at in range(0, len(view), _XERIAL_BLOCK):
+            block = bytes(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK]))
+            parts += (_BLOCK_SIZE.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _lz4(records: Buffer) -> bytes:
+    """A frame of independent blocks. (cramjam's own frames have dependent ones.)"""
+    parts = [_LZ4_HEADER]
+    with memoryview(records) as view:
+        for at in range(0, len(view), _LZ4_BLOCK):
+            plain = view[at : at + _LZ4_BLOCK]
+            block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+            if len(block) < len(plain):
+                parts += (_LZ4_SIZE.pack(len(block)), block)
+            else:
+                parts += (_LZ4_SIZE.pack(len(plain) | _LZ4_STORED), bytes(plain))
+    parts.append(_LZ4_SIZE.pack(0))
+    return b"".join(parts)
+
+
+_PRIMES: Final = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
+_MASK: Final = 0xFFFFFFFF
+
+
+def _xxh32(data: bytes) -> int:
+    """XXH32 with seed 0 of fewer than 16 bytes (xxHash specification, section "XXH32 algorithm")."""
+    _, second, third, fourth, fifth = _PRIMES
+    value = (fifth + len(data)) & _MASK
+    words = len(data) // 4 * 4
+    for at in range(0, words, 4):
+        value = (value + int.from_bytes(data[at : at + 4], "little") * third) & _MASK
+        value = (_rotated(value, 17) * fourth) & _MASK
+    for byte in data[words:]:
+        value = (value + byte * fifth) & _MASK
+        value = (_rotated(value, 11) * _PRIMES[0]) & _MASK
+    value = ((value ^ value >> 15) * second) & _MASK
+    value = ((value ^ value >> 13) * third) & _MASK
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & _MASK
