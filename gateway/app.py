@@ -39,6 +39,7 @@ from gateway.mirror.engine import Engine
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import NetError
 from gateway.proxy.context import ProxyContext
+from gateway.proxy.counted_writes import CountedWrites
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
 from gateway.proxy.listeners import Listeners
@@ -195,6 +196,7 @@ class Gateway:
             on_forwarded=self._engine.forwarded,
         )
         context.forwarder = Forwarder(self._store.instance, time.monotonic)
+        self._routing.subscribe(CountedWrites(context).routing_changed)  # before what the fence held is released
         self._routing.subscribe(context.forwarder.routing_changed)
         install(context, random.Random())  # noqa: S311 - spreads holds, guards nothing
         self._proxy = context

@@ -10,7 +10,9 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gateway.domain.producer_ids import in_generation, is_gateway_issued
 from gateway.domain.routing import Ack, TopicRoute
+from gateway.proxy.counted_writes import count_until_answered
 from gateway.proxy.exchange import Buffer, Exchange
 from gateway.proxy.produce_plan import Part, ProducePlan
 from protocol.apis import ApiKey
@@ -24,6 +26,7 @@ from protocol.produce import (
     scan_response,
     set_acks,
 )
+from protocol.records import producer_id_of, with_producer_id
 
 if TYPE_CHECKING:
     from gateway.net.connection import Connection
@@ -80,7 +83,7 @@ class ForwardedProduce:
         as_is = (
             whole
             and version == self._exchange.api_version
-            and all(self._plan.routes[topic].source_topic == topic for topic in topics)
+            and all(self._goes_as_is(self._plan.routes[topic]) for topic in topics)
         )
         if as_is:
             pieces: Sequence[Buffer] = (self._body,)
@@ -163,8 +166,13 @@ class ForwardedProduce:
         exchange = Exchange(self._session, _PRODUCE, version, self._exchange.correlation_id, self._exchange.started)
         exchange.frame, exchange.body_offset = self._exchange.frame, self._exchange.body_offset
         exchange.internal = True
+        routes = self._plan.routes
+        counted = {part.topic for part in parts if part.topic in routes and routes[part.topic].counted}
+        ended = count_until_answered(self._session, counted) if counted else None
 
         def answered(frame: memoryview) -> None:
+            if ended is not None:
+                ended()
             self._results.extend(scan_response(frame[response_body_offset(_PRODUCE, version, frame) :], version))
             self._part_done()
 
@@ -174,9 +182,24 @@ class ForwardedProduce:
         topics: dict[str, list[tuple[int, Buffer]]] = {}
         for part in parts:
             name = self._plan.routes[part.topic].source_topic if source_names else part.topic
-            topics.setdefault(name, []).append((part.partition, self._body[part.start : part.end]))
+            topics.setdefault(name, []).append((part.partition, self._records(part)))
         view = self._view
         return build_request_body(version, view.transactional_id, self._acks, view.timeout_ms, topics)
+
+    def _records(self, part: Part) -> Buffer:
+        """The part's batch, under the producer id that its producer has in the topic's generation."""
+        records = self._body[part.start : part.end]
+        route = self._plan.routes.get(part.topic)
+        if route is None or not route.generation:
+            return records
+        producer_id = producer_id_of(records)
+        if not is_gateway_issued(producer_id):
+            return records
+        return with_producer_id(records, in_generation(producer_id, route.generation))
+
+    @staticmethod
+    def _goes_as_is(route: TopicRoute) -> bool:
+        return route.source_topic == route.mirror_topic and not route.generation
 
     def _part_done(self) -> None:
         self._pending -= 1

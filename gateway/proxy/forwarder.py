@@ -1,4 +1,4 @@
-"""Accounts for writes that go to a source: what is in flight, what a fence holds, what ended unknown.
+"""Accounts for writes that a fence must wait for: what is in flight, what a fence holds, what ended unknown.
 
 The promote relies on this file: `fence` returns only when nothing of the topic that was sent before can still
 be answered, and it says how many answers were lost on the way.
@@ -39,7 +39,7 @@ class Forwarder:
         for topic in topics:
             left = self._in_flight[topic] - 1
             if unknown:
-                self._unknown.setdefault(topic, deque(maxlen=1000)).append(self._clock())
+                self.unknown(topic)
             if left:
                 self._in_flight[topic] = left
                 continue
@@ -48,8 +48,12 @@ class Forwarder:
                 if not waiter.done():
                     waiter.set_result(None)
 
+    def unknown(self, topic: str) -> None:
+        """A write to the topic has ended, or may have, without anybody knowing how."""
+        self._unknown.setdefault(topic, deque(maxlen=1000)).append(self._clock())
+
     def in_flight(self, topic: str) -> int:
-        """Requests sent to the source and not answered yet."""
+        """Requests sent to the source (or, counted, to the target) and not answered yet."""
         return self._in_flight.get(topic, 0)
 
     async def fence(self, topic: str, epoch: int) -> FenceAck:

@@ -119,6 +119,10 @@ class Session:
         self._expected.append(exchange)
         self._upstream.write(b"".join((_SIZE.pack(size), *pieces)))
 
+    def unanswered_by_target(self) -> tuple[Exchange, ...]:
+        """What the target broker has not begun to answer yet, in its order."""
+        return tuple(self._expected)
+
     def send_unanswered(self, size: int, pieces: Sequence[Buffer]) -> None:
         """Send a request that the target broker will not answer (acks=0)."""
         if self._upstream is not None:

@@ -4,7 +4,9 @@ Behaviour:
 * topics without a mirror go to the client's own target broker, untouched
 * mirrored topics go to the source leader; a request that mixes both is split and its answer merged
 * a fenced topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
-* after the flip a retry of a batch the mirror has already copied is answered with its old offset
+* after a flip, to the target or home, a retry of a batch the mirror has already copied is answered with its old offset
+* a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
+* while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
 * transactional writes to mirrored topics are refused: their markers could not follow them
 
@@ -61,10 +63,10 @@ class ProduceHandler:
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             message = "transactional writes to a mirror topic are not supported before it is promoted"
             self._refuse(exchange, view, parts, code, message)
-        elif not plan.source:
-            self._to_target(session, exchange, view, plan)
         else:
-            self._to_source(session, exchange, view, plan)
+            answered = self._answer_retries(exchange, plan)
+            send = self._to_source if plan.source else self._to_target
+            send(session, exchange, view, plan, answered)
 
     def _leader_of(self, link: str, topic: str, partition: int) -> int | None:
         cluster = self._context.sources.get(link)
@@ -72,23 +74,39 @@ class ProduceHandler:
 
     # -- to the target -------------------------------------------------------------------------------------
 
-    def _to_target(self, session: Session, exchange: Exchange, view: ProduceRequestView, plan: ProducePlan) -> None:
-        answered, rest = self._retries(exchange, plan)
-        if not answered:
-            if view.acks == 0:
-                session.send_unanswered(len(exchange.frame), (exchange.frame,))
-                exchange.drop()
-            else:
-                exchange.forward()
-            return
-        plan.target = rest
-        ForwardedProduce(session, exchange, view, plan).send({}, answered)
+    def _to_target(
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        plan: ProducePlan,
+        answered: list[PartitionResult],
+    ) -> None:
+        if answered or any(route.counted or route.generation for route in plan.routes.values()):
+            ForwardedProduce(session, exchange, view, plan).send({}, answered)
+        elif view.acks == 0:
+            session.send_unanswered(len(exchange.frame), (exchange.frame,))
+            exchange.drop()
+        else:
+            exchange.forward()
 
-    def _retries(self, exchange: Exchange, plan: ProducePlan) -> tuple[list[PartitionResult], list[Part]]:
-        """Split off the parts that repeat a batch mirrored before the flip."""
+    def _answer_retries(self, exchange: Exchange, plan: ProducePlan) -> list[PartitionResult]:
+        """Take the parts out of the plan that repeat a batch mirrored before a flip; what they are answered with."""
+        if not any(route.producers for route in plan.routes.values()):
+            return []
         answered: list[PartitionResult] = []
+        plan.target = self._without_retries(exchange, plan, plan.target, answered)
+        for key, parts in list(plan.source.items()):
+            plan.source[key] = self._without_retries(exchange, plan, parts, answered)
+            if not plan.source[key]:
+                del plan.source[key]
+        return answered
+
+    def _without_retries(
+        self, exchange: Exchange, plan: ProducePlan, parts: list[Part], answered: list[PartitionResult]
+    ) -> list[Part]:
         rest: list[Part] = []
-        for part in plan.target:
+        for part in parts:
             route = plan.routes.get(part.topic)
             offset = None
             if route is not None and part.partition < len(route.producers) and route.producers[part.partition]:
@@ -98,7 +116,7 @@ class ProduceHandler:
                 rest.append(part)
             else:
                 answered.append(PartitionResult(part.topic, part.partition, 0, offset, -1, -1, None))
-        return answered, rest
+        return rest
 
     def _table(self, route: TopicRoute) -> list[Mapping[int, tuple[ProducerEntry, ...]]]:
         """The route's producers by id; worked out once, since snapshots share the record's own tuple."""
@@ -110,12 +128,19 @@ class ProduceHandler:
 
     # -- to the source -------------------------------------------------------------------------------------
 
-    def _to_source(self, session: Session, exchange: Exchange, view: ProduceRequestView, plan: ProducePlan) -> None:
+    def _to_source(
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        plan: ProducePlan,
+        answered: list[PartitionResult],
+    ) -> None:
         forwarded = {part.topic for parts in plan.source.values() for part in parts}
         allowed = may_write(session, forwarded, lambda: session.again(lambda: self.handle(session, exchange)))
         if allowed is None:
             return  # asked; handled again when the target has answered
-        refused: list[PartitionResult] = []
+        refused = answered
         for key, parts in list(plan.source.items()):
             denied = [part for part in parts if part.topic not in allowed]
             code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

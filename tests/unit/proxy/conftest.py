@@ -14,6 +14,7 @@ from gateway.domain.gates import GroupGates
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
 from gateway.proxy.context import ProxyContext
+from gateway.proxy.counted_writes import CountedWrites
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
 from gateway.proxy.session import Session
@@ -183,6 +184,7 @@ class Conversation:
         )
         self.context.endpoints = Endpoints()
         self.context.forwarder = Forwarder("gw", self.clock)
+        self.context.routing.subscribe(CountedWrites(self.context).routing_changed)
         self.context.routing.subscribe(self.context.forwarder.routing_changed)
         install(self.context, random.Random(1))
         self.client = Wire()
