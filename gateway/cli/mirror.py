@@ -13,7 +13,7 @@ from gateway.cli.waiting import until_copied, until_promoted
 
 app = typer.Typer(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
 
-Topic = Annotated[str, typer.Argument(help="Mirror topic, which has the name of its source topic.")]
+Topic = Annotated[str, typer.Argument(help="Mirror topic: link.prefix and the source topic's name.")]
 Topics = Annotated[list[str], typer.Argument(help="One or more topics.")]
 Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
 
@@ -22,13 +22,16 @@ Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
 def create(
     topics: Topics,
     link: Link,
+    source_topic: Annotated[str, typer.Option("--source-topic", help="The source topic of one mirror topic.")] = "",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until what is there now is copied.")] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Create mirror topics and begin to copy."""
-    api = Api(url)
-    done, refused = _each(topics, lambda topic: api.post(_path(link), {"source_topic_name": topic}))
+    if source_topic and len(topics) > 1:
+        fail("--source-topic names the source of one mirror topic, not of several", REFUSED)
+    api, source = Api(url), {"source_topic_name": source_topic} if source_topic else {}
+    done, refused = _each(topics, lambda topic: api.post(_path(link), {"mirror_topic_name": topic, **source}))
     if wait and done:
         done = until_copied(api, _path(link), [mirror["mirror_topic_name"] for mirror in done])
     _results("created", done, output)

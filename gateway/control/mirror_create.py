@@ -33,6 +33,11 @@ class _Plan:
     starts: tuple[PartitionStart, ...]
     replication_factor: int
 
+    @property
+    def mirror_topic(self) -> str:
+        """The topic's name on the target."""
+        return self.config.mirror_topic(self.source.name)
+
 
 class MirrorCreator:
     """The create operation of mirror topics."""
@@ -40,10 +45,12 @@ class MirrorCreator:
     def __init__(self, context: ControlContext) -> None:
         self._context = context
 
-    async def create(self, link_name: str, source_topic: str, mirror_topic: str = "") -> MirrorRecord:
+    async def create(self, link_name: str, source_topic: str = "", mirror_topic: str = "") -> MirrorRecord:
         """Create the topic on the target, store the mirror and start it.
 
-        An empty topic of the same name and partition count on the target is taken over: a create that crashed
+        The mirror topic's name is the link's prefix and the source topic's name: either name is enough.
+
+        An empty topic of that name and the same partition count on the target is taken over: a create that crashed
         leaves one behind.
 
         Raises:
@@ -52,20 +59,25 @@ class MirrorCreator:
             Conflict: already mirrored, or the target has a topic of this name with other data.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
-        self._check_names(source_topic, mirror_topic or source_topic)
-        self._context.link(link_name)
-        async with self._context.locks.hold(f"mirror/{source_topic}"):  # a name has one mirror over all links
+        config = link_config.parse(self._context.link(link_name).configs)
+        source_topic = source_topic or config.source_topic(mirror_topic) or mirror_topic
+        named = config.mirror_topic(source_topic)
+        self._check_names(link_name, source_topic, named, mirror_topic or named)
+        async with self._context.locks.hold(f"mirror/{named}"):  # a name has one mirror over all links
             link = self._context.link(link_name)
-            self._require_unmirrored(source_topic)
+            self._require_unmirrored(named)
             plan = await self._plan(link, source_topic)
             return await self._carry_out(plan)
 
-    def _check_names(self, source_topic: str, mirror_topic: str) -> None:
-        problem = bad_name(source_topic)
+    def _check_names(self, link: str, source_topic: str, named: str, mirror_topic: str) -> None:
+        problem = bad_name(source_topic) or bad_name(named)
         if problem:
             raise BadRequest(f"topic name: {problem}")
-        if mirror_topic != source_topic:
-            raise BadRequest(f"a mirror topic has the name of its source topic: '{source_topic}', not '{mirror_topic}'")
+        if mirror_topic != named:
+            how = "link.prefix and the name" if named != source_topic else "the name"
+            raise BadRequest(
+                f"a mirror topic of link '{link}' has {how} of its source topic: '{named}', not '{mirror_topic}'"
+            )
         if is_internal(source_topic):
             raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
 
@@ -79,7 +91,7 @@ class MirrorCreator:
         async with self._context.locks.hold(f"mirror/{topic}"):
             if self._context.store.mirrors.get((intent.link, topic)) != intent:
                 return
-            plan = await self._plan(self._context.link(intent.link), topic)
+            plan = await self._plan(self._context.link(intent.link), intent.source_topic)
             await self._carry_out(plan)
 
     def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
@@ -100,7 +112,7 @@ class MirrorCreator:
         if reason:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: {reason}")
         with target_errors():
-            target = await self._adoptable(topic, found.partitions)
+            target = await self._adoptable(config.mirror_topic(topic), found.partitions)
             names = await self._config_names(target)
         configs = synced_configs(source_configs, names, config.sync_include)
         with source_errors(link.name):
@@ -139,7 +151,7 @@ class MirrorCreator:
 
     async def _carry_out(self, plan: _Plan) -> MirrorRecord:
         context = self._context
-        topic = plan.source.name
+        topic = plan.mirror_topic
         # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
         # must write to the source, after a crash in the midst of this too.
         intent = self._record(plan, mirror_id=0, target_id="", created=False)
@@ -175,7 +187,7 @@ class MirrorCreator:
 
     async def _verified(self, plan: _Plan) -> TopicInfo:
         """The topic as it is on the target now, with the configs it must have."""
-        target, topic = self._context.target, plan.source.name
+        target, topic = self._context.target, plan.mirror_topic
         found = plan.target or (await target.topics([topic])).get(topic)
         if found is None or found.partitions != plan.source.partitions:
             raise Conflict(f"topic '{topic}' on the target is not the one that was created; try again")
@@ -203,7 +215,7 @@ class MirrorCreator:
         return MirrorRecord(
             link=plan.link.name,
             source_topic=plan.source.name,
-            mirror_topic=plan.source.name,
+            mirror_topic=plan.mirror_topic,
             mirror_id=mirror_id,
             source_topic_id=plan.source.topic_id,
             mirror_topic_id=target_id,

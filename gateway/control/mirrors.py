@@ -53,7 +53,7 @@ class Mirrors:
         self._promote_errors: dict[tuple[str, str], str] = {}
         context.on_deleted.append(lambda mirror: self._promote_errors.pop((mirror.link, mirror.mirror_topic), None))
 
-    async def create(self, link: str, source_topic: str, mirror_topic: str = "") -> MirrorView:
+    async def create(self, link: str, source_topic: str = "", mirror_topic: str = "") -> MirrorView:
         """Create a mirror topic; see `MirrorCreator.create` for what it refuses."""
         return self.view(await self._creator.create(link, source_topic, mirror_topic))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
+from gateway.domain import link_config
 from gateway.domain.names import is_internal
 from gateway.domain.records import LinkRecord
 from gateway.net.errors import NetError
@@ -26,9 +27,12 @@ class UnmirroredTopics:
         self._seen: dict[tuple[str, str], tuple[float, bool]] = {}
 
     async def exists_unmirrored(self, topics: Sequence[str]) -> Mapping[str, str]:
-        """See the port. A source that does not answer counts as having every name it was not asked before."""
+        """See the port. A source that does not answer counts as having every name it was not asked before.
+
+        Names are the target's: a link with a prefix is asked only about those that begin with it.
+        """
         mirrored = {topic for _, topic in self._context.store.mirrors}
-        names = [topic for topic in dict.fromkeys(topics) if topic not in mirrored and not is_internal(topic)]
+        names = [topic for topic in dict.fromkeys(topics) if topic not in mirrored]
         links = list(self._context.store.links.values())
         if not names or not links:
             return {}
@@ -40,7 +44,8 @@ class UnmirroredTopics:
         return found
 
     async def _existing(self, link: LinkRecord, names: Sequence[str]) -> list[str]:
-        now = self._clock()
+        now, config = self._clock(), link_config.parse(link.configs)
+        names = [name for name in names if is_mirrorable(config.source_topic(name))]
         ask = [name for name in names if now - self._seen.get((link.name, name), (now - _KNOWN_S, True))[0] >= _KNOWN_S]
         if ask:
             try:
@@ -55,10 +60,17 @@ class UnmirroredTopics:
 
     async def _ask(self, link: LinkRecord, names: Sequence[str]) -> frozenset[str]:
         access = await self._context.sources.reach(link)
-        return frozenset(await access.topics(names))
+        config = link_config.parse(link.configs)
+        there = await access.topics([config.source_topic(name) or name for name in names])
+        return frozenset(config.mirror_topic(topic) for topic in there)
 
     def _remember(self, link: str, asked: Sequence[str], present: frozenset[str], now: float) -> None:
         if len(self._seen) > _CACHE_LIMIT:
             self._seen = {key: value for key, value in self._seen.items() if now - value[0] < _KNOWN_S}
         for name in asked:
             self._seen[link, name] = (now, name in present)
+
+
+def is_mirrorable(source_topic: str | None) -> bool:
+    """False for None and for topics that are internal to a cluster."""
+    return source_topic is not None and not is_internal(source_topic)

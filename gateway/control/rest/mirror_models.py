@@ -17,9 +17,9 @@ CATCHING_UP = "CATCHING_UP"
 
 
 class CreateMirror(Body):
-    """`mirror_topic_name`: the same as the source topic's, or left out."""
+    """`mirror_topic_name` is the link's prefix and the source topic's name; one of the two names is enough."""
 
-    source_topic_name: str
+    source_topic_name: str = ""
     mirror_topic_name: str = ""
 
 

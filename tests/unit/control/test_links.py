@@ -40,7 +40,7 @@ async def test_create_stores_and_starts(plane):
         ("a/b", PROPERTIES, "link name"),
         ("", PROPERTIES, "link name"),
         ("l", {**PROPERTIES, "ack": "none"}, "ack: "),
-        ("l", {**PROPERTIES, "link.prefix": "x_"}, r"link\.prefix: "),
+        ("l", {**PROPERTIES, "link.prefix": "x y"}, r"link\.prefix: "),
         ("l", {**PROPERTIES, "no.such": "x"}, r"no\.such: unknown client property"),
         ("l", {}, r"bootstrap\.servers: missing"),
         ("l", {"bootstrap.servers": "nonsense"}, r"bootstrap\.servers: "),

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.control.store_errors import StoreError
-from gateway.domain.records import MirrorMode, MirrorState, PartitionStart
+from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
 from gateway.net.errors import BrokerError
 from protocol.records import OldFormat
@@ -314,3 +314,53 @@ async def test_a_create_cut_short_by_a_crash_stays_routed_and_is_finished_at_the
     assert record.created
     assert record.mirror_topic_id == again.target.existing["orders"].info.topic_id
     await again.close()
+
+
+@pytest.mark.parametrize("names", [("clicks", ""), ("", "usa_clicks"), ("clicks", "usa_clicks")])
+async def test_a_prefix_names_the_mirror_topic(plane, names):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    plane.source.add("clicks", 2, ends=5)
+
+    await plane.service.mirrors.create("l", *names)
+
+    record = plane.store.mirrors["l", "usa_clicks"]
+    assert (record.source_topic, record.mirror_topic) == ("clicks", "usa_clicks")
+    assert record.source_topic_id == plane.source.existing["clicks"].info.topic_id
+    assert record.mirror_topic_id == plane.target.existing["usa_clicks"].info.topic_id
+    assert plane.target.existing["usa_clicks"].info.partitions == 2
+    route = plane.routing.current.topics["usa_clicks"]
+    assert (route.source_topic, route.mirror_topic) == ("clicks", "usa_clicks")
+
+
+async def test_a_name_that_is_not_prefix_and_source_topic_is_refused(plane):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    plane.source.add("clicks")
+
+    for names in (("clicks", "clicks"), ("clicks", "eu_clicks"), ("", "clicks")):
+        with pytest.raises(BadRequest, match="'usa_clicks', not "):
+            await plane.service.mirrors.create("l", *names)
+    with pytest.raises(BadRequest, match="internal"):
+        await plane.service.mirrors.create("l", "__consumer_offsets")
+
+
+async def test_two_links_mirror_topics_of_one_name_under_their_prefixes(plane):
+    await plane.with_link("a", **{"link.prefix": "usa_"})
+    await plane.with_link("b", **{"link.prefix": "eu_"})
+    plane.source.add("clicks")
+
+    await plane.service.mirrors.create("a", "clicks")
+    await plane.service.mirrors.create("b", "clicks")
+
+    assert set(plane.store.mirrors) == {("a", "usa_clicks"), ("b", "eu_clicks")}
+
+
+async def test_a_create_under_a_prefix_that_a_crash_cut_short_is_finished(plane):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    plane.source.add("clicks", 2)
+    intent = MirrorRecord(link="l", source_topic="clicks", mirror_topic="usa_clicks", mirror_id=0, created=False)
+    await plane.store.put(intent)
+
+    await plane.service.mirrors.resume_create(intent)
+
+    assert plane.store.mirrors["l", "usa_clicks"].created
+    assert set(plane.target.existing) >= {"usa_clicks"}

@@ -81,3 +81,13 @@ async def test_a_silent_source_is_not_waited_for_beyond_the_promise(plane, unmir
     plane.source.before["topics"] = asyncio.Event().wait
 
     assert await asyncio.wait_for(unmirrored.exists_unmirrored(["t"]), 2) == {"t": "l"}
+
+
+async def test_a_link_with_a_prefix_is_asked_under_the_source_s_names(plane, unmirrored):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    for name in ("clicks", "usa_clicks", "__consumer_offsets"):
+        plane.source.add(name)
+
+    found = await unmirrored.exists_unmirrored(["usa_clicks", "usa_new", "clicks", "usa_", "usa___consumer_offsets"])
+
+    assert found == {"usa_clicks": "l"}  # nothing on the target would ever be called clicks by this link
