@@ -80,6 +80,7 @@ class Gatherer:
                 found[record.source_topic].high_watermarks,
                 found[record.source_topic].log_ends,
                 mirrored[record.mirror_topic],
+                found[record.source_topic].last_stable,
             )
             for record in records
         }

@@ -18,10 +18,12 @@ from gateway.net.routed import Partition
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Per partition: high watermarks, and the leaders' log ends (None from a source that does not tell them)."""
+    """Per partition: high watermarks, the leaders' log ends (None from a source that does not tell them), and the last
+    stable offsets: below the high watermark while a transaction is open (None when they were not asked for)."""
 
     high_watermarks: tuple[int, ...]
     log_ends: tuple[int, ...] | None
+    last_stable: tuple[int, ...] | None = None
 
 
 class SourceEnds(Protocol):
@@ -47,23 +49,31 @@ class NetSourceEnds:
         with source_errors(link.name):
             async with asyncio.timeout(timeout_s):
                 access = await self._sources.reach(link)
-                marks, ends = await asyncio.gather(
-                    _latest(access.cluster, topics, timeout_s), _log_ends(access.cluster, topics, timeout_s)
+                marks, ends, stable = await asyncio.gather(
+                    _latest(access.cluster, topics, timeout_s),
+                    _log_ends(access.cluster, topics, timeout_s),
+                    _latest(access.cluster, topics, timeout_s, read_committed=True),
                 )
         return {
             topic: LogEnds(
                 tuple(marks[topic, index] for index in range(partitions)),
                 None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+                tuple(stable[topic, index] for index in range(partitions)),
             )
             for topic, partitions in topics.items()
         }
 
 
 async def _latest(
-    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, log_end: bool = False
+    cluster: Cluster,
+    topics: Mapping[str, int],
+    timeout_s: float,
+    *,
+    log_end: bool = False,
+    read_committed: bool = False,
 ) -> dict[Partition, int]:
     wanted = {topic: dict.fromkeys(range(partitions), LATEST) for topic, partitions in topics.items()}
-    found = await list_offsets(cluster, wanted, log_end=log_end, timeout_s=timeout_s)
+    found = await list_offsets(cluster, wanted, log_end=log_end, read_committed=read_committed, timeout_s=timeout_s)
     return {partition: at.offset for partition, at in found.items()}
 
 

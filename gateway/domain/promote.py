@@ -22,6 +22,8 @@ that was ever acknowledged through a gateway is on the target:
 * when the last reading was asked for, the mirror had already come exactly to the ends that it returned. Ends are
   high watermarks, and the leaders' log ends were the same: a record acknowledged with acks=1 that its followers
   have not fetched yet is above the high watermark, and would otherwise be cut off;
+* no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
+  transaction is never cut; one that outlasts the fence ends the promote;
 * since then the mirror was stopped, and has not gone beyond them.
 
 Once PERSIST_STOPPED was tried there is no way back: its outcome may be unknown, so it is tried again until it is
@@ -199,6 +201,8 @@ def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
             continue
         if drain.moved:
             return _moves(topic.topic, drain) if not snapshot.unknown_outcomes else f"{topic.topic} does not rest"
+        if drain.last.unstable:
+            return f"the end of a transaction that is open in {topic.topic}, partition {drain.last.unstable[0]}"
         pairs = list(zip(topic.positions, drain.last.tops, strict=False))
         late = [f"partition {p} at {at} of {end}" for p, (at, end) in enumerate(pairs) if at != end]
         if late:

@@ -75,4 +75,6 @@ def _not_flippable(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: Prom
         return "a stopped mirror"
     if not (topic.positions == drain.last.mirrored == drain.last.ends == drain.last.tops):
         return f"a mirror at the source's end ({topic.positions}, {drain.last})"
+    if drain.last.last_stable not in (None, drain.last.ends):
+        return f"an end of every transaction ({drain.last})"
     return None

@@ -36,7 +36,8 @@ class EndReading:
     """One reading of a source topic's ends, per partition, with the mirror's positions just before it was asked.
 
     `ends`: high watermarks. `log_ends`: the leaders' log ends, or None where the source does not tell them.
-    `mirrored`: next source offset to mirror, -1 where unknown. Times are monotonic seconds.
+    `mirrored`: next source offset to mirror, -1 where unknown. `last_stable`: where the first open transaction
+    begins, the high watermark without one; None when it was not asked for. Times are monotonic seconds.
     """
 
     asked: float
@@ -44,6 +45,7 @@ class EndReading:
     ends: tuple[int, ...]
     log_ends: tuple[int, ...] | None
     mirrored: tuple[int, ...]
+    last_stable: tuple[int, ...] | None = None
 
     @property
     def tops(self) -> tuple[int, ...]:
@@ -52,8 +54,14 @@ class EndReading:
 
     @property
     def settled(self) -> bool:
-        """True when nothing above the high watermark is left, and the mirror had come exactly to it."""
-        return self.tops == self.ends == self.mirrored
+        """True when nothing above the high watermark is left, no transaction open, and the mirror exactly there."""
+        return self.tops == self.ends == self.mirrored and not self.unstable
+
+    @property
+    def unstable(self) -> tuple[int, ...]:
+        """The partitions in which a transaction is open."""
+        pairs = zip(self.last_stable or (), self.ends, strict=False)
+        return tuple(partition for partition, (stable, end) in enumerate(pairs) if stable != end)
 
 
 @dataclass(frozen=True, slots=True)

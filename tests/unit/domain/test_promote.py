@@ -117,6 +117,13 @@ class Script:
             self.topic(drain=observe(topic.drain, reading, topic.acked_at))
         return self.set(now=at)
 
+    def read_stable(self, after: float, ends: tuple[int, ...], stable: tuple[int, ...]) -> Script:
+        at = self.now + after
+        for topic in self.snapshot.topics:
+            reading = EndReading(at, at, ends, ends, topic.positions, stable)
+            self.topic(drain=observe(topic.drain, reading, topic.acked_at))
+        return self.set(now=at)
+
     def quiet(self) -> Script:
         return self.acked().read(0.001, (10, 20)).read(0.04, (10, 20))
 
@@ -315,3 +322,18 @@ def test_memory_keeps_acknowledgements_of_other_epochs_out() -> None:
     assert set(memory.acks(T)) == {"g"}
     memory.unfenced()
     assert not memory.acks(T)
+
+
+def test_an_open_transaction_is_waited_for_and_ends_the_promote_when_it_outlasts_the_fence() -> None:
+    script = Script().acked().read_stable(0.001, (10, 20), (10, 15)).read_stable(0.04, (10, 20), (10, 15))
+    assert script.step.kind is StepKind.READ_ENDS
+    assert script.step.reason == f"the end of a transaction that is open in {T}, partition 1"
+    script.set(now=script.now + script.limits.fence_timeout_s)
+    assert script.step.kind is StepKind.UNFENCE
+    assert "a transaction that is open" in script.step.reason
+
+
+def test_the_flip_follows_the_end_of_the_last_transaction() -> None:
+    script = Script().acked().read_stable(0.001, (10, 20), (10, 15))
+    script.read_stable(0.01, (10, 20), (10, 20)).read_stable(0.04, (10, 20), (10, 20))
+    assert script.step.kind is StepKind.STOP_MIRROR
