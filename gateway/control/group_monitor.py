@@ -17,6 +17,7 @@ from gateway.control.promote_group import POLL_S, GroupPromotions
 from gateway.control.store import StoreError
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_kind import MemberTopics, is_mirror_group
+from gateway.domain.link_config import parse
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorState
 from gateway.domain.routing import Routing, RoutingTable
 
@@ -116,7 +117,13 @@ class GroupMonitor:
         if link is None:
             self._context.gates.set(group, GateStatus.OPEN)
             return
-        record = GroupRecord(link=link.name, group=group, state_since_ms=self._context.now_ms())
+        source = parse(link.configs).source_group(group) or group
+        record = GroupRecord(
+            link=link.name,
+            group=group,
+            state_since_ms=self._context.now_ms(),
+            source_group=source if source != group else "",
+        )
         self._context.gates.set(group, GateStatus.CLOSED)
         await self._context.store.put(record)
         _log.info("mirror group found", link=link.name, group=group)
@@ -125,13 +132,14 @@ class GroupMonitor:
         """The link whose source has this group reading a mirrored topic; None if there is none."""
         for link in list(self._context.store.links.values()):
             mirrors = [m for m in self._context.store.mirrors.values() if m.link == link.name]
-            if not mirrors:
+            named = parse(link.configs).source_group(group)
+            if not mirrors or named is None:
                 continue
             access = await self._context.sources.reach(link)
             with source_errors(link.name):
                 async with asyncio.timeout(_ASK_S):
-                    view = await access.describe_group(group)
-                    committed = await access.committed_offsets(group)
+                    view = await access.describe_group(named)
+                    committed = await access.committed_offsets(named)
             members = [MemberTopics(m.topics, bool(m.subscribed_regex)) for m in view.members]
             if is_mirror_group(members, {topic for topic, _ in committed}, {m.source_topic for m in mirrors}):
                 return link
@@ -175,7 +183,7 @@ class GroupMonitor:
                 access = await self._context.reach_for_view(self._context.link(link))
                 with source_errors(link):
                     async with asyncio.timeout(_ASK_S):
-                        members = (await access.describe_group(group)).members
+                        members = (await access.describe_group(record.source_name)).members
             except ControlError:
                 self.late.pop((link, group), None)  # a source that is gone has no members
                 continue

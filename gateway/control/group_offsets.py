@@ -36,34 +36,51 @@ class GroupOffsets:
         """What is to be carried, and the topics whose offsets stay behind since they are not mirrored."""
         cluster = await self.source(record)
         with source_errors(record.link):
-            committed = await committed_offsets(cluster, record.group)
-        mirrored = {topic for link, topic in self._context.store.mirrors if link == record.link}
+            committed = await committed_offsets(cluster, record.source_name)
+        names = self._mirror_topics(record.link)
         carried = tuple(
-            CarriedOffset(topic, partition, value.offset, value.offset, value.metadata)
+            CarriedOffset(names[topic], partition, value.offset, value.offset, value.metadata)
             for (topic, partition), value in sorted(committed.items())
-            if topic in mirrored and value.offset >= 0
+            if topic in names and value.offset >= 0
         )
-        return carried, sorted({topic for topic, _ in committed} - mirrored)
+        return carried, sorted({topic for topic, _ in committed} - names.keys())
+
+    def _mirror_topics(self, link: str) -> Mapping[str, str]:
+        """Source topic -> mirror topic."""
+        return {
+            mirror.source_topic: mirror.mirror_topic
+            for (name, _), mirror in self._context.store.mirrors.items()
+            if name == link
+        }
+
+    def _source_topics(self, link: str) -> Mapping[str, str]:
+        """Mirror topic -> source topic."""
+        return {mirror: source for source, mirror in self._mirror_topics(link).items()}
 
     async def source_ranges(
         self, record: GroupRecord, offsets: Iterable[CarriedOffset]
     ) -> Mapping[Partition, tuple[int, int]]:
-        """(log start, log end) of the offsets' partitions; empty when the source does not tell."""
-        cluster = await self.source(record)
-        keys = [(offset.topic, offset.partition) for offset in offsets]
+        """(log start, log end) on the source of the offsets' partitions; empty when the source does not tell."""
+        cluster, names = await self.source(record), self._source_topics(record.link)
+        asked = {(offset.topic, offset.partition): (names[offset.topic], offset.partition) for offset in offsets}
+        keys = list(asked.values())
         try:
             starts, ends = await asyncio.gather(_list(cluster, keys, EARLIEST), _list(cluster, keys, LATEST))
         except NetError as error:
             _log.info("log ranges not read", link=record.link, group=record.group, reason=str(error))
             return {}
-        return {key: (starts[key].offset, ends[key].offset) for key in keys}
+        return {key: (starts[at].offset, ends[at].offset) for key, at in asked.items()}
 
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[Partition, Committed]:
-        """Commit, and read back what the source holds then."""
-        cluster = await self.source(record)
+        """Commit, and read back what the source holds then of the link's topics; both by mirror topic."""
+        cluster, names = await self.source(record), self._source_topics(record.link)
         with source_errors(record.link):
-            await commit_offsets(cluster, record.group, offsets)
-            return await committed_offsets(cluster, record.group)
+            await commit_offsets(
+                cluster, record.source_name, {(names[topic], index): value for (topic, index), value in offsets.items()}
+            )
+            held = await committed_offsets(cluster, record.source_name)
+        back = self._mirror_topics(record.link)
+        return {(back[topic], index): value for (topic, index), value in held.items() if topic in back}
 
     async def commit_on_target(self, group: str, offsets: Offsets) -> None:
         """Commit; Conflict when the target refuses, as it does for a group with members."""
@@ -84,13 +101,13 @@ class GroupOffsets:
         """How many members the group has on the source now."""
         cluster = await self.source(record)
         with source_errors(record.link):
-            return len((await describe_group(cluster, record.group, timeout_s=timeout_s)).members)
+            return len((await describe_group(cluster, record.source_name, timeout_s=timeout_s)).members)
 
     async def source_members(self, record: GroupRecord) -> str:
         """As `target_members`, on the source."""
         cluster = await self.source(record)
         with source_errors(record.link):
-            return _names(await describe_group(cluster, record.group))
+            return _names(await describe_group(cluster, record.source_name))
 
     async def store(self, record: GroupRecord, state: GroupState, **changes: Any) -> GroupRecord:
         """Write the record in another state, if it is still what is stored."""

@@ -11,6 +11,7 @@ import structlog
 from gateway.control.context import VIEW_S, ControlContext, source_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.domain.gates import GateStatus, Waiter
+from gateway.domain.link_config import parse
 from gateway.domain.records import GroupRecord, GroupState
 from gateway.net.commits import Committed
 from gateway.net.groups import DEAD, GroupView
@@ -48,8 +49,10 @@ class Groups:
     async def create(self, link: str, group: str) -> MirrorGroupView:
         """Declare a group of the source a mirror group: gated on the target from now on.
 
+        `group` is its name on the target: with `consumer.group.prefix.enable` the link's prefix and the source's name.
+
         Raises:
-            BadRequest: no name.
+            BadRequest: no name, or one without the link's prefix.
             NotFound: no such link, or no such group on the source.
             Conflict: it is a mirror group already, of this link or another.
             SourceUnreachable: the source does not answer.
@@ -58,14 +61,23 @@ class Groups:
         if not group:
             raise BadRequest("a group needs a name")
         record = context.link(link)
+        source_group = parse(record.configs).source_group(group)
+        if source_group is None:
+            prefix = parse(record.configs).prefix
+            raise BadRequest(f"mirror groups of link '{link}' are named '{prefix}' and the source group, not '{group}'")
         async with context.locks.hold(f"group/{group}"):
             self._require_absent(group)
             access = await context.sources.reach(record)
             with source_errors(link):
-                source = await access.describe_group(group)
-                if source.state == DEAD and not await access.committed_offsets(group):
-                    raise NotFound(f"group '{group}' does not exist on the source of link '{link}'")
-            created = GroupRecord(link=link, group=group, state_since_ms=context.now_ms())
+                source = await access.describe_group(source_group)
+                if source.state == DEAD and not await access.committed_offsets(source_group):
+                    raise NotFound(f"group '{source_group}' does not exist on the source of link '{link}'")
+            created = GroupRecord(
+                link=link,
+                group=group,
+                state_since_ms=context.now_ms(),
+                source_group=source_group if source_group != group else "",
+            )
 
             def still_allowed() -> None:
                 context.link(link)
@@ -122,8 +134,8 @@ class Groups:
             access = await context.reach_for_view(context.link(record.link))
             with source_errors(record.link):
                 async with asyncio.timeout(VIEW_S):
-                    source = await access.describe_group(record.group)
-                    offsets = await access.committed_offsets(record.group) if with_offsets else None
+                    source = await access.describe_group(record.source_name)
+                    offsets = await access.committed_offsets(record.source_name) if with_offsets else None
         except ControlError as exc:
             return MirrorGroupView(record=record, source=None, waiting=waiting, waits_for=waits_for, unknown=str(exc))
         return MirrorGroupView(record=record, source=source, waiting=waiting, waits_for=waits_for, offsets=offsets)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gateway.control.access import ClusterAccess
 from gateway.control.context import ControlContext, source_errors
+from gateway.domain.link_config import parse
 from gateway.domain.records import GroupState, LinkRecord
 
 _PARALLEL = 8
@@ -28,7 +29,7 @@ async def unpromoted_groups(context: ControlContext, link: LinkRecord, topics: S
 
 
 def _promoted(context: ControlContext, link: LinkRecord, group: str) -> bool:
-    record = context.store.groups.get((link.name, group))
+    record = context.store.groups.get((link.name, parse(link.configs).target_group(group)))
     return record is not None and record.state is GroupState.PROMOTED
 
 

@@ -163,7 +163,7 @@ class MirrorRecord:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOffset:
-    """One committed offset as carried from the source to the target."""
+    """One committed offset as carried from the source to the target. `topic` is the mirror topic."""
 
     topic: str
     partition: int
@@ -176,6 +176,7 @@ class CarriedOffset:
 class GroupRecord:
     """A mirror group: gated on the target until promoted.
 
+    `group` is its name on the target, `source_group` the one on the source where the link's prefix makes it another.
     `note`: what the operator should know of the offsets that were carried.
     """
 
@@ -186,6 +187,12 @@ class GroupRecord:
     offsets: tuple[CarriedOffset, ...] = ()
     error_message: str = ""
     note: str = ""
+    source_group: str = ""
+
+    @property
+    def source_name(self) -> str:
+        """The group's name on the source."""
+        return self.source_group or self.group
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from gateway.control.rest.models import Body
 
 
 class CreateGroup(Body):
-    """A group of the source."""
+    """A group of the source, under its name on the target."""
 
     group: str
 
@@ -48,6 +48,7 @@ class GroupData(BaseModel):
     kind: Literal["KafkaMirrorGroupData"] = "KafkaMirrorGroupData"
     link_name: str
     group: str
+    source_group: str
     state: str
     state_time_ms: int
     error_message: str
@@ -67,6 +68,7 @@ class GroupData(BaseModel):
         return cls(
             link_name=view.record.link,
             group=view.record.group,
+            source_group=view.record.source_name,
             state=view.record.state.value,
             state_time_ms=view.record.state_since_ms,
             error_message=view.record.error_message,

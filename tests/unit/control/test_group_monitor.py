@@ -99,3 +99,34 @@ async def test_groups_that_nobody_waits_for_are_looked_at_too(mirrored: Plane, w
     await wait_until_async(lambda: watched.attempts.count("busy") >= 3, 10, what="three looks at the busy group")
     assert 1 <= watched.attempts.count("quiet") < watched.attempts.count("busy")
     assert "done" not in watched.attempts
+
+
+@pytest.mark.parametrize(("knocks", "gated"), [("usa_g", True), ("g", False), ("eu_g", False), ("usa_", False)])
+async def test_with_a_prefix_for_groups_a_group_is_asked_for_under_its_name_on_the_source(plane, knocks, gated):
+    await plane.with_link(**{"link.prefix": "usa_", "consumer.group.prefix.enable": "true"})
+    plane.source.add("clicks")
+    await plane.service.mirrors.create("l", "clicks")
+    reads(plane, "g", "clicks")
+    plane.gates.enabled = True
+    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+
+    assert await settled(plane, knocks) is (GateStatus.CLOSED if gated else GateStatus.OPEN)
+
+    if gated:
+        await wait_until_async(lambda: ("l", "usa_g") in plane.store.groups, 10, what="its record")
+        assert plane.store.groups["l", "usa_g"].source_name == "g"
+    else:
+        assert plane.store.groups == {}
+
+
+async def test_with_a_prefix_for_topics_only_a_group_keeps_its_name(plane):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    plane.source.add("clicks")
+    await plane.service.mirrors.create("l", "clicks")
+    reads(plane, "g", "clicks")  # of the source's topic: its name there
+    reads(plane, "other", "usa_clicks")
+    plane.gates.enabled = True
+    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+
+    assert await settled(plane, "g") is GateStatus.CLOSED
+    assert await settled(plane, "other") is GateStatus.OPEN

@@ -161,3 +161,16 @@ async def test_groups_of_all_states_are_listed_in_order(plane):
         ("a", "FAILED"),
         ("g", "ACTIVE"),
     ]
+
+
+async def test_a_group_with_a_prefix(plane):
+    await plane.with_link(**{"link.prefix": "usa_", "consumer.group.prefix.enable": "true"})
+    plane.source.groups["g"] = STABLE
+
+    with pytest.raises(BadRequest, match="named 'usa_' and the source group, not 'g'"):
+        await plane.service.groups.create("l", "g")
+    view = await plane.service.groups.create("l", "usa_g")
+
+    assert (view.record.group, view.record.source_name) == ("usa_g", "g")
+    assert (await plane.service.groups.describe("l", "usa_g")).source is STABLE
+    assert plane.gates.status("usa_g") is GateStatus.CLOSED
