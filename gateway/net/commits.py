@@ -15,6 +15,8 @@ from protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 _BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics; later ones have ids
 _NO_EPOCH = -1
 _NOT_A_MEMBER = -1
+_BATCH_BYTES = 512 * 1024  # half of max.message.bytes as it is by default
+_RECORD_BYTES = 100  # of an offset's record in __consumer_offsets, beside group, topic and metadata
 
 
 class Committed(NamedTuple):
@@ -72,30 +74,53 @@ async def commit_offsets(
 ) -> None:
     """Commit for a group from outside: generation -1, no member, no leader epoch. The group must have no members.
 
+    A broker writes each request as one batch, which max.message.bytes bounds: a group with thousands of partitions is
+    committed in several requests, so that a failure may leave some of them done.
+
     Args:
         offsets: (topic, partition) -> next offset to read, or (offset, metadata).
+        timeout_s: of each request.
 
     Raises:
         PartitionErrors: per partition; UNKNOWN_MEMBER_ID (25) on all of them when the group has members.
         ClusterUnavailable: no answer within the deadline; whether they are committed is unknown.
     """
-    if not offsets:
-        return
+    values = {key: (value, "") if isinstance(value, int) else value for key, value in offsets.items()}
+    for part in _in_batches(group, values):
+        await _commit(cluster, group, part, timeout_s)
+
+
+_Values = dict[Partition, tuple[int, str]]
+
+
+def _in_batches(group: str, offsets: _Values) -> Iterable[_Values]:
+    """Split so that no request makes a batch larger than the smallest sensible max.message.bytes."""
+    found: _Values = {}
+    size = 0
+    for key in sorted(offsets):
+        more = _RECORD_BYTES + len(group.encode()) + len(key[0].encode()) + len(offsets[key][1].encode())
+        if found and size + more > _BATCH_BYTES:
+            yield found
+            found, size = {}, 0
+        found[key] = offsets[key]
+        size += more
+    if found:
+        yield found
+
+
+async def _commit(cluster: Cluster, group: str, offsets: _Values, timeout_s: float | None) -> None:
     part = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition
     topics = []
     for topic, indexes in by_topic(offsets):
-        parts = []
-        for index in indexes:
-            value = offsets[topic, index]
-            offset, metadata = (value, "") if isinstance(value, int) else value
-            parts.append(
-                part(
-                    partition_index=index,
-                    committed_offset=offset,
-                    committed_leader_epoch=_NO_EPOCH,
-                    committed_metadata=metadata,
-                )
+        parts = [
+            part(
+                partition_index=index,
+                committed_offset=offsets[topic, index][0],
+                committed_leader_epoch=_NO_EPOCH,
+                committed_metadata=offsets[topic, index][1],
             )
+            for index in indexes
+        ]
         topics.append(OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=parts))
     request = OffsetCommitRequest(
         group_id=group,

@@ -176,3 +176,34 @@ async def test_a_commit_is_tried_again_until_the_deadline(fake: FakeCluster, cli
     fake.on(ApiKey.OFFSET_COMMIT, lambda request: answered(request, int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)))
     with pytest.raises(ClusterUnavailable, match="COORDINATOR_LOAD_IN_PROGRESS"):
         await commit_offsets(cluster, "g", {("t", 0): 5}, timeout_s=0.2)
+
+
+def committed_all(request: Request) -> Any:
+    topic = OffsetCommitResponse.OffsetCommitResponseTopic
+    part = topic.OffsetCommitResponsePartition
+    topics = [
+        topic(name=t.name, partitions=[part(partition_index=p.partition_index, error_code=0) for p in t.partitions])
+        for t in request.message.topics
+    ]
+    return OffsetCommitResponse(throttle_time_ms=0, topics=topics)
+
+
+async def test_many_offsets_are_committed_in_requests_that_fit_a_batch(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(ApiKey.OFFSET_COMMIT, committed_all)
+    cluster = await client(fake.bootstrap)
+    offsets = {("t", index): (index, "m" * 3000 if index % 50 == 0 else "") for index in range(6000)}
+
+    await commit_offsets(cluster, "g", offsets)
+
+    requests = fake.brokers[2].asked(ApiKey.OFFSET_COMMIT)
+    sent = {
+        (t.name, p.partition_index): (p.committed_offset, p.committed_metadata)
+        for request in requests
+        for t in request.message.topics
+        for p in t.partitions
+    }
+    assert sent == offsets
+    assert len(requests) > 1
+    for request in requests:
+        parts = [p for t in request.message.topics for p in t.partitions]
+        assert sum(100 + len(p.committed_metadata) for p in parts) <= 512 * 1024
