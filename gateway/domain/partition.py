@@ -67,6 +67,7 @@ class PartitionMirror:
         start: where the mirror begins.
         producer_id: under which the target partition is written.
         wall_ms: the time of day in milliseconds, for the timestamps of padding.
+        handed_over_at: the target's log end when this mirror began; what is below may be of other writers.
 
     Attributes:
         settled: the partition may be read.
@@ -76,6 +77,7 @@ class PartitionMirror:
     __slots__ = (
         "_contested_end",
         "_deleting",
+        "_handed_over_at",
         "_padding_batch",
         "_producer_id",
         "_source_bounds",
@@ -91,8 +93,11 @@ class PartitionMirror:
         "window",
     )
 
-    def __init__(self, start: PartitionStart, producer_id: int, *, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, start: PartitionStart, producer_id: int, *, wall_ms: Callable[[], int], handed_over_at: int = 0
+    ) -> None:
         self._start = start
+        self._handed_over_at = handed_over_at
         self._producer_id = producer_id
         self._wall_ms = wall_ms
         self.window = AppendWindow(producer_id)
@@ -143,12 +148,20 @@ class PartitionMirror:
         return NOTHING
 
     def _begin_at(self, end: int) -> Commands:
-        if self._tail is not None:
-            self._tail.check_ours(self._producer_id)
+        if end < self._handed_over_at:
+            raise CannotMirror(
+                MirrorError.TARGET_DIVERGED,
+                f"the target's log ends at {end}; it ended at {self._handed_over_at} when this mirror began",
+            )
+        self._check_tail()
         self._target_known = True
         self.target.last_error = ""
         self.window.resume(end)
         return (ReadSourceLog(),)
+
+    def _check_tail(self) -> None:
+        if self._tail is not None and self._tail.following > self._handed_over_at:
+            self._tail.check_ours(self._producer_id)
 
     def target_log_unknown(self, message: str) -> Commands:
         """The target's log could not be read."""
@@ -305,8 +318,7 @@ class PartitionMirror:
     def _resolve_doubt(self, end: int, now: float) -> Commands:
         if self.target.log_end_low(end, now):
             return (ReadTargetLog(0.5),)
-        if self._tail is not None:
-            self._tail.check_ours(self._producer_id)
+        self._check_tail()
         self._contested_end = end
         if end <= self.source.end or self.phase is Phase.PADDING:
             return self._accept_log_end()

@@ -11,10 +11,10 @@ from typing import Final
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
-from gateway.net.cluster import Cluster, ClusterView
+from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
-from gateway.replication.appender import Appender
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
 
@@ -51,74 +51,101 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = _wall_ms,
     ) -> None:
-        self._target = target
         self._progress = progress
         self._events = events
         self._connect = connect
         self._clock = clock
         self._wall_ms = wall_ms
         self._tasks = Tasks()
+        self._target = Destination(target, self._tasks)
         self._links: dict[str, LinkMirror] = {}
-        self._runners: dict[tuple[str, int], PartitionRunner] = {}
-        self._appenders: dict[int, Appender] = {}
+        self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
+        self._runners: dict[tuple[str, int], PartitionRunner] = {}  # of topics that are mirrored forward
         self._ticking = False
-        target.on_view.append(self._target_changed)
 
     async def start_link(self, link: LinkRecord) -> None:
         """Begin to keep connections to the link's source. A link that runs is left as it is."""
         if link.name in self._links:
             return
-        made = LinkMirror(
-            link,
-            self._connect(link),
-            self._target,
-            progress=self._progress,
-            events=self._events,
-            assign_target=self._assign_target,
-            release=self._release,
-            pump=self._pump,
-            clock=self._clock,
-            wall_ms=self._wall_ms,
-        )
-        self._links[link.name] = made
+        made = self._links[link.name] = self._mirror_of(link, self._connect(link), self._target)
         made.start()
         if not self._ticking:
             self._ticking = True
             self._tasks.spawn(self._tick(), "mirror tick")
 
+    def _mirror_of(
+        self, link: LinkRecord, source: Cluster, destination: Destination, *, reverse: bool = False
+    ) -> LinkMirror:
+        return LinkMirror(
+            link,
+            source,
+            destination,
+            progress=self._progress,
+            events=self._events,
+            clock=self._clock,
+            wall_ms=self._wall_ms,
+            reverse=reverse,
+        )
+
     async def stop_link(self, link: str) -> None:
         """Stop all of the link's mirrors and close its connections."""
+        back = self._back.pop(link, None)
+        if back is not None:  # first: it appends to the cluster that the other one closes
+            await back[0].close()
+            back[1].close()
         found = self._links.pop(link, None)
         if found is not None:
-            for runner in found.runners():
-                self._runners.pop(runner.key, None)
+            for topic in found.topics:
+                self._forget(topic)
             await found.close()
 
     def start_mirror(self, mirror: MirrorRecord) -> None:
-        """Mirror all partitions from where the target's logs end.
+        """Mirror all partitions from where the copy's logs end.
 
         Raises:
             KeyError: the link is not started.
         """
         link = self._links[mirror.link]
-        if mirror.mirror_topic in link.topics:
+        if self._way_with(mirror.link, mirror.mirror_topic) is not None:
             return
-        self._target.invalidate(mirror.mirror_topic)
+        if mirror.is_reverse:
+            self._way_back(link).add(mirror)
+            return
         link.add(mirror)
         for runner in link.topics[mirror.mirror_topic].runners:
-            self._runners[runner.key] = runner
+            self._runners[mirror.mirror_topic, runner.partition] = runner
 
     async def stop_mirror(self, link: str, topic: str) -> None:
         """Stop fetching and wait for the appends in flight."""
-        found = self._links.get(link)
-        if found is not None and topic in found.topics:
-            for runner in found.topics[topic].runners:
-                self._runners.pop(runner.key, None)
+        found = self._way_with(link, topic)
+        if found is not None:
+            self._forget(topic)
             await found.remove(topic)
+
+    def _way_back(self, link: LinkMirror) -> LinkMirror:
+        name = link.record.name
+        if name not in self._back:
+            source = Destination(link.source, self._tasks)
+            self._back[name] = self._mirror_of(link.record, self._target.cluster, source, reverse=True), source
+        return self._back[name][0]
+
+    def _ways(self, link: str) -> tuple[LinkMirror, ...]:
+        ways = [self._links[link]] if link in self._links else []
+        if link in self._back:
+            ways.append(self._back[link][0])
+        return tuple(ways)
+
+    def _way_with(self, link: str, topic: str) -> LinkMirror | None:
+        """The way that a topic is mirrored now; None when it is not."""
+        return next((way for way in self._ways(link) if topic in way.topics), None)
+
+    def _forget(self, topic: str) -> None:
+        for key in [key for key in self._runners if key[0] == topic]:
+            del self._runners[key]
 
     async def close(self) -> None:
         """Stop every link."""
-        self._target.on_view.remove(self._target_changed)
+        self._target.close()
         await asyncio.gather(*(self.stop_link(name) for name in tuple(self._links)))
         await self._tasks.close()
 
@@ -129,15 +156,13 @@ class Engine:
 
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
         """The partitions of a mirror, in order; empty if it is not run."""
-        found = self._links.get(link)
-        mirror = None if found is None else found.topics.get(topic)
-        return () if mirror is None else mirror.status()
+        found = self._way_with(link, topic)
+        return () if found is None else found.topics[topic].status()
 
     def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
         """Per partition the last five batches of each gateway-issued producer id, oldest first."""
-        found = self._links.get(link)
-        mirror = None if found is None else found.topics.get(topic)
-        return () if mirror is None else mirror.producer_table()
+        found = self._way_with(link, topic)
+        return () if found is None else found.topics[topic].producer_table()
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""
@@ -149,35 +174,10 @@ class Engine:
         while True:
             await asyncio.sleep(_TICK_S)
             now = self._clock()
-            for link in tuple(self._links.values()):
+            for way in (*self._links.values(), *(way for way, _ in self._back.values())):
                 try:
-                    link.tick(now)
+                    way.tick(now)
                 except Exception:  # noqa: BLE001 - one link's fault stays this link's
-                    _log.exception("link %s: the once-a-second look failed", link.record.name)
-            for runner in self._runners.values():
-                if runner.appender is None and not runner.mirror.ended:
-                    self._target.invalidate(runner.key[0])  # no leader known
-
-    def _target_changed(self, _: ClusterView) -> None:
-        for runner in self._runners.values():
-            self._assign_target(runner)
-        self._pump()
-
-    def _assign_target(self, runner: PartitionRunner) -> None:
-        if runner.mirror.ended:
-            return
-        leader = self._target.leader(*runner.key)
-        if leader is None:
-            runner.assign(None)
-            return
-        appender = self._appenders.get(leader)
-        if appender is None:
-            appender = self._appenders[leader] = Appender(self._target, leader, self._tasks)
-        runner.assign(appender)
-
-    def _release(self, runner: PartitionRunner) -> None:
-        runner.assign(None)
-
-    def _pump(self) -> None:
-        for appender in self._appenders.values():
-            appender.pump()
+                    _log.exception("link %s: the once-a-second look failed", way.record.name)
+            for destination in (self._target, *(source for _, source in self._back.values())):
+                destination.tick()

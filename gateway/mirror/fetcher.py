@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LANE: Final = "mirror"
+LANE: Final = "mirror-fetch"  # apart from appends: an answer may be held back for long
 _BY_ID: Final = 13
 _FETCH_CAP: Final = 15
 # How long a broker may hold an answer back. A partition that is left out of a fetch waits as long to come back.

@@ -1,4 +1,8 @@
-"""One link at work: the source cluster's fetchers and the topics mirrored from it."""
+"""One link at work, one way: the fetchers of the cluster that is mirrored, and the topics mirrored from it.
+
+Forward that is the link's source, in reverse the target: then `source` and `target` below are the other way round, and
+the source is neither started, nor closed, nor watched for being there.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from gateway.domain.ports import MirrorEvents
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorRecord
 from gateway.domain.throttle import Throttle
+from gateway.mirror.destination import Destination
 from gateway.mirror.fetcher import Fetcher
 from gateway.mirror.topic import Surroundings, TopicMirror
 from gateway.net.cluster import Cluster, ClusterUnavailable, ClusterView
@@ -28,46 +33,41 @@ _LOST_AFTER_S: Final = 5.0
 class LinkMirror:
     """Args.
 
-    source: not started yet; owned from here on.
-    assign_target: gives a partition the appender of its leader.
-    release: takes a partition out of its appender.
-    pump: sends what the appenders have.
+    source: not started yet; owned from here on, unless `reverse`.
+    destination: where the copies are appended.
     """
 
     def __init__(
         self,
         record: LinkRecord,
         source: Cluster,
-        target: Cluster,
+        destination: Destination,
         *,
         progress: MirrorProgress,
         events: MirrorEvents,
-        assign_target: Callable[[PartitionRunner], None],
-        release: Callable[[PartitionRunner], None],
-        pump: Callable[[], None],
         clock: Callable[[], float],
         wall_ms: Callable[[], int],
+        reverse: bool = False,
     ) -> None:
         self.record = record
         self.source = source
         self.topics: dict[str, TopicMirror] = {}
+        self._destination = destination
+        self._reverse = reverse
         self._tasks = Tasks()
         self._around = Surroundings(
             link=record.name,
             link_id=record.link_id,
             source=source,
-            target=target,
+            target=destination.cluster,
             source_logs=LogReader(source, self._tasks, tails=False),
-            target_logs=LogReader(target, self._tasks, tails=True),
+            target_logs=LogReader(destination.cluster, self._tasks, tails=True),
             tasks=self._tasks,
             progress=progress,
             events=events,
             clock=clock,
             wall_ms=wall_ms,
         )
-        self._assign_target = assign_target
-        self._release = release
-        self._pump = pump
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
         self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
         self._fetched_from: dict[PartitionRunner, int] = {}
@@ -77,6 +77,8 @@ class LinkMirror:
 
     def start(self) -> None:
         """Begin to keep connections to the source."""
+        if self._reverse:
+            return
         self._tasks.spawn(self._connect(), f"link {self.record.name}")
 
     async def _connect(self) -> None:
@@ -91,9 +93,10 @@ class LinkMirror:
             return
         topic = TopicMirror(record, self._around, self._ended)
         self.topics[record.mirror_topic] = topic
-        self.source.invalidate(record.source_topic)
+        self.source.invalidate(topic.way.origin)
+        self._destination.cluster.invalidate(topic.way.copy)
         for runner in topic.runners:
-            self._assign_target(runner)
+            self._destination.assign(runner)
             self._assign_source(runner)
         topic.begin()
 
@@ -110,7 +113,8 @@ class LinkMirror:
         self.source.on_view.remove(self._view_changed)
         await asyncio.gather(*(self.remove(name) for name in tuple(self.topics)))
         await self._tasks.close()
-        await self.source.close()
+        if not self._reverse:
+            await self.source.close()
 
     def runners(self) -> Iterator[PartitionRunner]:
         """Every partition."""
@@ -119,7 +123,8 @@ class LinkMirror:
 
     def tick(self, now: float) -> None:
         """Once a second."""
-        self._check_available(now)
+        if not self._reverse:
+            self._check_available(now)
         for topic in tuple(self.topics.values()):
             topic.tick(now)
         for runner in self.runners():
@@ -167,7 +172,7 @@ class LinkMirror:
         found = self._fetchers.get(node)
         if found is not None:
             return found[0]
-        fetcher = Fetcher(self.source, node, self._throttle, self._pump, self._around.clock)
+        fetcher = Fetcher(self.source, node, self._throttle, self._destination.pump, self._around.clock)
         self._fetchers[node] = fetcher, self._tasks.spawn(fetcher.run(), f"link {self.record.name} fetch {node}")
         return fetcher
 
@@ -184,4 +189,4 @@ class LinkMirror:
         node = self._fetched_from.get(runner)
         if node is not None:
             self._leave(runner, node)
-        self._release(runner)
+        self._destination.release(runner)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.domain.mirror_way import way_of
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.ports import MirrorEvents, PartitionStatus
-from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorError, MirrorRecord, ProducerEntry
 from gateway.domain.source_watch import SourceTopicWatch
@@ -31,7 +31,10 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a link shares with its topics. `clock` is monotonic seconds, `wall_ms` the time of day."""
+    """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
+
+    `clock` is monotonic seconds, `wall_ms` the time of day.
+    """
 
     link: str
     link_id: int
@@ -58,20 +61,20 @@ class TopicMirror:
         self._around = around
         self._ended = ended
         self._settled = False
-        self._watch = SourceTopicWatch(record.source_topic, record.source_topic_id, len(record.starts))
-        producer_id = mirror_producer_id(around.link_id, record.mirror_id)
-        topic_id = _id_bytes(record.source_topic_id)
+        self.way = way = way_of(record, around.link_id)
+        self._watch = SourceTopicWatch(way.origin, way.origin_id, len(way.starts))
+        topic_id = _id_bytes(way.origin_id)
         self.runners = [
             PartitionRunner(
-                (record.mirror_topic, index),
-                record.source_topic,
+                (way.copy, index),
+                way.origin,
                 topic_id,
-                PartitionMirror(start, producer_id, wall_ms=around.wall_ms),
+                PartitionMirror(start, way.producer_id, wall_ms=around.wall_ms, handed_over_at=handed_over),
                 self,
                 clock=around.clock,
                 wall_ms=around.wall_ms,
             )
-            for index, start in enumerate(record.starts)
+            for index, (start, handed_over) in enumerate(zip(way.starts, way.handed_over_at, strict=True))
         ]
 
     def begin(self) -> None:
@@ -112,10 +115,10 @@ class TopicMirror:
         source = self._around.source
         if not source.available:
             return
-        found = source.view.topics.get(self.record.source_topic)
+        found = source.view.topics.get(self.way.origin)
         if found is None:
             failure = self._watch.missing(now)
-            source.invalidate(self.record.source_topic)
+            source.invalidate(self.way.origin)
         elif found.partitions:
             failure = self._watch.found(found.id_text, len(found.partitions))
         else:  # an error of the whole topic, such as no right to describe it, says nothing about it
@@ -137,12 +140,12 @@ class TopicMirror:
     def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
         """Ask the target."""
         if delay_s:  # a retry: perhaps the leader has moved
-            self._around.target.invalidate(self.record.mirror_topic)
+            self._around.target.invalidate(self.way.copy)
         self._around.target_logs.ask(runner.key, delay_s, runner.target_bounds)
 
     def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
         """Ask the source."""
-        self._around.source_logs.ask((self.record.source_topic, runner.partition), delay_s, runner.source_bounds)
+        self._around.source_logs.ask((self.way.origin, runner.partition), delay_s, runner.source_bounds)
 
     def plan_start(self, runner: PartitionRunner) -> None:
         """Find the new start."""
@@ -151,7 +154,7 @@ class TopicMirror:
     async def _plan_start(self, runner: PartitionRunner) -> None:
         while not runner.mirror.ended:
             try:
-                start = await earliest_start(self._around.source, self.record.source_topic, runner.partition)
+                start = await earliest_start(self._around.source, self.way.origin, runner.partition)
             except (NetError, ProtocolError) as exc:
                 _log.warning("link %s: where %s-%d starts: %s", self._around.link, *runner.key, exc)
                 await asyncio.sleep(1.0)
@@ -174,7 +177,7 @@ class TopicMirror:
 
     def refresh_source(self) -> None:
         """Soon."""
-        self._around.source.invalidate(self.record.source_topic)
+        self._around.source.invalidate(self.way.origin)
 
     def settled(self, runner: PartitionRunner) -> None:
         """Tell when it was the last one."""

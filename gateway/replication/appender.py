@@ -22,7 +22,7 @@ from protocol.wire import Buffer
 if TYPE_CHECKING:
     from gateway.replication.runner import PartitionRunner
 
-LANE: Final = "mirror"
+LANE: Final = "mirror-append"
 MAX_IN_FLIGHT: Final = 5
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
 _PRODUCE_CAP: Final = 11  # later versions name topics by id, and have transactions of their own kind
