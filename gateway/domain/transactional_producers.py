@@ -1,0 +1,200 @@
+"""One transactional producer as a gateway follows it: where its open transaction lives, and what may come next. Pure.
+
+States of a transaction::
+
+    none --begin(place)--> open --end(result) sent--> ending --answered--> none (`last` keeps where it was)
+           the first AddPartitionsToTxn or AddOffsetsToTxn decides the place; all that follows goes there
+
+Rules, each of which `Violation` guards:
+
+* a transaction has one place from its first request to its end; a producer changes places only between two;
+* nothing of a mirrored topic is begun on the target before the topic was promoted: the place comes from the routes,
+  and a fenced topic begins nothing;
+* an end that was sent is not sent again by the gateway itself, nor with another result; the client's own retry goes to
+  the place of the first, also when the topic was promoted in between;
+* no end is sent while a Produce of the transaction is in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord
+
+
+class Violation(Exception):
+    """A step that could tear or repeat a transaction. Never expected."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """`topics`: names that clients use. `confirmed`: its coordinator has answered that it is open.
+
+    `result`: what the end that was sent asked for (True = commit), None before. `since`: monotonic seconds.
+    """
+
+    place: Place
+    since: float
+    topics: set[str] = field(default_factory=set)
+    confirmed: bool = False
+    result: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The transaction before. `settled`: its markers are known to be written."""
+
+    place: Place
+    topics: frozenset[str]
+    settled: bool
+
+
+class Fence(StrEnum):
+    """Of a topic's fence. CLOSING: not acknowledged yet, transactions that were open go on. CLOSED: acknowledged."""
+
+    NONE = "none"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class Standing(NamedTuple):
+    """Where a name (a topic or a group) is written now: the target (TARGET) or a link's source."""
+
+    cluster: str
+    fence: Fence = Fence.NONE
+
+
+class Verdict(StrEnum):
+    """What becomes of a request that takes names into a transaction."""
+
+    GO = "go"
+    HOLD = "hold"  # until the fence ends
+    REFUSE = "refuse"  # its names are not all where the transaction is
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`place` with GO; `names` are those fenced (HOLD) or at another place (REFUSE)."""
+
+    verdict: Verdict
+    place: Place = OWN
+    names: tuple[str, ...] = ()
+
+
+class TransactionalProducer:
+    """What one gateway knows of one transactional id. `in_transit`: requests of it that are not answered yet."""
+
+    __slots__ = ("client", "in_flight", "in_transit", "last", "open", "record", "transactional_id")
+
+    def __init__(self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None = None) -> None:
+        self.transactional_id = transactional_id
+        self.client = client
+        self.record = record or ProducerRecord(transactional_id, client)
+        self.open: Transaction | None = None
+        self.last: Ended | None = None
+        self.in_flight = 0  # Produce requests
+        self.in_transit = 0
+
+    def holds_up(self, topic: str, closing: Set[str]) -> bool:
+        """True while a fence of the topic must wait for this producer.
+
+        Its transaction is open and has the topic, or another one whose fence is closing (it may take this one in yet);
+        or it is over, and the markers may not be written.
+        """
+        if self.open is not None and (topic in self.open.topics or not closing.isdisjoint(self.open.topics)):
+            return True
+        return self.last is not None and not self.last.settled and topic in self.last.topics
+
+    def decide(self, wanted: Mapping[str, Standing], generation: int) -> Decision:
+        """Where names go that a request takes into the transaction.
+
+        Args:
+            generation: the highest one that any topic has; a producer never goes back to a lower one.
+        """
+        if self.open is not None:
+            return self._decide_open(self.open, wanted)
+        if fenced := tuple(name for name, at in wanted.items() if at.fence is not Fence.NONE):
+            return Decision(Verdict.HOLD, names=fenced)
+        cluster = next((at.cluster for at in wanted.values()), TARGET)
+        if others := tuple(name for name, at in wanted.items() if at.cluster != cluster):
+            return Decision(Verdict.REFUSE, Place(cluster), others)
+        return Decision(Verdict.GO, Place(cluster, max(generation, self.record.newest(cluster))))
+
+    def _decide_open(self, transaction: Transaction, wanted: Mapping[str, Standing]) -> Decision:
+        place = transaction.place
+        new = {name: at for name, at in wanted.items() if name not in transaction.topics}
+        if others := tuple(n for n, at in new.items() if at.cluster != place.cluster and at.fence is Fence.NONE):
+            return Decision(Verdict.REFUSE, place, others)
+        # A fence that is closing waits for the transactions that have its topics: were they held for it, each would
+        # wait for the other. One that is closed must not see its topic written again before it ends.
+        if held := tuple(n for n, at in new.items() if at.cluster != place.cluster or at.fence is Fence.CLOSED):
+            return Decision(Verdict.HOLD, place, held)
+        return Decision(Verdict.GO, place)
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def begin(self, place: Place, topics: set[str], now: float) -> bool:
+        """A request that takes `topics` in is about to be sent. True when it opens the transaction."""
+        if self.open is None:
+            self.open = Transaction(place, now, set(topics))
+            return True
+        if self.open.place != place:
+            raise Violation(f"{self.transactional_id}: a transaction at {self.open.place} would go on at {place}")
+        self.open.topics |= topics
+        return False
+
+    def confirm(self) -> None:
+        """Its coordinator has taken the request: the transaction is open, and the one before is wholly ended."""
+        if self.open is not None:
+            self.open.confirmed = True
+        if self.last is not None:
+            self.last = Ended(self.last.place, self.last.topics, settled=True)
+
+    def refused(self) -> None:
+        """The coordinator has refused the request that was to open the transaction."""
+        self.open = None
+
+    def produce(self, place: Place) -> None:
+        """A Produce is about to be sent."""
+        if self.open is not None and self.open.place != place:
+            raise Violation(f"{self.transactional_id}: data of a transaction at {self.open.place} would go to {place}")
+        self.in_flight += 1
+
+    def produced(self) -> None:
+        """It was answered, or its connection is gone."""
+        self.in_flight -= 1
+
+    @property
+    def end_place(self) -> Place:
+        """Where an EndTxn goes: to the open transaction, or as the repeat of an end to the one before."""
+        if self.open is not None:
+            return self.open.place
+        return self.last.place if self.last is not None else OWN
+
+    def end(self, *, commit: bool) -> None:
+        """An EndTxn is about to be sent."""
+        if self.in_flight:
+            raise Violation(f"{self.transactional_id}: an end would overtake {self.in_flight} produce requests")
+        if self.open is not None:
+            if self.open.result not in (None, commit):
+                raise Violation(f"{self.transactional_id}: an end was sent with the other result")
+            self.open.result = commit
+
+    def ended(self, *, settled: bool = False) -> None:
+        """The transaction is over: its coordinator has said so."""
+        if self.open is not None:
+            self.last = Ended(self.open.place, frozenset(self.open.topics), settled)
+            self.open = None
+
+    def settle(self) -> None:
+        """The markers of the last transaction are written."""
+        if self.last is not None:
+            self.last = Ended(self.last.place, self.last.topics, settled=True)
+
+    def not_ended(self) -> None:
+        """The coordinator has refused the end for now: the client decides anew."""
+        if self.open is not None:
+            self.open.result = None

@@ -1,0 +1,186 @@
+"""A transactional producer between two clusters: any order of its requests, fences, flips and restarts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord, decode, encode, id_at
+from gateway.domain.transactional_producers import (
+    Fence,
+    Standing,
+    TransactionalProducer,
+    Verdict,
+    Violation,
+)
+
+CLIENT = ProducerIdentity(7, 3)
+LINK = "l"
+SOURCE = Place(LINK)
+HERE, THERE = Standing(TARGET), Standing(LINK)
+
+
+def producer() -> TransactionalProducer:
+    return TransactionalProducer("tx", CLIENT)
+
+
+def test_a_transaction_goes_where_its_topics_are() -> None:
+    assert producer().decide({"a": THERE, "b": THERE}, 0).place == SOURCE
+    assert producer().decide({"a": HERE}, 0).place == OWN
+    decision = producer().decide({"a": THERE, "b": HERE}, 0)
+    assert (decision.verdict, decision.names) == (Verdict.REFUSE, ("b",))
+
+
+def test_an_open_transaction_keeps_its_place() -> None:
+    one = producer()
+    one.begin(SOURCE, {"a"}, 0.0)
+    assert one.decide({"b": THERE}, 0).place == SOURCE
+    assert one.decide({"a": HERE, "b": HERE}, 0).names == ("b",)
+    with pytest.raises(Violation):
+        one.begin(OWN, {"b"}, 0.0)
+    with pytest.raises(Violation):
+        one.produce(OWN)
+
+
+def test_a_fence_holds_what_is_new_and_lets_go_on_what_is_open() -> None:
+    one = producer()
+    closing, closed = Standing(LINK, Fence.CLOSING), Standing(LINK, Fence.CLOSED)
+    assert one.decide({"a": closing}, 0).verdict is Verdict.HOLD
+    one.begin(SOURCE, {"a"}, 0.0)
+    assert one.decide({"a": closing, "b": closing}, 0).verdict is Verdict.GO
+    assert one.decide({"b": closed}, 0).verdict is Verdict.HOLD
+    assert one.holds_up("b", {"a", "b"})  # it may take b in yet
+    assert not one.holds_up("c", {"c"})
+    one.end(commit=True)
+    one.ended()
+    assert one.holds_up("a", {"a", "b"})  # the markers may still come
+    one.settle()
+    assert not one.holds_up("a", {"a", "b"})
+
+
+def test_an_end_is_sent_once_and_after_all_data() -> None:
+    one = producer()
+    one.begin(SOURCE, {"a"}, 0.0)
+    one.produce(SOURCE)
+    with pytest.raises(Violation):
+        one.end(commit=True)
+    one.produced()
+    one.end(commit=True)
+    with pytest.raises(Violation):
+        one.end(commit=False)
+    one.end(commit=True)  # the client's own retry
+    one.ended()
+    assert one.end_place == SOURCE  # a repeat that comes after the flip
+
+
+def test_a_generation_is_never_left_for_a_lower_one() -> None:
+    one = TransactionalProducer("tx", CLIENT, ProducerRecord("tx", CLIENT, places={Place(LINK, 2): CLIENT}))
+    assert one.decide({"a": THERE}, 0).place == Place(LINK, 2)
+    assert one.decide({"a": HERE}, 1).place == Place(TARGET, 1)
+    assert id_at("tx", Place(LINK, 2)) != id_at("tx", Place(LINK, 1)) != id_at("tx", SOURCE) == "tx"
+
+
+def test_records_survive_their_encoding() -> None:
+    record = ProducerRecord("é/tx", CLIENT, 1234, {SOURCE: ProducerIdentity(2**60, 32767), Place(TARGET, 1): CLIENT})
+    assert decode("é/tx", encode(record)) == record
+    for value in (b"", b"[]", b"{}", b'{"v":2}', b'{"v":1,"client":[1],"timeout_ms":1,"places":[]}', b"\xff"):
+        with pytest.raises(ValueError, match="transactional id 'tx'"):
+            decode("tx", value)
+
+
+class Lives(RuleBasedStateMachine):
+    """Two topics of one promote set. The coordinators are played: they note what they were sent, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = producer()
+        self.fence = Fence.NONE
+        self.side = LINK
+        self.sent: list[tuple[str, str]] = []  # (cluster, what)
+        self.data: set[str] = set()  # clusters of the open transaction's data
+        self.flipped_at: int | None = None
+
+    @rule(topics=st.sets(st.sampled_from("ab"), min_size=1))
+    def add(self, topics: set[str]) -> None:
+        if self.one.open is not None and self.one.open.result is not None:
+            return  # the client waits for the answer to its end
+        decision = self.one.decide(dict.fromkeys(topics, Standing(self.side, self.fence)), 0)
+        assert decision.verdict is not Verdict.REFUSE
+        if decision.verdict is Verdict.GO:
+            self.one.begin(decision.place, topics, 0.0)
+            self.sent.append((decision.place.cluster, "add"))
+            self.one.confirm()
+
+    @precondition(lambda self: self.one.open is not None and self.one.open.result is None)
+    @rule()
+    def produce(self) -> None:
+        place = self.one.open.place
+        self.one.produce(place)
+        self.sent.append((place.cluster, "data"))
+        self.data.add(place.cluster)
+
+    @precondition(lambda self: self.one.in_flight)
+    @rule()
+    def acknowledge(self) -> None:
+        self.one.produced()
+
+    @precondition(lambda self: self.one.open is not None and not self.one.in_flight)
+    @rule(commit=st.booleans())
+    def end(self, commit: bool) -> None:
+        if self.one.open.result not in (None, commit):
+            return
+        self.one.end(commit=commit)
+        self.sent.append((self.one.end_place.cluster, "end"))
+
+    @precondition(lambda self: self.one.open is not None and self.one.open.result is not None)
+    @rule(answer=st.sampled_from(["ok", "again", "lost"]))
+    def answer(self, answer: str) -> None:
+        if answer == "ok":
+            self.one.ended()
+            self.data.clear()
+        elif answer == "again":
+            self.one.not_ended()
+
+    @rule()
+    def markers_written(self) -> None:
+        self.one.settle()
+
+    @precondition(lambda self: self.fence is Fence.NONE and self.side == LINK)
+    @rule()
+    def fence_begins(self) -> None:
+        self.fence = Fence.CLOSING
+
+    @precondition(lambda self: self.fence is Fence.CLOSING)
+    @rule()
+    def fence_acknowledged(self) -> None:
+        if not any(self.one.holds_up(topic, {"a", "b"}) for topic in "ab"):
+            self.fence = Fence.CLOSED
+
+    @precondition(lambda self: self.fence is Fence.CLOSED)
+    @rule()
+    def flip(self) -> None:
+        self.side, self.fence = TARGET, Fence.NONE
+        self.flipped_at = len(self.sent)
+
+    @precondition(lambda self: self.fence is not Fence.NONE)
+    @rule()
+    def fence_given_up(self) -> None:
+        self.fence = Fence.NONE
+
+    @invariant()
+    def one_side_per_transaction(self) -> None:
+        assert len(self.data) <= 1
+
+    @invariant()
+    def nothing_on_the_wrong_side_of_the_flip(self) -> None:
+        at = len(self.sent) if self.flipped_at is None else self.flipped_at
+        assert all(cluster == LINK for cluster, _ in self.sent[:at])
+        assert all(cluster == TARGET for cluster, _ in self.sent[at:])
+
+    @invariant()
+    def no_open_transaction_under_a_closed_fence(self) -> None:
+        assert self.fence is not Fence.CLOSED or self.one.open is None
+
+
+TestLives = Lives.TestCase
