@@ -41,6 +41,10 @@ test: need-test venv brokers toxiproxy ## Run every test but those of the Spark 
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
 	@$(BIN)/pytest tests/spark $(PYTEST_ARGS)
 
+.PHONY: test-mutations
+test-mutations: need-test venv brokers ## Seed faults into histories and gateways; each must be caught
+	@$(BIN)/python -m tests.mutations $(PYTEST_ARGS)
+
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
 	@$(BIN)/python -m bench
