@@ -97,11 +97,11 @@ class GroupOffsets:
         with target_errors():
             return _names(await describe_group(self._context.target.cluster, record.group))
 
-    async def source_member_count(self, record: GroupRecord, timeout_s: float) -> int:
-        """How many members the group has on the source now."""
+    async def source_view(self, record: GroupRecord, timeout_s: float) -> GroupView:
+        """The group as it is on the source now."""
         cluster = await self.source(record)
         with source_errors(record.link):
-            return len((await describe_group(cluster, record.source_name, timeout_s=timeout_s)).members)
+            return await describe_group(cluster, record.source_name, timeout_s=timeout_s)
 
     async def source_members(self, record: GroupRecord) -> str:
         """As `target_members`, on the source."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -31,6 +31,7 @@ from gateway.domain.group_promote import (
     check_invariants,
     next_step,
     notes,
+    same_on_source,
 )
 from gateway.domain.link_config import parse
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
@@ -38,6 +39,7 @@ from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 POLL_S = 0.2
 PATIENCE_S = 30.0
 ASK_S = 5.0
+WATCH_S = 1.0
 LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
 _log = structlog.get_logger("lockgate.control")
 
@@ -48,6 +50,10 @@ class Progress:
 
     members: int | None = None
     members_at: float = 0.0
+    static: tuple[str, ...] = ()
+    seen: Sequence[CarriedOffset] | None = None
+    seen_at: float = 0.0
+    memberless_at: float | None = None
     empty_since: float | None = None
     source_error: str = "not asked yet"
     offsets: tuple[CarriedOffset, ...] | None = None
@@ -144,20 +150,33 @@ class GroupPromotions:
         if record.state is GroupState.PROMOTED:
             return
         try:
-            members = await self._offsets.source_member_count(record, ASK_S)
+            view = await self._offsets.source_view(record, ASK_S)
+            if not view.members:
+                await self._watch_offsets(record, progress)
         except ControlError as error:
             progress.members, progress.empty_since, progress.source_error = None, None, str(error)
             progress.forget_offsets()  # who knows who comes and goes meanwhile
             return
         now = self._clock()
         looked_away = now - progress.members_at > LOOKED_AWAY_S
-        progress.members, progress.members_at, progress.source_error = members, now, ""
-        if members:
-            progress.empty_since = None
+        progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
+        static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
+        progress.static = static if len(static) == len(view.members) else ()
+        if view.members:
+            progress.empty_since, progress.seen = None, None
             if not force:
                 progress.forget_offsets()
         elif progress.empty_since is None or looked_away:
             progress.empty_since = now
+
+    async def _watch_offsets(self, record: GroupRecord, progress: Progress) -> None:
+        """Of a group without members: whether somebody commits for it all the same."""
+        if progress.seen is not None and self._clock() - progress.seen_at < WATCH_S:
+            return
+        seen, _ = await self._offsets.on_source(record)
+        if progress.seen is not None and not same_on_source(progress.seen, seen):
+            progress.memberless_at = self._clock()
+        progress.seen, progress.seen_at = seen, self._clock()
 
     def _snapshot(self, record: GroupRecord, progress: Progress, *, requested: bool, force: bool) -> GroupSnapshot:
         gates, link = self._context.gates, self._context.link(record.link)
@@ -181,6 +200,8 @@ class GroupPromotions:
             committed=progress.committed,
             read_back=progress.read_back,
             failure=progress.failure,
+            static=progress.static,
+            memberless_at=progress.memberless_at,
         )
 
     def _mirrored(self, link: str, offset: CarriedOffset) -> int | None:
@@ -208,11 +229,12 @@ class GroupPromotions:
             case GroupStepKind.READ_BACK:
                 held = await self._offsets.on_target(record.group)
                 again, _ = await self._offsets.on_source(record)
-                if progress.offsets == again:
+                if same_on_source(progress.offsets or (), again):
                     progress.offsets_at = self._clock()
                     progress.read_back = {key: (value.offset, value.metadata) for key, value in held.items()}
-                else:  # somebody came, committed and left between two looks at the members
+                else:  # a member came and left between two looks, or somebody commits without being a member
                     progress.forget_offsets()
+                    progress.memberless_at = self._clock()
             case GroupStepKind.MARK_PROMOTED:
                 await self._offsets.store(
                     record, GroupState.PROMOTED, offsets=progress.offsets or (), note=progress.note

@@ -26,7 +26,7 @@ it is read, on either cluster: `notes` says so, and nothing is waited for that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -66,7 +66,8 @@ class GroupSnapshot:
     `empty_since`: since when every asking found none. `offsets` were read at `offsets_at`. `mirrored`: positions of
     the mirror in source offsets; `ends`: where the source's logs ended, as far as it told. `committed`: the offsets
     went to the target. `read_back`: what it holds now. `requested`: an operator asked; `force`: even while the source
-    group has members.
+    group has members. `static`: instance ids of the members, when all of them are static ones. `memberless_at`: when
+    the offsets on the source were last seen to change while the group had no members.
     """
 
     state: GroupState
@@ -87,12 +88,19 @@ class GroupSnapshot:
     committed: bool = False
     read_back: Mapping[Partition, tuple[int, str]] | None = None
     failure: str = ""
+    static: tuple[str, ...] = ()
+    memberless_at: float | None = None
 
 
 class GroupLimits(NamedTuple):
-    """`quiet_s`: how long a source group must be without members before it is promoted by itself."""
+    """`quiet_s`: how long a source group must be without members before it is promoted by itself.
+
+    `memberless_quiet_s`: how long nobody may have committed for it without being a member. A consumer that assigns
+    its partitions itself is no member, and commits every 5 s by default (auto.commit.interval.ms).
+    """
 
     quiet_s: float
+    memberless_quiet_s: float = 15.0
 
 
 def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
@@ -104,10 +112,29 @@ def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
     if snapshot.members is None:
         return GroupStep(GroupStepKind.WAIT, f"the source does not answer: {snapshot.source_error}")
     if snapshot.members and not snapshot.force:
-        return _give_up(snapshot, f"the group still has {snapshot.members} member(s) on the source")
+        return _give_up(snapshot, _who_is_left(snapshot))
+    if snapshot.memberless_at is not None and not snapshot.force:
+        ago = snapshot.now - snapshot.memberless_at
+        if ago < limits.memberless_quiet_s:
+            return GroupStep(GroupStepKind.WAIT, _memberless(ago, limits))
     if snapshot.state is GroupState.ACTIVE:
         return _may_begin(snapshot, limits)
     return _carry_over(snapshot)
+
+
+def _who_is_left(snapshot: GroupSnapshot) -> str:
+    reason = f"the group still has {snapshot.members} member(s) on the source"
+    if snapshot.static:  # they do not leave when they are closed (KIP-345)
+        names = ", ".join(snapshot.static)
+        reason += f"; static members ({names}) stay until their session times out or they are removed"
+    return reason
+
+
+def _memberless(ago_s: float, limits: GroupLimits) -> str:
+    return (
+        f"offsets were committed on the source {ago_s:.0f} s ago without a member: a consumer that assigns its "
+        f"partitions itself still runs there; {limits.memberless_quiet_s:g} s must pass without such a commit"
+    )
 
 
 def _give_up(snapshot: GroupSnapshot, reason: str) -> GroupStep:
@@ -150,6 +177,12 @@ def _carry_over(snapshot: GroupSnapshot) -> GroupStep:
             where = f"{offset.topic}-{offset.partition}"
             return _give_up(snapshot, f"the target holds {held} for {where}, committed was {offset.target_offset}")
     return GroupStep(GroupStepKind.MARK_PROMOTED)
+
+
+def same_on_source(one: Sequence[CarriedOffset], other: Sequence[CarriedOffset]) -> bool:
+    """Whether two readings found the same offsets committed on the source, whatever they are on the target."""
+    keep = ((o.topic, o.partition, o.source_offset, o.metadata) for o in one)
+    return len(one) == len(other) and set(keep) == {(o.topic, o.partition, o.source_offset, o.metadata) for o in other}
 
 
 def notes(offsets: Iterable[CarriedOffset], ranges: Mapping[Partition, tuple[int, int]], left: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.group_promote import Partition
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorState
 from gateway.net.commits import Committed
+from gateway.net.groups import GroupView, MemberView
 from tests.support.control_fakes import Plane
 from tests.support.waiting import wait_until_async
 
@@ -37,6 +38,7 @@ class FakeOffsets(GroupOffsets):
         self.left: list[str] = []
         self.commits = 0
         self.refuse = False
+        self.instance_id: str | None = None
         self.on_ask: Callable[[], None] = lambda: None
 
     async def on_source(self, record: GroupRecord) -> tuple[tuple[CarriedOffset, ...], list[str]]:
@@ -67,11 +69,15 @@ class FakeOffsets(GroupOffsets):
     async def target_members(self, record: GroupRecord) -> str:
         return self.members_on_target
 
-    async def source_member_count(self, record: GroupRecord, timeout_s: float) -> int:
+    async def source_view(self, record: GroupRecord, timeout_s: float) -> GroupView:
         self.on_ask()
         if self.down:
             raise SourceUnreachable("connection refused")
-        return self.members
+        members = tuple(
+            MemberView(member_id=f"m{index}", client_id="old", host="10.0.0.1", instance_id=self.instance_id)
+            for index in range(self.members)
+        )
+        return GroupView(group="g", state="Stable", type="classic", protocol_type="consumer", members=members)
 
     async def source_members(self, record: GroupRecord) -> str:
         return "old (10.0.0.1)" if self.members else ""
@@ -194,17 +200,56 @@ async def test_a_member_that_comes_back_undoes_it(scene: Scene) -> None:
 
 
 async def test_an_offset_committed_meanwhile_is_carried(scene: Scene) -> None:
-    """Somebody comes, commits and leaves between two looks at the members."""
+    """Somebody comes, commits and leaves between two looks at the members; or was never a member."""
+    asked_at: list[float] = []
 
     def commit_between() -> None:
-        scene.later(0.1)
-        if scene.offsets.commits == 1:
+        scene.later(3.0 if asked_at else 0.1)
+        if scene.offsets.commits == 1 and not asked_at:
             scene.offsets.source_holds[KEY] = (55, "")
+            asked_at.append(scene.now)
 
     scene.offsets.on_ask = commit_between
     record = await scene.promoter.promote("l", "g")
+    assert scene.now - asked_at[0] >= 15  # it may commit again
     assert record.offsets == (CarriedOffset("orders", 0, 55, 55, ""),)
     assert scene.offsets.target_holds == {KEY: (55, "")}
+
+
+async def test_a_consumer_that_is_no_member_is_seen_by_its_commits(scene: Scene) -> None:
+    scene.wait_at_the_gate()
+    offsets = iter(range(41, 1000))
+
+    def commit() -> None:
+        scene.later(2.0)
+        scene.offsets.source_holds[KEY] = (next(offsets), "")
+
+    scene.offsets.on_ask = commit
+    await scene.attempts(20)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "without a member: a consumer that assigns its partitions itself" in scene.promoter.waits_for("l", "g")
+    last = scene.offsets.source_holds[KEY][0]
+    scene.offsets.on_ask = lambda: scene.later(2.0)  # it was stopped
+    await scene.attempts(12)
+    assert scene.record.offsets == (CarriedOffset("orders", 0, last, last, ""),)
+
+
+async def test_a_commit_before_the_last_member_left_is_a_member_s(scene: Scene) -> None:
+    scene.wait_at_the_gate()
+    await scene.attempts(1)
+    scene.offsets.members, scene.offsets.source_holds[KEY] = 1, (60, "")
+    await scene.attempts(1)
+    scene.offsets.members = 0
+    await scene.attempts(20)
+    assert scene.record.state is GroupState.PROMOTED  # after the quiet period, and no later
+    assert scene.now < 1000 + 15
+
+
+async def test_static_members_are_named(scene: Scene) -> None:
+    scene.wait_at_the_gate()
+    scene.offsets.members, scene.offsets.instance_id = 1, "pod-0"
+    await scene.attempts(1)
+    assert "static members (pod-0) stay until their session times out" in scene.promoter.waits_for("l", "g")
 
 
 async def test_waits_for_the_mirror(scene: Scene) -> None:
