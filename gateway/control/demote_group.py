@@ -19,6 +19,8 @@ from gateway.domain.records import GroupRecord, GroupState, MirrorState
 from gateway.net.commits import Committed
 
 _STORE_AGAIN_S = 0.25
+_COMMITS_S = 10.0
+_LOOK_S = 0.02
 
 
 async def demote_group(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
@@ -34,6 +36,7 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
     _require_left("target", record, await offsets.target_members(record))  # a refusal must not disturb them
     context.gates.set(record.group, GateStatus.CLOSED)
     try:
+        await _answered(context, record.group)
         await _carry_back(context, offsets, record)
         return await _mark_active(context, offsets, record)
     except BaseException:
@@ -41,6 +44,16 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
         if now is not None and now.state is GroupState.PROMOTED:
             context.gates.set(record.group, GateStatus.OPEN)
         raise
+
+
+async def _answered(context: ControlContext, group: str) -> None:
+    """Until every commit that passed the gate before it closed is answered: none can come after the reading."""
+    try:
+        async with asyncio.timeout(_COMMITS_S):
+            while context.gates.commits_under_way(group):
+                await asyncio.sleep(_LOOK_S)
+    except TimeoutError:
+        raise Conflict(f"the target has not answered a commit of group '{group}' for {_COMMITS_S:g} s") from None
 
 
 async def _carry_back(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> None:

@@ -45,7 +45,7 @@ class GroupGates:
     `set`. While `enabled` is False (no link has a gated topic) every group is OPEN.
     """
 
-    __slots__ = ("_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
+    __slots__ = ("_commits", "_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
 
     def __init__(self) -> None:
         self.enabled = False
@@ -54,6 +54,7 @@ class GroupGates:
         self._waiters: dict[str, dict[int, tuple[Waiter, Callable[[], None]]]] = {}
         self._groups_of: dict[Identity, set[str]] = {}
         self._keys = count()
+        self._commits: dict[str, int] = {}
 
     def status(self, group: str) -> GateStatus:
         """The group's status; an unknown one is reported to `on_unknown` the first time."""
@@ -99,6 +100,20 @@ class GroupGates:
     def waiters(self, group: str) -> list[Waiter]:
         """Who waits at the group's gate now."""
         return [waiter for waiter, _ in self._waiters.get(group, {}).values()]
+
+    def commit_begins(self, group: str) -> None:
+        """A commit of the group passed its gate; it may reach the target at any time until `commit_ends`."""
+        self._commits[group] = self._commits.get(group, 0) + 1
+
+    def commit_ends(self, group: str) -> None:
+        """It was answered, or its connection closed."""
+        self._commits[group] -= 1
+        if not self._commits[group]:
+            del self._commits[group]
+
+    def commits_under_way(self, group: str) -> int:
+        """Commits of the group that passed its gate and were not answered yet."""
+        return self._commits.get(group, 0)
 
     def saw(self, identity: Identity, group: str) -> None:
         """Remember that this client speaks for the group."""

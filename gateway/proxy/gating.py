@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 
 def pass_or_hold(
-    session: Session, exchange: Exchange, groups: Sequence[str], hold_s: float, refuse: Callable[[], None]
+    session: Session,
+    exchange: Exchange,
+    groups: Sequence[str],
+    hold_s: float,
+    refuse: Callable[[], None],
+    forward: Callable[[], None] | None = None,
 ) -> None:
-    """Forward when every group is open; else hold up to `hold_s` seconds, then call `refuse`.
+    """Forward when every group is open (by `forward`, if given); else hold up to `hold_s` seconds, then `refuse`.
 
     The request goes on at the very moment the last closed gate opens. The session is stalled meanwhile, as a
     broker stalls the connection of a member that waits in a rebalance.
@@ -24,17 +29,19 @@ def pass_or_hold(
     for group in groups:
         gates.saw(session.identity, group)
     if all(gates.status(group) is GateStatus.OPEN for group in groups):
-        exchange.forward()
+        (forward or exchange.forward)()
     else:
-        _Hold(session, exchange, groups, refuse).begin(hold_s)
+        _Hold(session, forward or exchange.forward, groups, refuse).begin(hold_s)
 
 
 class _Hold:
     """One held request. Ends once: opened, out of time, or its client gone."""
 
-    def __init__(self, session: Session, exchange: Exchange, groups: Sequence[str], refuse: Callable[[], None]) -> None:
+    def __init__(
+        self, session: Session, forward: Callable[[], None], groups: Sequence[str], refuse: Callable[[], None]
+    ) -> None:
         self._session = session
-        self._exchange = exchange
+        self._forward = forward
         self._groups = groups
         self._refuse = refuse
         self._gates = session.context.gates
@@ -51,7 +58,7 @@ class _Hold:
 
     def _opened(self) -> None:
         if all(self._gates.status(group) is GateStatus.OPEN for group in self._groups):
-            self._end(self._exchange.forward)
+            self._end(self._forward)
 
     def _end(self, action: Callable[[], None]) -> None:
         self._leave()

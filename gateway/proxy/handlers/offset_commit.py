@@ -1,7 +1,9 @@
 """OffsetCommit: v2-9 (v10 names topics by id and is not advertised).
 
 Behaviour: a commit for a group that is gated would race with the offsets its promote carries over: it is held
-at most 1 s, then COORDINATOR_LOAD_IN_PROGRESS on every partition, which clients retry.
+at most 1 s, then COORDINATOR_LOAD_IN_PROGRESS on every partition, which clients retry. A consumer that assigns its
+partitions itself commits without being a member (generation -1), so the target takes it at any time: what has passed
+the gate is counted until it is answered, and a demote, which closes the gate again, waits for that.
 """
 
 from __future__ import annotations
@@ -34,7 +36,30 @@ class OffsetCommitHandler:
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(_KEY, exchange.api_version, exchange.body)
-        pass_or_hold(session, exchange, [request.group_id], HOLD_S, lambda: self._refuse(exchange, request))
+        group = request.group_id
+        pass_or_hold(
+            session,
+            exchange,
+            [group],
+            HOLD_S,
+            lambda: self._refuse(exchange, request),
+            lambda: self._forward(session, exchange, group),
+        )
+
+    def _forward(self, session: Session, exchange: Exchange, group: str) -> None:
+        gates = self._context.gates
+        gates.commit_begins(group)
+
+        def lost() -> None:
+            gates.commit_ends(group)
+
+        def answered(frame: memoryview) -> bytes:
+            session.on_close.remove(lost)
+            gates.commit_ends(group)
+            return len(frame).to_bytes(4, "big") + frame
+
+        session.on_close.append(lost)
+        exchange.forward(answered)
 
     def _refuse(self, exchange: Exchange, request: Any) -> None:
         code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

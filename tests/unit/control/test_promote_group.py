@@ -339,6 +339,17 @@ async def test_demote_is_the_exact_way_back(scene: Scene) -> None:
     assert again.offsets == (CarriedOffset("orders", 0, 77, 77, "later"),)
 
 
+async def test_demote_waits_for_commits_that_passed_the_gate(scene: Scene) -> None:
+    await scene.promoted()
+    scene.plane.gates.commit_begins("g")
+    run = asyncio.create_task(scene.promoter.demote("l", "g"))
+    await wait_until_async(lambda: not scene.open, 5, what="the gate to be closed")
+    scene.offsets.target_holds = {KEY: (99, "last")}  # what was under way arrives
+    scene.plane.gates.commit_ends("g")
+    await run
+    assert scene.offsets.source_holds == {KEY: (99, "last")}
+
+
 async def test_demote_leaves_offsets_of_other_topics(scene: Scene) -> None:
     await scene.promoted()
     scene.offsets.target_holds[("other", 0)] = (5, "")

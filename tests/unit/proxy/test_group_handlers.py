@@ -89,6 +89,50 @@ async def test_offset_commit_is_loading_on_every_partition(gated: Conversation, 
     assert [(p.partition_index, p.error_code) for p in response.topics[0].partitions] == [(0, LOADING), (3, LOADING)]
 
 
+def simple_commit(group: str) -> bytes:
+    """As a consumer commits that is no member."""
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    parts = [topic.OffsetCommitRequestPartition(partition_index=0, committed_offset=9, committed_metadata="")]
+    message = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic(name="mirrored", partitions=parts)],
+    )
+    return encode_request(message, 8, 5, "me")
+
+
+async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(gated: Conversation) -> None:
+    gates = gated.context.gates
+    gates.set("g", GateStatus.OPEN)
+    data = simple_commit("g")
+    gated.says(data)
+    gates.set("g", GateStatus.CLOSED)
+    assert gated.broker.take() == data
+    assert gates.commits_under_way("g") == 1
+    gated.broker_says(5, b"answer")
+    assert gates.commits_under_way("g") == 0
+    assert gated.client.frames() == [b"\x00\x00\x00\x05answer"]
+    assert not gated.session.on_close
+
+
+async def test_a_commit_is_no_longer_under_way_when_its_connection_is_gone(gated: Conversation) -> None:
+    gates = gated.context.gates
+    gates.set("g", GateStatus.OPEN)
+    gated.says(simple_commit("g"))
+    gated.session.close("the client left")
+    assert gates.commits_under_way("g") == 0
+
+
+async def test_a_held_commit_is_under_way_once_its_gate_opens(gated: Conversation) -> None:
+    gates = gated.context.gates
+    gated.says(simple_commit("g"))
+    assert gates.commits_under_way("g") == 0
+    gates.set("g", GateStatus.OPEN)
+    assert gates.commits_under_way("g") == 1
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.CONSUMER_GROUP_HEARTBEAT))
 async def test_a_heartbeat_of_the_new_protocol_is_held_three_seconds(gated: Conversation, version: int) -> None:
     message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000)
