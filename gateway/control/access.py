@@ -7,7 +7,7 @@ it refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,8 +63,8 @@ class ClusterAccess(Protocol):
     async def delete_topic(self, name: str) -> None:
         """Delete a topic."""
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Set these configs, leave the others (IncrementalAlterConfigs)."""
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
+        """Set these configs, take those back to their default, leave the others (IncrementalAlterConfigs)."""
 
     async def add_partitions(self, name: str, total: int) -> None:
         """Grow a topic to `total` partitions."""

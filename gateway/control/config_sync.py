@@ -78,7 +78,7 @@ class ConfigSync:
     async def _sync_configs(
         self, mirror: MirrorRecord, source: Mapping[str, str], target: Mapping[str, str], include: tuple[str, ...]
     ) -> None:
-        wanted = synced_configs(source, target, include)
+        wanted = synced_configs(source, target, include, mirror.restore_configs)
         changes = config_changes(wanted.apply, target)
         if changes:
             _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes)

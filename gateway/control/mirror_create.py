@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -91,7 +92,7 @@ class MirrorCreator:
         async with self._context.locks.hold(f"mirror/{topic}"):
             if self._context.store.mirrors.get((intent.link, topic)) != intent:
                 return
-            plan = await self._plan(self._context.link(intent.link), intent.source_topic)
+            plan = await self._plan(self._context.link(intent.link), intent.source_topic, intent.restore_configs)
             await self._carry_out(plan)
 
     def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
@@ -99,7 +100,8 @@ class MirrorCreator:
             if name == topic and mirror != besides:
                 raise Conflict(f"topic '{topic}' is already a mirror topic of link '{link}' ({mirror.state})")
 
-    async def _plan(self, link: LinkRecord, topic: str) -> _Plan:
+    async def _plan(self, link: LinkRecord, topic: str, own: Mapping[str, str] | None = None) -> _Plan:
+        """`own`: what the topic's lifted configs were before, if a create that crashed knew."""
         context = self._context
         config = link_config.parse(link.configs)
         source = await context.sources.reach(link)
@@ -113,8 +115,10 @@ class MirrorCreator:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: {reason}")
         with target_errors():
             target = await self._adoptable(config.mirror_topic(topic), found.partitions)
-            names = await self._config_names(target)
-        configs = synced_configs(source_configs, names, config.sync_include)
+            present = await self._present_configs(target)
+        if own is None:
+            own = present if target else {}
+        configs = synced_configs(source_configs, present, config.sync_include, own)
         with source_errors(link.name):
             try:
                 starts = await context.plan_start(link, topic, found.partitions, config.start_timestamp)
@@ -143,11 +147,11 @@ class MirrorCreator:
             raise Conflict(f"topic '{topic}' exists on the target with other data; delete it there first")
         return found
 
-    async def _config_names(self, topic: TopicInfo | None) -> list[str]:
-        """The topic configs the target knows: those of any topic it has."""
+    async def _present_configs(self, topic: TopicInfo | None) -> Mapping[str, str]:
+        """The configs of the topic; before it exists those of another one, for the names that the target knows."""
         target = self._context.target
         name = topic.name if topic else self._context.state_topic
-        return list((await target.topic_configs([name]))[name])
+        return (await target.topic_configs([name]))[name]
 
     async def _carry_out(self, plan: _Plan) -> MirrorRecord:
         context = self._context

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gateway.control.access import TopicInfo
 from gateway.net import admin, groups
@@ -82,9 +82,9 @@ class NetAccess:
         """Delete a topic."""
         await admin.delete_topic(self._cluster, name)
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Set these configs, leave the others."""
-        await admin.alter_topic_configs(self._cluster, name, configs)
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
+        """Set these configs, take those back to their default, leave the others."""
+        await admin.alter_topic_configs(self._cluster, name, configs, reset=reset)
 
     async def add_partitions(self, name: str, total: int) -> None:
         """Grow a topic to `total` partitions, and wait for their leaders."""

@@ -23,6 +23,7 @@ from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.promote_snapshot import Step, StepKind
 from gateway.domain.records import MirrorError, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.topic_configs import set_back
 from gateway.net.errors import NetError
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
@@ -284,5 +285,6 @@ async def restore_configs(context: ControlContext, record: MirrorRecord) -> None
         NetError, StoreError: not all is done; to be tried again.
     """
     if record.restore_configs:
-        await context.target.alter_topic_configs(record.mirror_topic, dict(record.restore_configs))
+        values, reset = set_back(record.restore_configs)
+        await context.target.alter_topic_configs(record.mirror_topic, values, reset)
         await context.store.replace(record, replace(record, restore_configs={}))

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 BEFORE_MAX = "message.timestamp.before.max.ms"
 AFTER_MAX = "message.timestamp.after.max.ms"
 DIFFERENCE_MAX = "message.timestamp.difference.max.ms"  # until Kafka 3.9; replaced by the two above (KIP-937)
+TIMESTAMP_TYPE = "message.timestamp.type"
 LONG_MAX = str(2**63 - 1)
 
-ALWAYS_SYNCED = ("max.message.bytes", "cleanup.policy", "message.timestamp.type", DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX)
+OWN = "<default>"
+"""In place of a value to be set back: the topic had none of its own, so its cluster's default holds again."""
+
+ALWAYS_SYNCED = ("max.message.bytes", "cleanup.policy", TIMESTAMP_TYPE, DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX)
 DEFAULT_SYNCED = (
     "retention.bytes",
     "retention.ms",
@@ -33,31 +38,62 @@ OPTIONALLY_SYNCED = (
 )
 _TIMESTAMP_LIMITS = frozenset({DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX})
 
+LIFTED = {
+    # The mirror writes the source's timestamps; the target must not put its own in their place.
+    TIMESTAMP_TYPE: "CreateTime",
+    # A source's log may hold batches that are larger than its limit is now, or that grow when they are converted.
+    "max.message.bytes": str(2**31 - 1),
+    # Batches stay compressed as they are.
+    "compression.type": "producer",
+    # The target's segments end elsewhere than the source's: by its own retention it would delete records that the
+    # source still has, and groups have committed offsets of. Its log start follows the source's instead.
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+}
+"""What a mirror topic has while it is mirrored. The timestamp limits come on top, under the names the target knows."""
+
 
 @dataclass(frozen=True, slots=True)
 class SyncedConfigs:
     """What a mirror topic shall have: `apply` now, `restore` when it is promoted.
 
-    The timestamp limits are lifted while mirrored: the mirror appends records as old as the source keeps them.
-    Their real values wait in `restore`.
+    Whatever would make the target change, refuse or delete what the mirror appends is lifted while mirrored; the real
+    values wait in `restore`, where `OWN` stands for "no value of the topic's own".
     """
 
     apply: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, str] = field(default_factory=dict)
 
 
-def synced_configs(source: Mapping[str, str], target_names: Iterable[str], include: Iterable[str]) -> SyncedConfigs:
+def synced_configs(
+    source: Mapping[str, str],
+    target_names: Iterable[str],
+    include: Iterable[str],
+    own: Mapping[str, str] = MappingProxyType({}),
+) -> SyncedConfigs:
     """The mirror topic's synced configs, from the source topic's effective ones.
 
-    `target_names`: the config names the target knows (they change between Kafka versions); others are left out.
+    Args:
+        source: the source topic's effective configs.
+        target_names: the config names the target knows (they change between Kafka versions); others are left out.
+        include: what is synced beside the configs that always are.
+        own: what the lifted configs that are not synced shall be at promote; `OWN` for those it lacks.
     """
     known = frozenset(target_names)
-    names = [name for name in (*ALWAYS_SYNCED, *include) if name in known]
-    apply = {name: source[name] for name in names if name not in _TIMESTAMP_LIMITS and name in source}
+    synced = {name: source[name] for name in (*ALWAYS_SYNCED, *include) if name in known and name in source}
     restore = {name: value for name, value in timestamp_limits(source).items() if name in known}
     if BEFORE_MAX not in known and DIFFERENCE_MAX in known:  # a target before 3.6
         restore = {DIFFERENCE_MAX: min(timestamp_limits(source).values(), key=int)}
-    return SyncedConfigs({**apply, **dict.fromkeys(restore, LONG_MAX)}, restore)
+    lifted = {**{name: LIFTED[name] for name in LIFTED if name in known}, **dict.fromkeys(restore, LONG_MAX)}
+    apply = {name: value for name, value in synced.items() if name not in _TIMESTAMP_LIMITS}
+    restore |= {name: synced.get(name, own.get(name, OWN)) for name in LIFTED if name in known}
+    return SyncedConfigs({**apply, **lifted}, restore)
+
+
+def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What to set, and what to take back to the cluster's default, so that `restore` holds."""
+    values = {name: value for name, value in restore.items() if value != OWN}
+    return values, tuple(name for name, value in restore.items() if value == OWN)
 
 
 def timestamp_limits(source: Mapping[str, str]) -> dict[str, str]:

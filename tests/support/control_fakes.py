@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ PROPERTIES = {"bootstrap.servers": SOURCE}
 # What a broker of 4.3 and one of 3.9 say of a topic nobody configured.
 TARGET_CONFIGS = {
     "cleanup.policy": "delete",
+    "compression.type": "producer",
     "max.message.bytes": "1048588",
     "message.timestamp.type": "CreateTime",
     "message.timestamp.before.max.ms": "9223372036854775807",
@@ -133,9 +134,9 @@ class FakeKafka:
         await self._called("delete_topic")
         del self.existing[name]
 
-    async def alter_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
         await self._called("alter_topic_configs")
-        self.existing[name].configs.update(configs)
+        self.existing[name].configs.update({**{config: self.defaults[config] for config in reset}, **configs})
 
     async def add_partitions(self, name: str, total: int) -> None:
         await self._called("add_partitions")

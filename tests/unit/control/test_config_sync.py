@@ -8,6 +8,7 @@ import pytest
 
 from gateway.control.config_sync import ConfigSync
 from gateway.domain.records import MirrorState, PartitionStart
+from gateway.domain.topic_configs import OWN
 from gateway.net.errors import ClusterUnavailable
 from tests.support.control_fakes import Plane
 
@@ -31,10 +32,10 @@ async def test_a_changed_config_is_taken_over_and_nothing_else_touched(plane, sy
     await plane.with_mirror()
     target = plane.target.existing["orders"].configs
     target["segment.bytes"] = "12345"
-    plane.source.existing["orders"].configs |= {"retention.ms": "77", "segment.bytes": "999"}
+    plane.source.existing["orders"].configs |= {"delete.retention.ms": "77", "segment.bytes": "999"}
 
     await sync.sync_link(link)
-    assert (target["retention.ms"], target["segment.bytes"]) == ("77", "12345")
+    assert (target["delete.retention.ms"], target["segment.bytes"]) == ("77", "12345")
     await sync.sync_link(link)
     assert alters(plane) == 1
 
@@ -54,12 +55,17 @@ async def test_what_is_set_back_at_promote_follows_too_and_the_limits_stay_lifte
 async def test_configs_left_out_are_independent(plane, sync):
     link = await plane.with_link(**{"topic.config.sync.include": "retention.bytes"})
     await plane.with_mirror()
-    plane.source.existing["orders"].configs |= {"retention.ms": "77", "max.message.bytes": "2000000"}
+    plane.source.existing["orders"].configs |= {
+        "retention.ms": "77",
+        "delete.retention.ms": "88",
+        "max.message.bytes": "2000000",
+    }
 
     await sync.sync_link(link)
 
-    configs = plane.target.existing["orders"].configs
-    assert (configs["retention.ms"], configs["max.message.bytes"]) == ("604800000", "2000000")
+    restore = plane.store.mirrors["l", "orders"].restore_configs
+    assert (restore["retention.ms"], restore["max.message.bytes"]) == (OWN, "2000000")
+    assert plane.target.existing["orders"].configs["delete.retention.ms"] == "86400000"
 
 
 @pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.ACTIVE])
@@ -67,11 +73,11 @@ async def test_only_active_mirrors_are_synced(plane, sync, state):
     link = await plane.with_link()
     mirror = await plane.with_mirror()
     await plane.store.put(replace(mirror, state=state))
-    plane.source.existing["orders"].configs["retention.ms"] = "77"
+    plane.source.existing["orders"].configs["delete.retention.ms"] = "77"
 
     await sync.sync_link(link)
 
-    assert plane.target.existing["orders"].configs["retention.ms"] != "77"
+    assert plane.target.existing["orders"].configs["delete.retention.ms"] != "77"
 
 
 async def test_the_interval_is_the_links(plane, sync, clock):
@@ -140,8 +146,8 @@ async def test_a_topic_that_is_gone_does_not_stop_the_others(plane, sync):
     await plane.with_mirror("a")
     await plane.with_mirror("b")
     del plane.source.existing["a"]
-    plane.source.existing["b"].configs["retention.ms"] = "77"
+    plane.source.existing["b"].configs["delete.retention.ms"] = "77"
 
     await sync.sync_link(link)
 
-    assert plane.target.existing["b"].configs["retention.ms"] == "77"
+    assert plane.target.existing["b"].configs["delete.retention.ms"] == "77"

@@ -11,6 +11,7 @@ from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreach
 from gateway.control.store_errors import StoreError
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
+from gateway.domain.topic_configs import LIFTED, OWN
 from gateway.net.errors import BrokerError
 from protocol.records import OldFormat
 from tests.support.control_fakes import FakeKafka, Plane
@@ -52,12 +53,18 @@ async def test_create(plane):
     assert record.starts == plane.starts
     assert not record.settled
     assert (target.info.partitions, target.info.replication_factor) == (3, 3)
-    assert target.configs["retention.ms"] == "5000"
+    assert target.configs["delete.retention.ms"] == "86400000"
+    assert {name: target.configs[name] for name in LIFTED} == LIFTED
     assert target.configs["message.timestamp.before.max.ms"] == LONG_MAX
     assert target.configs["message.timestamp.after.max.ms"] == LONG_MAX
     assert record.restore_configs == {
         "message.timestamp.before.max.ms": "700",
         "message.timestamp.after.max.ms": "700",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "1048588",
+        "compression.type": OWN,
+        "retention.ms": "5000",
+        "retention.bytes": "-1",
     }
     assert plane.engine.running["l", "orders"] == record
     route = plane.routing.current.topics["orders"]
@@ -175,12 +182,14 @@ async def test_a_target_topic_with_other_partitions(plane):
 async def test_an_empty_target_topic_of_a_crashed_create_is_taken_over(plane):
     await plane.with_link()
     plane.source.add("orders", retention_ms="5000")
-    left = plane.target.add("orders")
+    left = plane.target.add("orders", compression_type="zstd", retention_ms="7")
 
     await plane.service.mirrors.create("l", "orders")
 
-    assert plane.store.mirrors["l", "orders"].mirror_topic_id == left.info.topic_id
-    assert plane.target.existing["orders"].configs["retention.ms"] == "5000"
+    record = plane.store.mirrors["l", "orders"]
+    assert record.mirror_topic_id == left.info.topic_id
+    assert {name: plane.target.existing["orders"].configs[name] for name in LIFTED} == LIFTED
+    assert (record.restore_configs["compression.type"], record.restore_configs["retention.ms"]) == ("zstd", "5000")
     assert "create_topic" not in plane.target.calls
 
 

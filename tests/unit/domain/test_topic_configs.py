@@ -10,8 +10,11 @@ from gateway.domain.topic_configs import (
     BEFORE_MAX,
     DEFAULT_SYNCED,
     DIFFERENCE_MAX,
+    LIFTED,
     LONG_MAX,
+    OWN,
     config_changes,
+    set_back,
     synced_configs,
     unmirrorable,
 )
@@ -26,6 +29,7 @@ BASE = {
     "min.compaction.lag.ms": "0",
     "max.compaction.lag.ms": LONG_MAX,
     "segment.bytes": "77",
+    "compression.type": "producer",
 }
 OLD = BASE | {DIFFERENCE_MAX: LONG_MAX}  # before 3.6
 BOTH = OLD | {BEFORE_MAX: LONG_MAX, AFTER_MAX: LONG_MAX}  # 3.6 to 3.9
@@ -55,19 +59,46 @@ def test_effective_values_are_taken_over_and_limits_lifted():
 
     assert synced.apply == {
         **{name: NEW[name] for name in (*ALWAYS_SYNCED, *DEFAULT_SYNCED) if name in NEW},
+        **LIFTED,
         BEFORE_MAX: LONG_MAX,
         AFTER_MAX: LONG_MAX,
     }
-    assert synced.restore == {BEFORE_MAX: LONG_MAX, AFTER_MAX: "3600000"}
+    assert synced.restore == {
+        BEFORE_MAX: LONG_MAX,
+        AFTER_MAX: "3600000",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "2000000",
+        "retention.bytes": "-1",
+        "retention.ms": "1000",
+        "compression.type": OWN,
+    }
 
 
 def test_what_is_not_included_is_the_targets_own():
-    synced = synced_configs(NEW, NEW, ("retention.ms",))
+    synced = synced_configs(NEW, NEW, ("retention.ms",), {"retention.bytes": "9"})
 
-    assert "retention.ms" in synced.apply
-    assert "retention.bytes" not in synced.apply
-    assert "max.message.bytes" in synced.apply
-    assert "segment.bytes" not in synced.apply
+    assert (synced.restore["retention.ms"], synced.restore["retention.bytes"]) == ("1000", "9")
+    assert synced.restore["max.message.bytes"] == "2000000"
+    assert {"segment.bytes", "delete.retention.ms"}.isdisjoint(synced.apply)
+
+
+def test_timestamps_are_the_sources_while_mirrored_and_the_topics_again_afterwards():
+    synced = synced_configs(NEW | {"message.timestamp.type": "LogAppendTime"}, NEW, ())
+
+    assert synced.apply["message.timestamp.type"] == "CreateTime"
+    assert synced.restore["message.timestamp.type"] == "LogAppendTime"
+
+
+def test_batches_stay_compressed_as_they_are_until_promote():
+    synced = synced_configs(NEW | {"compression.type": "zstd"}, NEW, ("compression.type",))
+    assert (synced.apply["compression.type"], synced.restore["compression.type"]) == ("producer", "zstd")
+
+    left_out = synced_configs(NEW | {"compression.type": "zstd"}, NEW, ())
+    assert (left_out.apply["compression.type"], left_out.restore["compression.type"]) == ("producer", OWN)
+
+
+def test_what_a_topic_had_no_value_of_its_own_for_goes_back_to_the_default():
+    assert set_back({"a": "1", "b": OWN}) == ({"a": "1"}, ("b",))
 
 
 def test_optional_ones_can_be_included():
@@ -88,7 +119,7 @@ def test_optional_ones_can_be_included():
 def test_timestamp_limits_between_versions(source, target, restore):
     synced = synced_configs(source, target, ())
 
-    assert synced.restore == restore
+    assert {name: synced.restore[name] for name in synced.restore if name not in LIFTED} == restore
     assert {name: synced.apply[name] for name in restore} == dict.fromkeys(restore, LONG_MAX)
     assert synced.apply.keys() <= target.keys()
 

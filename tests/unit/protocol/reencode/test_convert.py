@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -54,7 +55,9 @@ def old(offsets: list[int] | range) -> list[Given]:
     return [record._replace(headers=()) for record in some(offsets)]
 
 
-def pieces_of(records: bytes, position: int = 0, aborted: list[tuple[int, int]] | None = None, **limits: int) -> list:
+def pieces_of(
+    records: bytes, position: int = 0, aborted: list[tuple[int, int]] | None = None, **limits: int
+) -> list[Any]:
     return list(convert(memoryview(records), position, aborted or [], **limits))
 
 
@@ -275,8 +278,11 @@ TIMES = st.integers(-1, 2**50)
 HEADERS = st.lists(st.tuples(st.text(max_size=3), TEXT), max_size=2).map(tuple)
 
 
+Log = tuple[bytes, list[Given], list[tuple[int, int]]]
+
+
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[bytes, list[Given], list[tuple[int, int]]]:
+def logs(draw: st.DrawFn) -> Log:
     """A log of any batches, the records a consumer with read_committed sees, the aborted list."""
     parts: list[bytes] = []
     visible: list[Given] = []
@@ -319,14 +325,14 @@ def logs(draw: st.DrawFn) -> tuple[bytes, list[Given], list[tuple[int, int]]]:
 
 
 @given(logs(), st.integers(0, 100), st.sampled_from([1, 200, 1 << 20]))
-def test_a_consumer_sees_the_same_records(log: tuple, position: int, max_bytes: int) -> None:
+def test_a_consumer_sees_the_same_records(log: Log, position: int, max_bytes: int) -> None:
     data, visible, aborted = log
     items = pieces_of(data, position, aborted, max_bytes=max_bytes)
     assert seen(items) == [record for record in visible if record.offset >= position]
 
 
 @given(logs(), st.data())
-def test_reading_may_be_cut_anywhere_and_goes_on_at_next_source(log: tuple, data: st.DataObject) -> None:
+def test_reading_may_be_cut_anywhere_and_goes_on_at_next_source(log: Log, data: st.DataObject) -> None:
     records, visible, aborted = log
     found: list[Given] = []
     position = 0
