@@ -13,18 +13,23 @@ from gateway.domain.promote_memory import PromoteMemory, TopicFacts
 from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing import Phase, RoutingTable
+from gateway.domain.way_home import as_promote
 
 _READ_S = 5.0  # before the fence; under it what is left of the fence's time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromoteTools:
-    """What every run uses. `fences`: the live gateways by name. `on_fence_ended(link, outcome, seconds)`."""
+    """What every run uses. `fences`: the live gateways by name. `on_fence_ended(link, outcome, seconds)`.
+
+    `ends` reads the log ends of a link's source, `target_ends` those of the target, for a way home.
+    """
 
     context: ControlContext
     routing: RoutingTable
     fences: Mapping[str, Fences]
     ends: SourceEnds
+    target_ends: SourceEnds
     limits: PromoteLimits
     on_fence_ended: Callable[[str, str, float], None]
     clock: Callable[[], float]
@@ -41,6 +46,7 @@ class Gatherer:
         self._link = link
         self._topics = tuple(topics)
         self._memory = memory
+        self.homeward = any(record.is_reverse for record in self.records())
 
     def records(self) -> list[MirrorRecord]:
         """The stored records of the run's topics; NotFound when one is gone."""
@@ -65,9 +71,11 @@ class Gatherer:
         """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
         records, asked = self.records(), self._tools.clock()
         mirrored = {record.mirror_topic: self._positions(record) for record in records}
-        wanted = {record.source_topic: len(record.starts) for record in records}
+        origins = {r.mirror_topic: r.mirror_topic if self.homeward else r.source_topic for r in records}
+        wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
+        ends = self._tools.target_ends if self.homeward else self._tools.ends
         try:
-            found = await self._tools.ends.read(self._context.link(self._link), wanted, timeout_s)
+            found = await ends.read(self._context.link(self._link), wanted, timeout_s)
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))
             return {}
@@ -77,10 +85,10 @@ class Gatherer:
             record.mirror_topic: EndReading(
                 asked,
                 answered,
-                found[record.source_topic].high_watermarks,
-                found[record.source_topic].log_ends,
+                found[origins[record.mirror_topic]].high_watermarks,
+                found[origins[record.mirror_topic]].log_ends,
                 mirrored[record.mirror_topic],
-                found[record.source_topic].last_stable,
+                found[origins[record.mirror_topic]].last_stable,
             )
             for record in records
         }
@@ -96,12 +104,16 @@ class Gatherer:
         }
 
     def _all_stopped(self) -> bool:
+        """Flipped, all of them."""
+        if self.homeward:
+            return not any(record.is_reverse for record in self.records())
         return all(record.state is MirrorState.STOPPED for record in self.records())
 
     def _facts(self, record: MirrorRecord, gateways: frozenset[str], lag: int | None) -> TopicFacts:
         route = self._tools.routing.current.topics.get(record.mirror_topic)
         phases = dict.fromkeys(gateways, Phase.FORWARD if route is None else route.phase)
-        return TopicFacts(record=record, phases=phases, positions=self._positions(record), lag=lag)
+        seen, as_seen = as_promote(record, phases) if self.homeward else (record, phases)
+        return TopicFacts(record=seen, phases=as_seen, positions=self._positions(record), lag=lag)
 
     def _positions(self, record: MirrorRecord) -> tuple[int, ...]:
         found = (self._context.progress.position(record.mirror_topic, index) for index in range(len(record.starts)))

@@ -22,8 +22,9 @@ from gateway.domain.ports import Fences
 from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.promote_snapshot import Step, StepKind
-from gateway.domain.records import MirrorError, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.topic_configs import set_back
+from gateway.domain.way_home import stopped
 from gateway.net.errors import NetError
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
@@ -216,15 +217,7 @@ class PromoteRun:
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         topic = record.mirror_topic
-        return apply(
-            MirrorOperation.COMPLETE_PROMOTE,
-            record,
-            self._context.now_ms(),
-            stopped_at=self._memory.ends(topic),
-            producers=self._producers[topic],
-            error=MirrorError.NO_ERROR,
-            error_message="",
-        )
+        return stopped(record, self._memory.ends(topic), self._producers[topic], self._context.now_ms())
 
     # -- after the flip ------------------------------------------------------------------------------------
 
@@ -236,7 +229,11 @@ class PromoteRun:
         if began is not None:
             held_s = self._tools.clock() - began
             self._tools.on_fence_ended(self._link, "stopped", held_s)
-            self._log.info("mirror state", new=MirrorState.STOPPED.value, fenced_ms=round(held_s * 1000, 1))
+            new = MirrorState.PENDING_MIRROR if self._gather.homeward else MirrorState.STOPPED
+            self._log.info("mirror state", new=new.value, fenced_ms=round(held_s * 1000, 1))
+        if self._gather.homeward:
+            for topic in self._topics:
+                self._context.progress.forget(topic)  # they were offsets of the target
 
     async def _restore_configs(self, _: Step) -> None:
         for record in self._gather.records():

@@ -25,15 +25,16 @@ from itertools import groupby
 
 import structlog
 
-from gateway.control.context import ControlContext, source_errors
+from gateway.control.context import ControlContext, source_errors, target_errors
 from gateway.control.errors import Conflict, ControlError
 from gateway.control.late_records import LateRecords
 from gateway.control.promote_gather import PromoteTools
 from gateway.control.promote_run import PromoteRun
-from gateway.control.source_ends import NetSourceEnds, SourceEnds
+from gateway.control.source_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.control.unpromoted_groups import unpromoted_groups
 from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
 from gateway.domain.ports import Fences
+from gateway.domain.producer_ids import MAX_GENERATION
 from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing import RoutingTable
@@ -71,6 +72,7 @@ class TopicPromoter:
             routing=routing,
             fences=fences,
             ends=ends or NetSourceEnds(context.sources),
+            target_ends=NetTargetEnds(context.target),
             limits=limits,
             on_fence_ended=on_fence_ended,
             clock=clock,
@@ -142,6 +144,13 @@ class TopicPromoter:
         mirrors = [self._context.mirror(link, name) for name in names]
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
+        if len({mirror.direction for mirror in mirrors}) > 1:
+            raise Conflict(
+                "some of these mirror topics are mirrored to the target, some back to the source: no set"
+            )
+        if mirrors[0].is_reverse:
+            await self._check_way_home(link, mirrors)
+            return
         if operation is MirrorOperation.FORCE_PROMOTE:
             return
         await self._check_partitions(link, mirrors)
@@ -162,6 +171,25 @@ class TopicPromoter:
             raise Conflict(
                 f"mirror topic '{mirror.mirror_topic}' has mode {mirror.mode}; only preserve can be promoted"
             )
+
+    async def _check_way_home(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
+        """No group is asked for: consumers of the gateway go on reading on the target."""
+        for mirror in mirrors:
+            if mirror.generation >= MAX_GENERATION:
+                raise Conflict(
+                    f"mirror topic '{mirror.mirror_topic}' has been home {mirror.generation} times: there are no "
+                    "producer ids left for another time"
+                )
+        await self._check_partitions(link, mirrors)
+        with target_errors():
+            found = await self._context.target.topics([mirror.mirror_topic for mirror in mirrors])
+        for mirror in mirrors:
+            topic = found.get(mirror.mirror_topic)
+            if topic is not None and topic.partitions != len(mirror.starts):
+                raise Conflict(
+                    f"topic '{mirror.mirror_topic}' has {topic.partitions} partitions on the target, its mirror on the "
+                    f"source {len(mirror.starts)}; wait until the new ones are mirrored"
+                )
 
     async def _check_partitions(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
         access = await self._context.sources.reach(self._context.link(link))

@@ -1,4 +1,4 @@
-"""Where a link's source logs end, as a topic promote needs to know it."""
+"""Where the logs of a mirror's origin end, as a topic promote needs to know it: a link's source, or the target."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.control.context import source_errors
+from gateway.control.access import ClusterAccess
+from gateway.control.context import source_errors, target_errors
 from gateway.control.sources import Sources
 from gateway.domain.records import LinkRecord
 from gateway.net.cluster import Cluster
@@ -49,19 +50,36 @@ class NetSourceEnds:
         with source_errors(link.name):
             async with asyncio.timeout(timeout_s):
                 access = await self._sources.reach(link)
-                marks, ends, stable = await asyncio.gather(
-                    _latest(access.cluster, topics, timeout_s),
-                    _log_ends(access.cluster, topics, timeout_s),
-                    _latest(access.cluster, topics, timeout_s, read_committed=True),
-                )
-        return {
-            topic: LogEnds(
-                tuple(marks[topic, index] for index in range(partitions)),
-                None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
-                tuple(stable[topic, index] for index in range(partitions)),
-            )
-            for topic, partitions in topics.items()
-        }
+                return await _ends(access.cluster, topics, timeout_s)
+
+
+class NetTargetEnds:
+    """`SourceEnds` of the target: the origin of what is mirrored back, whatever the link."""
+
+    def __init__(self, target: ClusterAccess) -> None:
+        self._target = target
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """See `SourceEnds.read`; raises TargetUnreachable instead of SourceUnreachable."""
+        with target_errors():
+            async with asyncio.timeout(timeout_s):
+                return await _ends(self._target.cluster, topics, timeout_s)
+
+
+async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    marks, ends, stable = await asyncio.gather(
+        _latest(cluster, topics, timeout_s),
+        _log_ends(cluster, topics, timeout_s),
+        _latest(cluster, topics, timeout_s, read_committed=True),
+    )
+    return {
+        topic: LogEnds(
+            tuple(marks[topic, index] for index in range(partitions)),
+            None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+            tuple(stable[topic, index] for index in range(partitions)),
+        )
+        for topic, partitions in topics.items()
+    }
 
 
 async def _latest(

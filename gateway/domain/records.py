@@ -35,10 +35,10 @@ class MirrorMode(StrEnum):
 
 
 class MirrorDirection(StrEnum):
-    """Which way a topic is mirrored: `forward` from the link's source to the target, `reverse` the other way."""
+    """Which way a topic is mirrored: FORWARD from the link's source to the target, REVERSE the other way."""
 
-    FORWARD = "forward"
-    REVERSE = "reverse"
+    FORWARD = "FORWARD"
+    REVERSE = "REVERSE"
 
 
 class MirrorError(StrEnum):

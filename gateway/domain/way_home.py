@@ -1,0 +1,97 @@
+"""A promote of a reversed mirror, the way home, in the words of a promote: one resolver decides both.
+
+A promote moves writes from the origin to the copy. Forward the origin is the link's source; on the way home it is the
+target. So what the resolver calls FORWARD (writes at the origin) is a route that is SWITCHED, and the other way round;
+and STOPPED, the durable flip, is the record that says "forward" again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.routing import Phase
+from gateway.domain.routing_build import PRODUCERS_KEPT_MS
+
+Producers = tuple[tuple[ProducerEntry, ...], ...]
+
+_AS_PROMOTE = {Phase.FORWARD: Phase.SWITCHED, Phase.SWITCHED: Phase.FORWARD, Phase.FENCED: Phase.FENCED}
+
+
+def as_promote(record: MirrorRecord, phases: Mapping[str, Phase]) -> tuple[MirrorRecord, Mapping[str, Phase]]:
+    """Record and routes of a topic on its way home, as the resolver of a promote is to see them.
+
+    What is left to do after the flip (configs, the mirror forward) is not the promote's.
+    """
+    state = record.state if record.is_reverse else MirrorState.STOPPED
+    return (
+        replace(record, state=state, restore_configs={}),
+        {gateway: _AS_PROMOTE[phase] for gateway, phase in phases.items()},
+    )
+
+
+def stopped(record: MirrorRecord, ends: Sequence[int], seen: Producers, now_ms: int) -> MirrorRecord:
+    """The record of a promote's flip: the origin's log ended at `ends`, all of it is on the copy.
+
+    On the way home it begins the next generation (see `domain/producer_ids.py`). `seen`: the last batches of each
+    producer, as the mirror saw them; those from before the last flip that a client may still retry are kept.
+    """
+    producers = handed_over(record, seen, now_ms)
+    if not record.is_reverse:
+        return apply(
+            MirrorOperation.COMPLETE_PROMOTE,
+            record,
+            now_ms,
+            stopped_at=tuple(ends),
+            producers=producers,
+            flipped_ms=now_ms,
+            not_mirrored=(),
+            error=MirrorError.NO_ERROR,
+            error_message="",
+        )
+    return apply(
+        MirrorOperation.COMPLETE_HOME,
+        record,
+        now_ms,
+        direction=MirrorDirection.FORWARD,
+        generation=record.generation + 1,
+        producers=producers,
+        flipped_ms=now_ms,
+        handed_over_at=tuple(ends),
+        reverse_starts=(),
+        stopped_at=(),
+        not_mirrored=(),
+        then_pause=False,
+        settled=True,
+        error=MirrorError.NO_ERROR,
+        error_message="",
+    )
+
+
+def handed_over(record: MirrorRecord, seen: Producers, now_ms: int) -> Producers:
+    """Per partition the batches that a retry is held against after a flip.
+
+    A mirror sees what was written since it began. A batch from before the flip before that may still be retried, if
+    that was not long ago: like a broker, the last five batches of a producer's epoch count, wherever they were written.
+    """
+    if not record.producers or now_ms - record.flipped_ms >= PRODUCERS_KEPT_MS:
+        return seen
+    partitions = max(len(seen), len(record.producers))
+    empty: Producers = ((),) * partitions
+    pairs = zip((record.producers + empty)[:partitions], (seen + empty)[:partitions], strict=True)
+    return tuple(_joined(old, new) for old, new in pairs)
+
+
+def _joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> tuple[ProducerEntry, ...]:
+    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last."""
+    before, after = by_producer(old), by_producer(new)
+    silent = [producer_id for producer_id in before if producer_id not in after]
+    room = max(0, MAX_PRODUCERS - len(after))
+    found = [entry for producer_id in silent[len(silent) - min(room, len(silent)) :] for entry in before[producer_id]]
+    for producer_id, entries in after.items():
+        same_epoch = [entry for entry in before.get(producer_id, ()) if entry.epoch == entries[-1].epoch]
+        found += (*same_epoch, *entries)[-BATCHES_PER_PRODUCER:]
+    return tuple(found)
