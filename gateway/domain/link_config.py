@@ -40,7 +40,7 @@ class LinkConfig:
     ack: Ack = Ack.SOURCE
     start_timestamp: int = EARLIEST
     sync_include: tuple[str, ...] = DEFAULT_SYNCED
-    sync_ms: int = 10_000
+    sync_ms: int = 5_000
     throttle_bytes_per_second: int = 0
     replication_factor: int | None = None
     groups_auto_promote: bool = True
@@ -184,7 +184,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
     "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
     "topic.config.sync.include": ("sync_include", _include, ",".join(DEFAULT_SYNCED)),
-    "topic.config.sync.ms": ("sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "10000"),
+    "topic.config.sync.ms": ("sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "5000"),
     "throttle.bytes.per.second": ("throttle_bytes_per_second", _integer(0, 2**50), "0"),
     "replication.factor": ("replication_factor", _integer(1, 32_767), ""),
     "groups.auto.promote": ("groups_auto_promote", _boolean, "true"),

@@ -187,14 +187,15 @@ async def test_an_empty_topic_of_a_crashed_create_is_taken_over(linked, source, 
 
     await linked.service.mirrors.create("l", topic)
 
-    assert (await linked.target.topic_configs([topic]))[topic]["retention.ms"] == "5000"
+    assert (await linked.target.topic_configs([topic]))[topic]["retention.ms"] == "-1"
+    assert linked.store.mirrors["l", topic].restore_configs["retention.ms"] == "5000"
 
 
 async def test_configs_and_partitions_follow_the_source(linked, source, topic):
     await create_topic(source, topic, 2)
     await linked.service.mirrors.create("l", topic)
     cluster = linked.sources.clusters["l"]
-    await admin.alter_topic_configs(cluster, topic, {"retention.ms": "4242", "segment.bytes": "1048576"})
+    await admin.alter_topic_configs(cluster, topic, {"delete.retention.ms": "4242", "segment.bytes": "1048576"})
     await admin.create_partitions(cluster, topic, 4)
     sync = ConfigSync(linked.service.context)
 
@@ -205,7 +206,7 @@ async def test_configs_and_partitions_follow_the_source(linked, source, topic):
     await wait_until_async(followed)
 
     configs = (await linked.target.topic_configs([topic]))[topic]
-    assert configs["retention.ms"] == "4242"
+    assert configs["delete.retention.ms"] == "4242"
     assert configs["segment.bytes"] != "1048576"
     assert (await linked.target.topics([topic]))[topic].partitions == 4
     assert len(linked.engine.running["l", topic].starts) == 4
