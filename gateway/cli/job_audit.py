@@ -7,25 +7,42 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 
 from gateway.cli import job_common
-from gateway.cli.api import REFUSED, USAGE, fail
-from gateway.cli.job_common import Conf, DryRun, Master, PyFiles, Source, Target, cluster, job, say
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
+from gateway.cli.job_common import (
+    Conf,
+    DryRun,
+    LinkedSource,
+    LinkedTarget,
+    Master,
+    PyFiles,
+    client_properties,
+    cluster,
+    job,
+    say,
+)
+from gateway.cli.job_link import Link, read_plan
+from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import rate, table
-from gateway.jobs.audit.job import AuditOptions, prepare, run_audit
+from gateway.jobs.audit.job import AuditOptions, Scene, prepare, run_audit
 from gateway.jobs.audit.page import page
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.verdict import Verdict
 from gateway.jobs.inputs import read_table, topic_names
+from gateway.jobs.link_map import SegmentsOf, segments_of
+from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.offset_map import SEGMENTS
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page to this file.")]
 
 
 def audit(
-    topics: Annotated[list[str], typer.Argument(help="Topics, the same names on both clusters.")],
-    source: Source,
-    target: Target,
+    topics: Annotated[list[str] | None, typer.Argument(help="Topics; all mirrors of the link when left out.")] = None,
+    link: Link = "",
+    source: LinkedSource = "",
+    target: LinkedTarget = "",
     offset_map: Annotated[
         str, typer.Option("--map", help="Offset map (CSV, JSON or Parquet) when offsets differ.")
     ] = "",
@@ -38,44 +55,71 @@ def audit(
     master: Master = job_common.DEFAULT_MASTER,
     py_files: PyFiles = "",
     conf: Conf = None,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Compare topics of two clusters up to their ends as of now. Exit code 0 only when all is IDENTICAL."""
     if not 0 < fraction <= 1:
         fail(f"--fraction {fraction:g} is not above 0 and at most 1", USAGE)
-    here, there = cluster(source), cluster(target)
+    if link and offset_map:
+        fail("--map goes with --source and --target; a link has its own", USAGE)
+    plan = _plan(topics or [], link, source, target, url)
     with job("audit", master, py_files, conf) as spark:
-        segments = read_table(spark, offset_map, SEGMENTS, optional={}) if offset_map else None
         options = AuditOptions(
-            source=here,
-            target=there,
-            topics=topic_names(topics),
-            segments=segments,
+            source=plan.source,
+            target=plan.target,
+            topics=list(plan.names),
+            names=plan.names,
+            segments=_segments(spark, plan, offset_map),
             fraction=fraction,
             seed=seed,
             wait_s=0 if dry_run else wait,
         )
         if dry_run:
-            scene = prepare(spark, options)
-            table(
-                ["Topic", "Partition#", "Source log", "Target log", "To compare", "Pieces#"],
-                (
-                    [
-                        one.topic,
-                        one.partition,
-                        f"{one.source_start}..{one.source_end}",
-                        f"{one.target_start}..{one.target_end}",
-                        f"{one.start}..{one.end}",
-                        sum((one.topic, one.partition) in pieces for pieces in scene.pieces),
-                    ]
-                    for one in scene.compared
-                ),
-            )
+            _show_plan(prepare(spark, options))
             return
-        found = run_audit(spark, options, say)
+        with ProgressView("comparing") as view:
+            found = run_audit(spark, options, say, view.show)
     _write(found, report, html)
     _show(found)
     if found.verdict is not Verdict.IDENTICAL:
         raise typer.Exit(REFUSED)
+
+
+def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> LinkPlan:
+    """Both clusters, and the topics' names on them."""
+    names = topic_names(topics)
+    if link:
+        plan = read_plan(url, link, names, client_properties(source), client_properties(target))
+        if not plan.mirrors:
+            fail(f"link {link} has no mirror topic", REFUSED)
+        return plan
+    if not names or not source or not target:
+        fail("an audit needs topics, --source and --target, or a --link", USAGE)
+    return LinkPlan.without_link(cluster(source), cluster(target), names)
+
+
+def _segments(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
+    if not offset_map:
+        return segments_of(spark, plan)
+    table_ = read_table(spark, offset_map, SEGMENTS, optional={})
+    return lambda _: table_
+
+
+def _show_plan(scene: Scene) -> None:
+    table(
+        ["Topic", "Partition#", "Source log", "Target log", "To compare", "Pieces#"],
+        (
+            [
+                one.topic,
+                one.partition,
+                f"{one.source_start}..{one.source_end}",
+                f"{one.target_start}..{one.target_end}",
+                f"{one.start}..{one.end}",
+                sum((one.topic, one.partition) in pieces for pieces in scene.pieces),
+            ]
+            for one in scene.compared
+        ),
+    )
 
 
 def _write(found: Report, report: Path | None, html: Path | None) -> None:

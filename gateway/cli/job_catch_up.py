@@ -11,9 +11,10 @@ import typer
 from pyspark.sql import SparkSession
 
 from gateway.cli import job_common
-from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
 from gateway.cli.job_common import Conf, DryRun, Master, PyFiles, job, write_report
 from gateway.cli.job_gateway import JobReports, new_job_id
+from gateway.cli.job_link import read_plan
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import duration, rate, table
 from gateway.cli.properties import read_properties
@@ -44,7 +45,8 @@ def catch_up(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Copy the backlog of mirror topics up to the tail, where the gateway goes on by itself."""
-    plan = _plan(url, link, topics or [], source_config, target_config)
+    here, there = (read_properties(path) if path else {} for path in (source_config, target_config))
+    plan = read_plan(url, link, topics or [], here, there, kind="catch-up")
     options = _options(throttle, tail, start)
     if not plan.mirrors:
         fail(f"link {link} has no mirror topic that could be caught up", REFUSED)
@@ -55,19 +57,6 @@ def catch_up(
         found = _run(spark, plan, options, JobReports(url, link, new_job_id()))
     write_report(report, {**asdict(found), "bytes_per_s": found.bytes_per_s})
     _show(found)
-
-
-def _plan(url: str, link: str, topics: list[str], source: Path | None, target: Path | None) -> LinkPlan:
-    path = f"/v3/links/{segment(link)}/catch-up"
-    body = ask(url, lambda api: api.get(path, {"topic": topics} if topics else None))
-    try:
-        return LinkPlan.from_rest(
-            body,
-            source=read_properties(source) if source else {},
-            target=read_properties(target) if target else {},
-        )
-    except ValueError as exc:
-        fail(str(exc), USAGE)
 
 
 def _options(throttle: int, tail: int, start: str) -> CatchUpOptions:

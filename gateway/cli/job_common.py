@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, UNREACHABLE, USAGE, fail
 from gateway.cli.properties import read_properties
-from gateway.jobs.session import LOCAL, build_session
+from gateway.jobs.errors import reason
+from gateway.jobs.session import build_session
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import BrokerError, ClusterUnavailable, NetError
 
-Master = Annotated[str, typer.Option("--master", help="Spark master: local[*], spark://host:port, yarn, k8s://…")]
+Master = Annotated[str, typer.Option("--master", help="Spark master: local[*] (the default), spark://host:port, yarn, k8s://…")]
 PyFiles = Annotated[str, typer.Option("--py-files", help="This project's wheel, for executors that lack it.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's own; may be repeated.")
@@ -35,18 +38,29 @@ Target = Annotated[
     str, typer.Option("--target", metavar="HOST:PORT|FILE", help="Target cluster, or a file of client properties.")
 ]
 
-DEFAULT_MASTER = LOCAL
+LinkedSource = Annotated[
+    str, typer.Option("--source", metavar="HOST:PORT|FILE", help="Source cluster; wins over what --link tells.")
+]
+LinkedTarget = Annotated[
+    str, typer.Option("--target", metavar="HOST:PORT|FILE", help="Target cluster; wins over what --link tells.")
+]
+
+DEFAULT_MASTER = ""  # what spark-submit was told, or else local[*]
+
+
+def client_properties(text: str) -> dict[str, str]:
+    """What --source or --target says: an address, a file, or nothing; ends the command with 2 when it is neither."""
+    path = Path(text)
+    if text and path.is_file():
+        return read_properties(path)
+    if not all(":" in part for part in text.split(",") if text):
+        fail(f"{text}: neither host:port nor a file of client properties", USAGE)
+    return {"bootstrap.servers": text} if text else {}
 
 
 def cluster(text: str) -> dict[str, str]:
-    """Client properties of --source or --target; ends the command with exit code 2 when they are bad."""
-    path = Path(text)
-    if path.is_file():
-        properties = read_properties(path)
-    elif all(":" in part for part in text.split(",")):
-        properties = {"bootstrap.servers": text}
-    else:
-        fail(f"{text}: neither host:port nor a file of client properties", USAGE)
+    """Client properties of a whole cluster; ends the command with exit code 2 when they are bad."""
+    properties = client_properties(text)
     try:
         ClusterConfig.from_client_properties(properties)
     except ValueError as exc:
@@ -68,7 +82,7 @@ def job(name: str, master: str, py_files: str, conf: list[str] | None) -> Iterat
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors of clusters and of input as one line on stderr."""
+    """Errors of clusters, of input and of tasks as one line on stderr."""
     try:
         yield
     except ClusterUnavailable as exc:
@@ -77,6 +91,8 @@ def one_line_errors() -> Iterator[None]:
         fail(str(exc), REFUSED)
     except ValueError as exc:
         fail(str(exc), USAGE)
+    except (PySparkException, Py4JError) as exc:
+        fail(reason(exc), REFUSED)
 
 
 def write_report(path: Path | None, report: Mapping[str, Any]) -> str:

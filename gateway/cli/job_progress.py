@@ -45,6 +45,8 @@ class ProgressView:
         """The latest numbers."""
         eta = "" if done.eta_s < 0 else f", {duration(done.eta_s)} to go"
         detail = f"{done.bytes_done / 1e6:,.0f} of {done.bytes_total / 1e6:,.0f} MB, {rate(done.bytes_per_s)}{eta}"
+        if not done.bytes_total:  # a job that counts tasks
+            detail = f"{done.records_done:,} of {done.records_total:,} tasks"
         self._bar.update(self._task, total=done.records_total, completed=done.records_done, detail=detail)
         if not self._terminal and time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + _LINE_EVERY_S

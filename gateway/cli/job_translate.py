@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,10 +10,26 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 
 from gateway.cli import job_common
-from gateway.cli.api import REFUSED, USAGE, fail
-from gateway.cli.job_common import Conf, DryRun, Master, PyFiles, Target, cluster, job, say, write_report
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
+from gateway.cli.job_common import (
+    Conf,
+    DryRun,
+    LinkedSource,
+    LinkedTarget,
+    Master,
+    PyFiles,
+    client_properties,
+    cluster,
+    job,
+    say,
+    write_report,
+)
+from gateway.cli.job_link import Link, read_plan
+from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
 from gateway.jobs.inputs import read_table, topic_names
+from gateway.jobs.link_map import SegmentsOf, segments_of
+from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.offset_map import SEGMENTS
 from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.gather import find_groups, read_offsets
@@ -23,8 +40,9 @@ _SHOWN = 50
 
 
 def translate_offsets(
-    target: Target,
-    source: Annotated[str, typer.Option("--source", metavar="HOST:PORT|FILE", help="Source cluster.")] = "",
+    link: Link = "",
+    source: LinkedSource = "",
+    target: LinkedTarget = "",
     group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; may be repeated.")] = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")] = None,
     offset_map: Annotated[
@@ -51,44 +69,78 @@ def translate_offsets(
     master: Master = job_common.DEFAULT_MASTER,
     py_files: PyFiles = "",
     conf: Conf = None,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Translate committed offsets, MirrorMaker 2's checkpoints, Spark's checkpoints, or offsets in a file."""
     ways = [name for name, given in (("--offsets", offsets), ("--mm2", mm2), ("--checkpoint", checkpoint)) if given]
-    if len(ways) > 1:
-        fail(f"{ways[0]} and {ways[1]} are two ways; take one", USAGE)
-    if not ways and not source:
-        fail("--source is missing: where the groups' offsets are", USAGE)
-    if offsets and commit and not group:
-        fail("--commit with --offsets needs --group: whose offsets they are", USAGE)
-    there = cluster(target)
-    here = cluster(source) if source else {}
-    with job("translate-offsets", master, py_files, conf) as spark:
-        segments = read_table(spark, offset_map, SEGMENTS, optional={}) if offset_map else None
+    _check(ways, link, source, target, offset_map, for_group=not (offsets and commit) or bool(group))
+    plan = _plan(topic_names(topic or []), link, source, target, url)
+    there = plan.target
+    with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
+        segments = _segments(spark, plan, offset_map)
         if checkpoint is not None:
+            if any(topic != name for topic, name in plan.names.items()):
+                fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
             _checkpoint(spark, checkpoint, new_checkpoint, there, segments, report, dry_run)
             return
         if mm2:
-            found = _mm2(spark, there, here, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
-        elif offsets:
-            found = translate_groups(spark, _file(spark, offsets, group), there, segments)
+            found = _mm2(spark, there, plan.source, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
         else:
-            names = find_groups(here, group or [])
-            say(f"reading the offsets of {len(names)} group(s)")
-            table_ = read_offsets(spark, here, names, topic_names(topic or []))
-            found = translate_groups(spark, table_.persist(), there, segments)
+            table_ = (
+                _file(spark, offsets, group) if offsets else _groups(spark, plan, group or [], topic_names(topic or []))
+            )
+            found = translate_groups(spark, table_, there, segments, names=plan.names, group_prefix=plan.group_prefix)
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
-        outcome = run(spark, found, there, write=commit and not dry_run, progress=say)
+        outcome = run(spark, found, there, write=commit and not dry_run, say=say, tell=view.show)
     write_report(report, outcome.report)
     _show(outcome.report)
     if outcome.failed:
         raise typer.Exit(REFUSED)
 
 
+def _check(ways: list[str], link: str, source: str, target: str, offset_map: str, *, for_group: bool) -> None:
+    if len(ways) > 1:
+        fail(f"{ways[0]} and {ways[1]} are two ways; take one", USAGE)
+    if link and (offset_map or "--mm2" in ways):
+        fail(f"{'--map' if offset_map else '--mm2'} goes with --source and --target; a link has its own map", USAGE)
+    if not link and not target:
+        fail("--target is missing: where the offsets are to be valid", USAGE)
+    if not link and not ways and not source:
+        fail("--source is missing: where the groups' offsets are", USAGE)
+    if not for_group:
+        fail("--commit with --offsets needs --group: whose offsets they are", USAGE)
+
+
+def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> LinkPlan:
+    """Both clusters, and the topics' names on them. Without a link every topic has the same name on both."""
+    if link:
+        plan = read_plan(url, link, topics, client_properties(source), client_properties(target))
+        if not plan.mirrors:
+            fail(f"link {link} has no mirror topic", REFUSED)
+        return plan
+    return LinkPlan.without_link(cluster(source) if source else {}, cluster(target), ())
+
+
+def _segments(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
+    if not offset_map:
+        return segments_of(spark, plan)
+    table_ = read_table(spark, offset_map, SEGMENTS, optional={})
+    return lambda _: table_
+
+
+def _groups(spark: SparkSession, plan: LinkPlan, groups: list[str], topics: list[str]) -> DataFrame:
+    """Committed offsets of the source's groups, of a link for its mirror topics only."""
+    names = find_groups(plan.source, groups)
+    say(f"reading the offsets of {len(names)} group(s)")
+    wanted = list(plan.names) if plan.link else topics
+    return read_offsets(spark, plan.source, names, wanted).persist()
+
+
 def _mm2(
     spark: SparkSession,
-    target: dict[str, str],
-    source: dict[str, str],
+    target: Mapping[str, str],
+    source: Mapping[str, str],
     alias: str,
     prefix: str | None,
     syncs: str,
@@ -125,8 +177,8 @@ def _checkpoint(
     spark: SparkSession,
     old: Path,
     new: Path | None,
-    target: dict[str, str],
-    segments: DataFrame | None,
+    target: Mapping[str, str],
+    segments: SegmentsOf | None,
     report: Path | None,
     dry_run: bool,
 ) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -61,8 +61,9 @@ class CatchUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CatchUpPlan:
-    """What a job needs to append as the mirror does: ids, starts, and how to reach both clusters, secrets included."""
+class JobPlan:
+    """What a job needs to append, read or translate as the mirror does: ids, starts, modes, and how to reach both
+    clusters, secrets included."""
 
     link: LinkRecord
     target_cluster_id: str
@@ -94,22 +95,32 @@ class CatchUps:
         found = self._running.get((link, topic))
         return None if found is None else found[0]
 
-    def plan(self, link: str, topics: Sequence[str]) -> CatchUpPlan:
-        """What a job is told. No topic means all mirrors of the link that can be caught up.
+    def plan(self, link: str, topics: Sequence[str]) -> JobPlan:
+        """What a catch-up job is told. No topic means all mirrors of the link that can be caught up.
 
         Raises:
             NotFound, Conflict: for any of the topics.
+        """
+        found = self.reading_plan(link, topics)
+        if topics:
+            for mirror in found.mirrors:
+                _check(mirror)
+            return found
+        return replace(found, mirrors=[mirror for mirror in found.mirrors if not _why_not(mirror)])
+
+    def reading_plan(self, link: str, topics: Sequence[str]) -> JobPlan:
+        """What a job is told that only reads the topics, whatever state they are in. No topic means all mirrors.
+
+        Raises:
+            NotFound: no such link, or mirror.
         """
         context = self._context
         record = context.link(link)
         if topics:
             mirrors = [context.mirror(link, topic) for topic in dict.fromkeys(topics)]
-            for mirror in mirrors:
-                _check(mirror)
         else:
-            of_link = (mirror for key, mirror in sorted(context.store.mirrors.items()) if key[0] == link)
-            mirrors = [mirror for mirror in of_link if mirror.state in _STATES]
-        return CatchUpPlan(
+            mirrors = [mirror for key, mirror in sorted(context.store.mirrors.items()) if key[0] == link]
+        return JobPlan(
             link=record,
             target_cluster_id=context.target.cluster_id(),
             target_client=context.target.cluster.config.properties,
@@ -188,7 +199,17 @@ class CatchUps:
 
 
 def _check(mirror: MirrorRecord) -> None:
+    why = _why_not(mirror)
+    if why:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' {why}")
+
+
+def _why_not(mirror: MirrorRecord) -> str:
+    """Why a job cannot copy the backlog of a mirror; '' when it can."""
     if mirror.state not in _STATES:
-        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is {mirror.state}: there is nothing to catch up")
+        return f"is {mirror.state}: there is nothing to catch up"
+    if mirror.is_reverse:
+        return "is mirrored back to the source; jobs copy towards the target only"
     if mirror.mode is not MirrorMode.PRESERVE:
-        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is of mode {mirror.mode}, which jobs cannot copy yet")
+        return f"is of mode {mirror.mode}, which jobs cannot copy; the gateway copies it by itself"
+    return ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.records import PartitionStart
+from gateway.domain.records import MirrorMode, PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
 
 _HIDDEN: Final = "********"
@@ -14,7 +14,7 @@ _HIDDEN: Final = "********"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPlan:
-    """A link. `source`, `target`: Kafka client properties."""
+    """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target."""
 
     link: str
     source_cluster_id: str
@@ -22,12 +22,31 @@ class LinkPlan:
     source: Mapping[str, str]
     target: Mapping[str, str]
     mirrors: tuple[MirrorSpec, ...]
+    group_prefix: str = ""
+
+    @classmethod
+    def without_link(cls, source: Mapping[str, str], target: Mapping[str, str], topics: Sequence[str]) -> LinkPlan:
+        """Two clusters whose topics have the same names and offsets on both, whoever copied them."""
+        mirrors = tuple(
+            MirrorSpec(source_topic=topic, mirror_topic=topic, producer_id=-1, starts=()) for topic in topics
+        )
+        return cls(link="", source_cluster_id="", target_cluster_id="", source=source, target=target, mirrors=mirrors)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Source topic -> its mirror topic on the target."""
+        return {mirror.source_topic: mirror.mirror_topic for mirror in self.mirrors}
+
+    @property
+    def translated(self) -> tuple[MirrorSpec, ...]:
+        """The mirrors whose offsets differ on the two clusters: those that need the offset map."""
+        return tuple(mirror for mirror in self.mirrors if mirror.mode == MirrorMode.TRANSLATE)
 
     @classmethod
     def from_rest(
         cls, body: Mapping[str, Any], *, source: Mapping[str, str] = {}, target: Mapping[str, str] = {}
     ) -> LinkPlan:
-        """From the answer of GET /v3/links/{link}/catch-up.
+        """From the answer of GET /v3/links/{link}/catch-up, or job-plan.
 
         Args:
             source, target: client properties that win over the gateway's: its secrets are not told, and its addresses
@@ -43,6 +62,7 @@ class LinkPlan:
             source=_client("source", body["source"]["client"], source),
             target=_client("target", body["target"]["client"], target),
             mirrors=tuple(_mirror(mirror) for mirror in body["mirrors"]),
+            group_prefix=body["group_prefix"],
         )
 
 
@@ -60,4 +80,6 @@ def _mirror(body: Mapping[str, Any]) -> MirrorSpec:
         mirror_topic=body["mirror_topic_name"],
         producer_id=body["producer_id"],
         starts=tuple(PartitionStart(start["source_start"], start["pad_to"]) for start in body["starts"]),
+        mode=body["mode"],
+        mirror_id=body["mirror_id"],
     )

@@ -17,6 +17,7 @@ LOCAL: Final = "local[*]"
 TASK_ATTEMPTS: Final = 4
 """Of one task before the job fails. Spark's default for a cluster; its default for local masters is 1."""
 
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of what spark-submit runs
 _ARROW_BYTES: Final = 4 * 1024 * 1024
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _FIXED: Final[Mapping[str, str]] = {
@@ -33,7 +34,7 @@ _FIXED: Final[Mapping[str, str]] = {
 def build_session(
     app_name: str,
     *,
-    master: str = LOCAL,
+    master: str = "",
     py_files: str = "",
     ui: bool = False,
     configs: Mapping[str, str] | None = None,
@@ -42,15 +43,18 @@ def build_session(
 
     Args:
         app_name: shown by Spark's own pages.
-        master: local[*], spark://host:port, yarn, k8s://…
+        master: local[*], spark://host:port, yarn, k8s://…; "" for what spark-submit was told, or else local[*].
         py_files: this project's wheel, for executors that do not have it installed.
         ui: serve Spark's web page while the job runs.
         configs: Spark's own settings; they win over ours.
     """
     # Executors of a local master, and the driver's own helpers, run this interpreter with its packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app_name).master(with_attempts(master))
-    local = master.startswith("local")
+    submitted = _SUBMITTED in os.environ
+    builder = SparkSession.builder.appName(app_name)
+    if master or not submitted:
+        builder = builder.master(with_attempts(master or LOCAL))
+    local = not submitted and (master or LOCAL).startswith("local")
     settings = {**_FIXED, "spark.ui.enabled": str(ui).lower(), **(_local_settings() if local else {})}
     if py_files:
         settings["spark.submit.pyFiles"] = py_files

@@ -18,26 +18,34 @@ LogRanges = dict[Partition, tuple[int, int]]
 _POLL_S = 0.2
 
 
-async def log_ranges(cluster: Cluster, topics: Collection[str]) -> LogRanges:
+async def log_ranges(cluster: Cluster, topics: Collection[str], names: Mapping[str, str] = {}) -> LogRanges:
     """Starts and ends of every partition of the topics.
+
+    Args:
+        names: topic -> what it is called on this cluster, if otherwise.
 
     Raises:
         ValueError: the cluster does not have one of the topics.
         NetError: the cluster does not answer, or refuses.
     """
-    view = await cluster.refresh(topics)
-    missing = [name for name in topics if name not in view.topics or not view.topics[name].partitions]
+    here = {topic: names.get(topic, topic) for topic in topics}
+    view = await cluster.refresh(tuple(here.values()))
+    missing = [name for name in here.values() if name not in view.topics or not view.topics[name].partitions]
     if missing:
         raise ValueError(f"the cluster {view.cluster_id} has no topic {missing[0]}, or none that may be read")
-    partitions = [(name, index) for name in topics for index in view.topics[name].partitions]
+    partitions = [(topic, index) for topic, name in here.items() for index in view.topics[name].partitions]
     # The end first: a log start that is read later is never beyond the end that is used.
-    ends = await _ask(cluster, partitions, LATEST)
-    starts = await _ask(cluster, partitions, EARLIEST)
+    ends = await _ask(cluster, partitions, LATEST, names)
+    starts = await _ask(cluster, partitions, EARLIEST, names)
     return {key: (min(starts[key], ends[key]), ends[key]) for key in partitions}
 
 
 async def wait_for_ends(
-    cluster: Cluster, ranges: LogRanges, wanted: Mapping[Partition, int], timeout_s: float
+    cluster: Cluster,
+    ranges: LogRanges,
+    wanted: Mapping[Partition, int],
+    timeout_s: float,
+    names: Mapping[str, str] = {},
 ) -> LogRanges:
     """Wait until every log has come to its wanted end, or for `timeout_s`; the ranges as they are then."""
     loop = asyncio.get_running_loop()
@@ -48,16 +56,19 @@ async def wait_for_ends(
         if not behind or loop.time() >= deadline:
             return found
         await asyncio.sleep(_POLL_S)
-        ends = await _ask(cluster, behind, LATEST)
+        ends = await _ask(cluster, behind, LATEST, names)
         found |= {key: (found[key][0], ends[key]) for key in behind}
 
 
-async def _ask(cluster: Cluster, partitions: Collection[Partition], at: int) -> dict[Partition, int]:
+async def _ask(
+    cluster: Cluster, partitions: Collection[Partition], at: int, names: Mapping[str, str]
+) -> dict[Partition, int]:
+    here = {(names.get(topic, topic), index): (topic, index) for topic, index in partitions}
     wanted: dict[str, dict[int, int]] = {}
-    for topic, index in partitions:
-        wanted.setdefault(topic, {})[index] = at
+    for name, index in here:
+        wanted.setdefault(name, {})[index] = at
     found = await list_offsets(cluster, wanted, read_committed=True, timeout_s=max(15.0, len(partitions) / 1000))
-    return {key: answer.offset for key, answer in found.items()}
+    return {here[key]: answer.offset for key, answer in found.items()}
 
 
 def as_table(spark: SparkSession, ranges: LogRanges) -> DataFrame:

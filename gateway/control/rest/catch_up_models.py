@@ -1,4 +1,4 @@
-"""Bodies of /v3/links/{link}/catch-up."""
+"""Bodies of /v3/links/{link}/catch-up and /v3/links/{link}/job-plan."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.control.catch_up import CatchUp, CatchUpPlan, JobState
+from gateway.control.catch_up import CatchUp, JobPlan, JobState
 from gateway.control.links import redacted
 from gateway.control.rest.models import Body
+from gateway.domain import link_config
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorRecord
 
@@ -32,6 +33,9 @@ class PlannedMirror(BaseModel):
 
     source_topic_name: str
     mirror_topic_name: str
+    mirror_id: int
+    mirror_status: str
+    mode: str
     producer_id: int
     starts: list[StartData]
 
@@ -41,25 +45,30 @@ class PlannedMirror(BaseModel):
         return cls(
             source_topic_name=record.source_topic,
             mirror_topic_name=record.mirror_topic,
-            producer_id=mirror_producer_id(link_id, record.mirror_id),
+            mirror_id=record.mirror_id,
+            mirror_status=record.state.value,
+            mode=record.mode.value,
+            producer_id=mirror_producer_id(link_id, record.mirror_id, record.generation),
             starts=[StartData(source_start=start.source_start, pad_to=start.pad_to) for start in record.starts],
         )
 
 
-class CatchUpPlanData(BaseModel):
-    """What a job needs."""
+class JobPlanData(BaseModel):
+    """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target."""
 
-    kind: Literal["LockgateCatchUpPlan"] = "LockgateCatchUpPlan"
+    kind: Literal["LockgateJobPlan"] = "LockgateJobPlan"
     link_name: str
+    group_prefix: str
     source: ClusterData
     target: ClusterData
     mirrors: list[PlannedMirror]
 
     @classmethod
-    def of(cls, plan: CatchUpPlan) -> CatchUpPlanData:
+    def of(cls, plan: JobPlan) -> JobPlanData:
         """From the plan."""
         return cls(
             link_name=plan.link.name,
+            group_prefix=link_config.parse(plan.link.configs).target_group(""),
             source=ClusterData(cluster_id=plan.link.source_cluster_id, client=redacted(plan.link.client)),
             target=ClusterData(cluster_id=plan.target_cluster_id, client=redacted(plan.target_client)),
             mirrors=[PlannedMirror.of(mirror, plan.link.link_id) for mirror in plan.mirrors],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -15,19 +16,22 @@ from pyspark.sql import functions as F
 from gateway.jobs.audit.batches import by_partition, compare_batches, spans_to_decode
 from gateway.jobs.audit.evidence import divergence
 from gateway.jobs.audit.pieces import Piece, Side, Span
-from gateway.jobs.audit.reading import read_batches, read_records
+from gateway.jobs.audit.reading import Reader, read_batches, read_records
 from gateway.jobs.audit.records import count_records, first_divergences, pair_records
 from gateway.jobs.audit.report import ClusterFacts, Report
 from gateway.jobs.audit.slices import Slice, slices
 from gateway.jobs.audit.verdict import Compared, Counts, Finding, judge
 from gateway.jobs.kafka import Loop
 from gateway.jobs.offset_map import RANGES, identity_segments, locate
+from gateway.jobs.spark_progress import Tell, told_of_tasks
 from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges, wait_for_ends
 from gateway.net.errors import NetError
 from gateway.net.log_dirs import log_sizes
 from gateway.net.routed import Partition
 
-Progress = Callable[[str], None]
+Say = Callable[[str], None]
+BYTES_PER_TASK: Final = 128 * 1024 * 1024
+"""Of a log: enough to make a task's start cheap, little enough to show how far the audit is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,9 @@ class AuditOptions:
 
     Attributes:
         source, target: Kafka client properties.
-        segments: the offset map (SEGMENTS); None when offsets are equal on both clusters (mode `preserve`).
+        names: topic -> its name on the target; those that are not in it have the same name there.
+        segments: makes the offset map (SEGMENTS) from the target's logs; None when offsets are equal on both clusters
+            (mode `preserve`).
         fraction: of the offsets of each partition to compare, above 0 up to 1.
         seed: draws the sample.
         wait_s: how long the target may take to come to the source's end of when the audit began.
@@ -45,15 +51,16 @@ class AuditOptions:
     source: Mapping[str, str]
     target: Mapping[str, str]
     topics: Sequence[str]
-    segments: DataFrame | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    segments: Callable[[LogRanges], DataFrame] | None = None
     fraction: float = 1.0
     seed: int = 0
     wait_s: float = 60.0
 
 
 @dataclass(slots=True)
-class _Scene:
-    """What both clusters said when the audit began. `bytes`: size of the source's logs."""
+class Scene:
+    """What both clusters said when the audit began. `bytes`: size of the source's logs. `tasks`: that read a piece."""
 
     source: ClusterFacts
     target: ClusterFacts
@@ -61,12 +68,19 @@ class _Scene:
     target_ranges: LogRanges
     bytes: int
     segments: DataFrame
+    tasks: int
     compared: list[Compared] = field(default_factory=list)
     pieces: list[dict[Partition, Piece]] = field(default_factory=list)
 
 
-def run_audit(spark: SparkSession, options: AuditOptions, progress: Progress = lambda _: None) -> Report:
+def run_audit(
+    spark: SparkSession, options: AuditOptions, say: Say = lambda _: None, tell: Tell = lambda _: None
+) -> Report:
     """Compare, and say what was found.
+
+    Args:
+        say: gets a line now and then.
+        tell: is told about every half second how far it is.
 
     Raises:
         ValueError: a topic that a cluster does not have, or other partition counts on the two.
@@ -74,14 +88,16 @@ def run_audit(spark: SparkSession, options: AuditOptions, progress: Progress = l
     """
     started, clock = datetime.now(UTC), time.monotonic()
     scene = prepare(spark, options)
-    progress(f"comparing {len(scene.compared)} partition(s), about {scene.bytes / 1e6:.0f} MB on the source")
+    say(f"comparing {len(scene.compared)} partition(s), about {scene.bytes / 1e6:.0f} MB on the source")
     blocks = _blocks(spark, options, scene).persist()
     try:
-        counts = {_key(row): row for row in by_partition(blocks).collect()}
+        tasks = 2 * len(scene.pieces) * max(scene.tasks, len(scene.compared))
+        with told_of_tasks(spark, tasks, scene.bytes, tell):
+            counts = {_key(row): row for row in by_partition(blocks).collect()}
         batches_s = time.monotonic() - clock
         spans = {_key(row): row for row in spans_to_decode(blocks).collect()}
         if spans:
-            progress(f"{len(spans)} partition(s) have batches that are not equal: comparing their records")
+            say(f"{len(spans)} partition(s) have batches that are not equal: comparing their records")
         decoded, divergences = _decode(spark, options, scene, spans)
     finally:
         blocks.unpersist()
@@ -106,12 +122,13 @@ def run_audit(spark: SparkSession, options: AuditOptions, progress: Progress = l
     )
 
 
-def prepare(spark: SparkSession, options: AuditOptions) -> _Scene:
+def prepare(spark: SparkSession, options: AuditOptions) -> Scene:
     """Ask both clusters for their logs, wait for the target, and settle on what to compare."""
     scene = _ask(spark, options)
+    bounds = scene.target_ranges
     if options.segments is not None:
-        scene.segments = options.segments
-    bounds = scene.target_ranges if options.segments is None else _map_bounds(options.segments)
+        scene.segments = options.segments(scene.target_ranges).persist()
+        bounds = _map_bounds(scene.segments)
     for key, (start, end) in sorted(scene.source_ranges.items()):
         low, high = bounds.get(key, (end, end if start == end else start))
         first = min(max(start, low), end)
@@ -127,22 +144,22 @@ def prepare(spark: SparkSession, options: AuditOptions) -> _Scene:
         )
         scene.compared.append(one)
     cuts = {(one.topic, one.partition): slices(one, options.fraction, options.seed) for one in scene.compared}
-    there = None if options.segments is None else _on_target(spark, options.segments, cuts)
+    there = None if options.segments is None else _on_target(spark, scene.segments, cuts)
     scene.pieces = _pieces(scene, cuts, there)
     return scene
 
 
-def _ask(spark: SparkSession, options: AuditOptions) -> _Scene:
+def _ask(spark: SparkSession, options: AuditOptions) -> Scene:
     with Loop() as loop:
         source, target = loop.connect(options.source), loop.connect(options.target)
         found = loop.run(log_ranges(source, options.topics))
-        there = loop.run(log_ranges(target, options.topics))
+        there = loop.run(log_ranges(target, options.topics, options.names))
         if found.keys() != there.keys():
             topic = min(found.keys() ^ there.keys())[0]
             raise ValueError(f"topic {topic} has another number of partitions on the target")
         if options.segments is None:
             ends = {key: end for key, (_, end) in found.items()}
-            there = loop.run(wait_for_ends(target, there, ends, options.wait_s))
+            there = loop.run(wait_for_ends(target, there, ends, options.wait_s, options.names))
         try:
             sizes = loop.run(log_sizes(source, options.topics))
         except NetError:  # it may not be allowed; only the throughput is not known then
@@ -152,7 +169,9 @@ def _ask(spark: SparkSession, options: AuditOptions) -> _Scene:
             for cluster, properties in ((source, options.source), (target, options.target))
         ]
     segments = identity_segments(as_table(spark, there))
-    return _Scene(facts[0], facts[1], found, there, sum(sizes.values()), segments)
+    total = sum(sizes.values())
+    tasks = max(spark.sparkContext.defaultParallelism, math.ceil(total / BYTES_PER_TASK))
+    return Scene(facts[0], facts[1], found, there, total, segments, tasks)
 
 
 def _map_bounds(segments: DataFrame) -> dict[Partition, tuple[int, int]]:
@@ -173,7 +192,7 @@ def _on_target(
 
 
 def _pieces(
-    scene: _Scene, found: Mapping[Partition, list[Slice]], there: Mapping[tuple[Partition, int], int] | None
+    scene: Scene, found: Mapping[Partition, list[Slice]], there: Mapping[tuple[Partition, int], int] | None
 ) -> list[dict[Partition, Piece]]:
     """The slices on both sides: piece n of every partition that has so many, for each n.
 
@@ -197,21 +216,25 @@ def _pieces(
     ]
 
 
-def _blocks(spark: SparkSession, options: AuditOptions, scene: _Scene) -> DataFrame:
+def _blocks(spark: SparkSession, options: AuditOptions, scene: Scene) -> DataFrame:
     parts = []
     for pieces in scene.pieces or [{}]:
         source = {key: piece.source for key, piece in pieces.items()}
         target = {key: piece.target for key, piece in pieces.items()}
-        parts.append(
-            compare_batches(
-                read_batches(spark, options.source, source), read_batches(spark, options.target, target), scene.segments
-            )
-        )
+        here, there = _readers(spark, options, scene)
+        parts.append(compare_batches(read_batches(here, source), read_batches(there, target), scene.segments))
     return reduce(DataFrame.unionByName, parts)
 
 
+def _readers(spark: SparkSession, options: AuditOptions, scene: Scene) -> tuple[Reader, Reader]:
+    return (
+        Reader(spark, options.source, scene.tasks),
+        Reader(spark, options.target, scene.tasks, options.names),
+    )
+
+
 def _decode(
-    spark: SparkSession, options: AuditOptions, scene: _Scene, spans: Mapping[Partition, Row]
+    spark: SparkSession, options: AuditOptions, scene: Scene, spans: Mapping[Partition, Row]
 ) -> tuple[dict[Partition, Row], dict[Partition, dict[str, Any]]]:
     """Compare the records of the spans: counts, and the first divergence, of each partition."""
     if not spans:
@@ -225,7 +248,7 @@ def _decode(
     return counts, first
 
 
-def _pairs(spark: SparkSession, options: AuditOptions, scene: _Scene, spans: Mapping[Partition, Row]) -> DataFrame:
+def _pairs(spark: SparkSession, options: AuditOptions, scene: Scene, spans: Mapping[Partition, Row]) -> DataFrame:
     whole = options.fraction >= 1
     parts = []
     for pieces in scene.pieces:
@@ -236,11 +259,8 @@ def _pairs(spark: SparkSession, options: AuditOptions, scene: _Scene, spans: Map
         target = {
             key: (piece.target, _span(spans[key], "target", piece.target, whole)) for key, piece in wanted.items()
         }
-        parts.append(
-            pair_records(
-                read_records(spark, options.source, source), read_records(spark, options.target, target), scene.segments
-            )
-        )
+        here, there = _readers(spark, options, scene)
+        parts.append(pair_records(read_records(here, source), read_records(there, target), scene.segments))
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -274,4 +294,4 @@ def _key(row: Row) -> Partition:
     return row.topic, row.partition
 
 
-__all__ = ["AuditOptions", "Finding", "Progress", "prepare", "run_audit"]
+__all__ = ["AuditOptions", "Finding", "Say", "Scene", "prepare", "run_audit"]

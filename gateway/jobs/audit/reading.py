@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,43 +20,52 @@ _LIMITS = StructType(
         StructField("partition", IntegerType()),
         StructField("_low", LongType()),
         StructField("_high", LongType()),
+        StructField("_topic", StringType()),
     ]
 )
 
 
-def read_batches(spark: SparkSession, properties: Mapping[str, str], sides: Mapping[Partition, Side]) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Where to read, in how many tasks at least, and what topics are called there (topic -> its name, if another)."""
+
+    spark: SparkSession
+    properties: Mapping[str, str]
+    tasks: int
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, topic: str) -> str:
+        """The topic's name on this cluster."""
+        return self.names.get(topic, topic)
+
+
+def read_batches(reader: Reader, sides: Mapping[Partition, Side]) -> DataFrame:
     """Batches (BATCH_COLUMNS) with a wanted record."""
     ranges = {key: side.for_batches() for key, side in sides.items()}
-    found = _read(spark, "kafka-batches", BATCH_COLUMNS, properties, ranges)
-    return _joined(spark, found, sides).where(F.col("base_offset") < F.col("_high")).select(*BATCH_COLUMNS.names)
+    found = _read(reader, "kafka-batches", BATCH_COLUMNS, ranges)
+    return _joined(reader, found, sides).where(F.col("base_offset") < F.col("_high")).select(*BATCH_COLUMNS.names)
 
 
-def read_records(
-    spark: SparkSession, properties: Mapping[str, str], sides: Mapping[Partition, tuple[Side, Span]]
-) -> DataFrame:
+def read_records(reader: Reader, sides: Mapping[Partition, tuple[Side, Span]]) -> DataFrame:
     """Wanted records (RECORD_COLUMNS) within a range for each partition."""
-    found = _read(spark, "kafka-records", RECORD_COLUMNS, properties, {key: span for key, (_, span) in sides.items()})
-    limited = _joined(spark, found, {key: side for key, (side, _) in sides.items()})
+    found = _read(reader, "kafka-records", RECORD_COLUMNS, {key: span for key, (_, span) in sides.items()})
+    limited = _joined(reader, found, {key: side for key, (side, _) in sides.items()})
     inside = (F.col("offset") >= F.col("_low")) & (F.col("offset") < F.col("_high"))
     return limited.where(inside).select(*RECORD_COLUMNS.names)
 
 
-def _joined(spark: SparkSession, found: DataFrame, sides: Mapping[Partition, Side]) -> DataFrame:
-    rows = [(topic, index, *side.wanted) for (topic, index), side in sorted(sides.items())]
-    return found.join(F.broadcast(spark.createDataFrame(rows, _LIMITS)), ["topic", "partition"])
+def _joined(reader: Reader, found: DataFrame, sides: Mapping[Partition, Side]) -> DataFrame:
+    """Rows with the limits of their side, under the topic's name of the source."""
+    rows = [(reader.name(topic), index, *side.wanted, topic) for (topic, index), side in sorted(sides.items())]
+    limits = F.broadcast(reader.spark.createDataFrame(rows, _LIMITS))
+    return found.join(limits, ["topic", "partition"]).drop("topic").withColumnRenamed("_topic", "topic")
 
 
-def _read(
-    spark: SparkSession,
-    source: str,
-    schema: StructType,
-    properties: Mapping[str, str],
-    ranges: Mapping[Partition, Span],
-) -> DataFrame:
-    """Rows of the format `source`, in as many tasks as run at once."""
-    wanted = {key: span for key, span in ranges.items() if span.low < span.high}
+def _read(reader: Reader, source: str, schema: StructType, ranges: Mapping[Partition, Span]) -> DataFrame:
+    """Rows of the format `source`."""
+    wanted = {(reader.name(topic), index): span for (topic, index), span in ranges.items() if span.low < span.high}
     if not wanted:
-        return spark.createDataFrame([], schema)
+        return reader.spark.createDataFrame([], schema)
     partitions: dict[str, list[int]] = {}
     for topic, index in sorted(wanted):
         partitions.setdefault(topic, []).append(index)
@@ -63,9 +73,9 @@ def _read(
         "assign": json.dumps(partitions),
         "startingOffsets": _offsets({key: span.low for key, span in wanted.items()}),
         "endingOffsets": _offsets({key: span.high for key, span in wanted.items()}),
-        "minPartitions": str(spark.sparkContext.defaultParallelism),
+        "minPartitions": str(reader.tasks),
     }
-    return spark.read.format(source).schema(schema).options(**as_options(properties), **options).load()
+    return reader.spark.read.format(source).schema(schema).options(**as_options(reader.properties), **options).load()
 
 
 def _offsets(values: Mapping[Partition, int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gateway.domain.records import PartitionStart
+from gateway.domain.records import MirrorMode, PartitionStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +17,16 @@ class MirrorSpec:
     Attributes:
         producer_id: under which the target partitions are written (`domain.producer_ids.mirror_producer_id`).
         starts: of each partition.
+        mode: how offsets relate (`domain.records.MirrorMode`).
+        mirror_id: its number in the link's offset map.
     """
 
     source_topic: str
     mirror_topic: str
     producer_id: int
     starts: tuple[PartitionStart, ...]
+    mode: str = MirrorMode.PRESERVE.value
+    mirror_id: int = -1
 
 
 def to_json(mirrors: Sequence[MirrorSpec]) -> str:

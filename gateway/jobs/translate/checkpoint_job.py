@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from gateway.jobs.offset_map import Rule, identity_segments
-from gateway.jobs.topic_ranges import as_table
+from gateway.jobs.topic_ranges import LogRanges, as_table
 from gateway.jobs.translate.apply import translate
 from gateway.jobs.translate.job import target_ranges
 from gateway.jobs.translate.schemas import OFFSETS
@@ -35,7 +35,7 @@ def rewrite(
     old: Path,
     new: Path,
     target: Mapping[str, str],
-    segments: DataFrame | None,
+    segments: Callable[[LogRanges], DataFrame] | None,
     *,
     write: bool = True,
 ) -> dict[str, Any]:
@@ -47,9 +47,8 @@ def rewrite(
     files = read_checkpoint(old)
     table = offsets_table(spark, files)
     topics = sorted({topic for file in files for found in file.kafka.values() for topic, _ in found})
-    if segments is None:
-        segments = identity_segments(as_table(spark, target_ranges(target, topics)))
-    rows = translate(table, segments).collect()
+    logs = target_ranges(target, topics)
+    rows = translate(table, identity_segments(as_table(spark, logs)) if segments is None else segments(logs)).collect()
     found: dict[Key, int] = {
         (row["group"], int(row.metadata), row.topic, row.partition): row.target_offset
         for row in rows

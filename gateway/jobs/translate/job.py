@@ -14,15 +14,18 @@ from pyspark.sql import functions as F
 from gateway.jobs.kafka import as_options, ask
 from gateway.jobs.offset_map import identity_segments
 from gateway.jobs.schemas import RECORDS, columns
+from gateway.jobs.spark_progress import Tell, told_of_tasks
 from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
-from gateway.jobs.translate.commit import commit
+from gateway.jobs.translate.commit import TASKS_PER_CORE, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
 
 FORMAT = "lockgate-translate/1"
-Progress = Callable[[str], None]
+Say = Callable[[str], None]
+_TASKS_OF_A_SORT = 3
+"""Of each core, about: reading, sorting, summing up."""
 _BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED)
 
 
@@ -34,12 +37,13 @@ class Outcomes:
     failed: bool
 
 
-def target_ranges(properties: Mapping[str, str], topics: Collection[str]) -> LogRanges:
-    """Logs of those topics that the target has."""
+def target_ranges(properties: Mapping[str, str], topics: Collection[str], names: Mapping[str, str] = {}) -> LogRanges:
+    """Logs of those topics that the target has, where a topic may have another name (`names`)."""
 
     async def of_known(cluster: Any) -> LogRanges:
-        view = await cluster.refresh(topics)
-        return await log_ranges(cluster, [name for name in topics if name in view.topics])
+        here = {topic: names.get(topic, topic) for topic in topics}
+        view = await cluster.refresh(tuple(here.values()))
+        return await log_ranges(cluster, [topic for topic, name in here.items() if name in view.topics], names)
 
     return ask(properties, of_known)
 
@@ -50,11 +54,28 @@ def topics_of(offsets: DataFrame) -> list[str]:
 
 
 def translate_groups(
-    spark: SparkSession, offsets: DataFrame, target: Mapping[str, str], segments: DataFrame | None
+    spark: SparkSession,
+    offsets: DataFrame,
+    target: Mapping[str, str],
+    segments: Callable[[LogRanges], DataFrame] | None,
+    *,
+    names: Mapping[str, str] = {},
+    group_prefix: str = "",
 ) -> DataFrame:
-    """OFFSETS -> TRANSLATED, inside the target's logs. Without segments offsets are equal on both clusters."""
-    ranges = as_table(spark, target_ranges(target, topics_of(offsets)))
-    return clamp(translate(offsets, identity_segments(ranges) if segments is None else segments), ranges)
+    """OFFSETS -> TRANSLATED, inside the target's logs and with the names of the target.
+
+    Args:
+        segments: makes the offset map (SEGMENTS) from the target's logs; without it offsets are equal on both clusters.
+        names: topic -> its name on the target, if another.
+        group_prefix: what groups' names begin with on the target.
+    """
+    logs = target_ranges(target, topics_of(offsets), names)
+    ranges = as_table(spark, logs)
+    found = clamp(translate(offsets, identity_segments(ranges) if segments is None else segments(logs)), ranges)
+    if any(topic != name for topic, name in names.items()):
+        table = F.create_map(*(F.lit(text) for pair in names.items() for text in pair))
+        found = found.withColumn("topic", F.coalesce(table[F.col("topic")], "topic"))
+    return found.withColumn("group", F.concat(F.lit(group_prefix), "group")) if group_prefix else found
 
 
 def translate_mm2(
@@ -95,14 +116,16 @@ def run(
     target: Mapping[str, str],
     *,
     write: bool,
-    progress: Progress = lambda _: None,
+    say: Say = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> Outcomes:
-    """Report on TRANSLATED, and commit it if `write`."""
+    """Report on TRANSLATED, and commit it if `write`. `say` gets a line now and then, `tell` how far it is."""
     started, clock = datetime.now(UTC), time.monotonic()
     translated = translated.persist()
     try:
-        groups = [row.asDict() for row in summary(translated).collect()]
-        progress(f"{sum(group['partitions'] for group in groups)} offsets of {len(groups)} groups translated")
+        with told_of_tasks(spark, _TASKS_OF_A_SORT * spark.sparkContext.defaultParallelism, 0, tell):
+            groups = [row.asDict() for row in summary(translated).collect()]
+        say(f"{sum(group['partitions'] for group in groups)} offsets of {len(groups)} groups translated")
         report: dict[str, Any] = {
             "format": FORMAT,
             "started": started.isoformat(timespec="milliseconds"),
@@ -112,7 +135,8 @@ def run(
             "not_exact": [row.asDict() for row in translated.where(~F.col("exact")).limit(1000).collect()],
             "versions": {"lockgate": VERSION, "spark": spark.version},
         }
-        failed = write and _commit(spark, translated, target, report)
+        with told_of_tasks(spark, TASKS_PER_CORE * spark.sparkContext.defaultParallelism, 0, tell):
+            failed = write and _commit(spark, translated, target, report)
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)

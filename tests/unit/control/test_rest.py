@@ -196,6 +196,10 @@ async def test_a_catch_up_job(api, plane):
     assert "secret" not in str(plan)
     assert [(m["mirror_topic_name"], len(m["starts"])) for m in plan["mirrors"]] == [("orders", 3)]
     refused(await api.get("/v3/links/l/catch-up", params={"topic": "nope"}), 404, "no mirror topic 'nope'")
+    read = (await api.get("/v3/links/l/job-plan")).json()
+    assert [(one["mirror_topic_name"], one["mode"]) for one in read["mirrors"]] == [("orders", "preserve")]
+    assert (read["group_prefix"], read["target"]) == ("", plan["target"])
+    refused(await api.get("/v3/links/l/job-plan", params={"topic": "nope"}), 404, "no mirror topic 'nope'")
 
     topic = {"mirror_topic_name": "orders", "records_done": 3, "records_total": 4, "bytes_per_s": 1.5, "eta_s": 2}
     body = {"by": "spark", "state": "running", "topics": [topic]}
@@ -219,6 +223,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}",
         "/v3/links/{link}/catch-up",
         "/v3/links/{link}/catch-up/{job}",
+        "/v3/links/{link}/job-plan",
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors/{topic}",
