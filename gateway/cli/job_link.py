@@ -1,0 +1,43 @@
+"""What a running gateway tells a job of its link. Secrets are never told, and never on a command line: they are in a
+file of client properties, which wins over what the gateway tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import typer
+
+from gateway.cli.api import USAGE, ask, fail, segment
+from gateway.jobs.link_plan import LinkPlan
+
+Link = Annotated[
+    str,
+    typer.Option(
+        "--link", metavar="NAME", help="Take both clusters and the mirror topics from this link of a gateway."
+    ),
+]
+
+
+def read_plan(
+    url: str,
+    link: str,
+    topics: list[str],
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    *,
+    kind: Literal["catch-up", "job-plan"] = "job-plan",
+) -> LinkPlan:
+    """Ask the gateway, or end the command.
+
+    Args:
+        topics: mirror topics; all of the link when empty.
+        source, target: client properties that win over the gateway's.
+        kind: `catch-up` refuses topics that cannot be caught up, `job-plan` has every mirror topic.
+    """
+    path = f"/v3/links/{segment(link)}/{kind}"
+    body = ask(url, lambda api: api.get(path, {"topic": topics} if topics else None))
+    try:
+        return LinkPlan.from_rest(body, source=source, target=target)
+    except ValueError as exc:
+        fail(str(exc), USAGE)
