@@ -1,0 +1,93 @@
+"""Where a group goes on when its topics fail over: from what is known of it, cut to what the target has. Pure.
+
+A failover does not wait for the source. What a group had committed there is known as of the last time it was asked;
+where that is beyond what was mirrored, the offset is cut to the target's log end, and how much was cut is said: those
+records the group has read, and the target may never have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.domain.group_promote import Partition
+from gateway.domain.records import CarriedOffset
+
+
+class Known(NamedTuple):
+    """An offset as last read on the source. `target`: on the target, None where the mirror does not have it.
+
+    `beyond`: source offsets that it is ahead of the mirror.
+    """
+
+    source: int
+    target: int | None
+    beyond: int
+    metadata: str = ""
+
+
+class Cut(NamedTuple):
+    """An offset that was beyond the mirror: `records` of the source were read by the group and are not on the target."""
+
+    topic: str
+    partition: int
+    source_offset: int
+    end: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverPlan:
+    """`offsets`: to be committed on the target. `cuts`: those among them that had to be cut."""
+
+    offsets: tuple[CarriedOffset, ...]
+    cuts: tuple[Cut, ...]
+
+    @property
+    def records(self) -> int:
+        """Records of the source that the group has read and the target does not have."""
+        return sum(cut.records for cut in self.cuts)
+
+
+def plan_failover(
+    known: Mapping[Partition, Known], held: Mapping[Partition, tuple[int, str]], ends: Mapping[Partition, int]
+) -> FailoverPlan:
+    """Decide every partition's offset.
+
+    Args:
+        known: what was read on the source, by mirror topic and partition.
+        held: what the group has committed on the target (offset, metadata): by offset sync. Used where the source's
+            is not known.
+        ends: the target's log ends; a partition without one is left out.
+    """
+    offsets, cuts = [], []
+    for key in sorted(ends):
+        topic, partition = key
+        end = ends[key]
+        at = known.get(key)
+        if at is not None:
+            target = end if at.target is None else min(at.target, end)
+            missing = at.beyond + (0 if at.target is None else at.target - target)
+            offsets.append(CarriedOffset(topic, partition, at.source, target, at.metadata))
+            if missing > 0:
+                cuts.append(Cut(topic, partition, at.source, target, missing))
+        elif key in held:
+            offset, metadata = held[key]
+            carried = CarriedOffset(topic, partition, offset, min(offset, end), metadata)
+            offsets.append(carried)
+            if offset > end:
+                cuts.append(Cut(topic, partition, offset, end, offset - end))
+    return FailoverPlan(tuple(offsets), tuple(cuts))
+
+
+def failover_note(plan: FailoverPlan, how: str, unknown: Iterable[str] = ()) -> str:
+    """What the operator should know, in numbers. `how`: where the offsets are from; `unknown`: topics without any."""
+    said = [f"failed over: {how}"]
+    said += [
+        f"{cut.topic}-{cut.partition}: the group was at {cut.source_offset} on the source; cut to {cut.end}, where the "
+        f"target ends: {cut.records} record(s) that it has read are not there"
+        for cut in plan.cuts
+    ]
+    said += [f"{topic}: no offset is known, auto.offset.reset decides" for topic in unknown]
+    return "; ".join(said)
