@@ -7,7 +7,6 @@ file; so it is sent once more under such a name.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,6 @@ def ship_wheels(context: SparkContext) -> None:
         name = f"{wheel.stem}.zip"
         if name in (context._python_includes or ()):
             continue
-        with tempfile.TemporaryDirectory(prefix="lockgate-") as folder:
-            archive = Path(folder) / name
-            shutil.copyfile(wheel, archive)
-            context.addPyFile(str(archive))
+        archive = Path(str(context._temp_dir)) / name  # the driver serves it for as long as the session lives
+        shutil.copyfile(wheel, archive)
+        context.addPyFile(str(archive))
