@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BUILD := build
 KAFKA_VERSIONS := 4.3.1 3.9.1
+OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
@@ -13,6 +14,7 @@ LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extr
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
 JARS := $(KAFKA_VERSIONS:%=$(BUILD)/brokers/%/.complete)
+OLD_JARS := $(OLD_KAFKA_VERSIONS:%=$(BUILD)/brokers/%/.complete)
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -34,8 +36,12 @@ demo-exact: need-demo venv brokers ## Take compacted and transactional topics ov
 	@$(BIN)/python -m demo.exact
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the Spark jobs (PYTEST_ARGS="-k name" for some)
-	@$(BIN)/pytest --ignore=tests/spark $(PYTEST_ARGS)
+test: need-test venv brokers toxiproxy ## Run every test but the next two's (PYTEST_ARGS="-k name" for some)
+	@$(BIN)/pytest --ignore=tests/spark --ignore=tests/exact $(PYTEST_ARGS)
+
+.PHONY: test-exact
+test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client
+	@$(BIN)/pytest tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs

@@ -24,6 +24,7 @@ from gateway.devcluster.spec import (
 )
 from gateway.devcluster.status import ClusterStatus
 from gateway.devcluster.storage import format_storage
+from gateway.devcluster.zookeeper import ZooKeeperProcess
 
 _POLL_S: Final = 0.05
 _SPEC_FILE: Final = "cluster.json"
@@ -40,6 +41,7 @@ class DevCluster:
         self.folder = folder
         self._warn = warn
         self.nodes = {node.node_id: NodeProcess(spec, node, folder) for node in spec.nodes}
+        self.zookeeper = ZooKeeperProcess(spec, folder) if spec.has_zookeeper else None
 
     @classmethod
     def create(
@@ -59,7 +61,8 @@ class DevCluster:
 
         Args:
             kafka: one of KAFKA_VERSIONS.
-            brokers: 1 or 3 nodes, each broker and controller in one; their ids are 1, 2, 3.
+            brokers: 1 or 3 nodes, each broker and controller in one (or brokers beside one ZooKeeper, for versions that
+                need one); their ids are 1, 2, 3.
             port: first of the ports in use: client ports first, then internal, controller and proxied ones. None:
                 free ports.
             parent: default `build/clusters`.
@@ -126,14 +129,24 @@ class DevCluster:
         ensure_jars(self.spec.kafka_version)
         self.write_files()
         stopped = [process for process in self.nodes.values() if process.pid() is None]
+        self._start_zookeeper(timeout_s)
         for process in stopped:
             for port in process.node.ports:
-                if not is_port_free(port):
+                if not self._is_free(port):
                     raise DevClusterError(f"port {port} of cluster {self.spec.name} is in use by another process")
-        format_storage(stopped)
+        if self.zookeeper is None:
+            format_storage(stopped)
         for process in stopped:
             process.start()
         self.wait_up(timeout_s)
+
+    def _start_zookeeper(self, timeout_s: float) -> None:
+        if self.zookeeper is not None:
+            self.zookeeper.start()
+            self.zookeeper.wait_up(timeout_s)
+
+    def _is_free(self, port: int) -> bool:
+        return is_port_free(port) or (self.zookeeper is not None and port == self.zookeeper.port)
 
     def wait_up(self, timeout_s: float = 60.0) -> None:
         """Wait until every node answers its clients. Raises DevClusterError as `up` does."""
@@ -158,6 +171,13 @@ class DevCluster:
                 self._warn(f"node {node_id} of {self.spec.name} did not stop within {timeout_s:.0f} s and was killed")
                 process.signal(signal.SIGKILL)
                 process.wait_stopped(timeout_s)
+        self._kill_zookeeper()
+
+    def _kill_zookeeper(self) -> None:
+        """Its log is written before it answers, so there is no better way to stop it."""
+        if self.zookeeper is not None:
+            self.zookeeper.signal(signal.SIGKILL)
+            self.zookeeper.wait_stopped(10.0)
 
     def kill(self) -> None:
         """Kill every node with SIGKILL, as a power cut would."""
@@ -165,6 +185,7 @@ class DevCluster:
             process.signal(signal.SIGKILL)
         for process in self.nodes.values():
             process.wait_stopped(10.0)
+        self._kill_zookeeper()
 
     def status(self) -> ClusterStatus:
         """What runs, where, and whether it answers."""
@@ -193,6 +214,8 @@ class DevCluster:
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         (self.folder / _SPEC_FILE).write_text(self.spec.to_json(), encoding="utf-8")
         write_log_config(self.folder / "config", level="INFO", stream="stdout")
+        if self.zookeeper is not None:
+            self.zookeeper.write_config()
         for process in self.nodes.values():
             text = server_properties(self.spec, process.node, process.data)
             process.config.write_text(text, encoding="utf-8")

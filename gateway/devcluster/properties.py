@@ -8,18 +8,26 @@ from gateway.devcluster.spec import HOST, ClusterSpec, NodeSpec
 def server_properties(spec: ClusterSpec, node: NodeSpec, data_folder: Path) -> str:
     """The text of a node's server.properties."""
     properties = {
-        "process.roles": "broker,controller",
-        "node.id": str(node.node_id),
-        "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in spec.nodes),
+        **_identity(spec, node),
         "log.dirs": str(data_folder),
-        **_listeners(node),
+        **_listeners(node, with_controller=not spec.has_zookeeper),
         **_sizes(spec),
         **spec.properties,
     }
     return "".join(f"{key}={value}\n" for key, value in properties.items())
 
 
-def _listeners(node: NodeSpec) -> dict[str, str]:
+def _identity(spec: ClusterSpec, node: NodeSpec) -> dict[str, str]:
+    if spec.has_zookeeper:
+        return {"broker.id": str(node.node_id), "zookeeper.connect": f"{HOST}:{spec.zookeeper_port}"}
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node.node_id),
+        "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in spec.nodes),
+    }
+
+
+def _listeners(node: NodeSpec, *, with_controller: bool) -> dict[str, str]:
     """Clients, brokers and controllers have a listener each.
 
     Brokers must never be told a proxy's address for their own traffic: a transaction coordinator would send its
@@ -30,13 +38,14 @@ def _listeners(node: NodeSpec) -> dict[str, str]:
     if node.proxied_port is not None and node.advertised_port is not None:
         listen["PROXIED"] = node.proxied_port
         advertise["PROXIED"] = node.advertised_port
-    listen["CONTROLLER"] = node.controller_port
+    if with_controller:
+        listen["CONTROLLER"] = node.controller_port
     return {
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in listen.items()),
         "advertised.listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in advertise.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
         "inter.broker.listener.name": "INTERNAL",
-        "controller.listener.names": "CONTROLLER",
+        **({"controller.listener.names": "CONTROLLER"} if with_controller else {}),
     }
 
 
@@ -56,7 +65,7 @@ def _sizes(spec: ClusterSpec) -> dict[str, str]:
         # The default of 128 MiB would take half of the heap.
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
     }
-    if not spec.kafka_version.startswith("3."):
+    if spec.kafka_version.startswith("4."):
         sizes |= {
             "share.coordinator.state.topic.num.partitions": "4",
             "share.coordinator.state.topic.replication.factor": replicas,

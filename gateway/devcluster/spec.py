@@ -10,8 +10,12 @@ from typing import Final
 
 from gateway.devcluster.errors import DevClusterError
 
-KAFKA_VERSIONS: Final = ("4.3.1", "3.9.1")
-"""Versions of Apache Kafka that the pom resolves. The first is the default target, the second the default source."""
+KAFKA_VERSIONS: Final = ("4.3.1", "3.9.1", "2.8.2")
+"""Versions of Apache Kafka that the pom resolves. The first is the default target, the second the default source; the
+third still writes records of formats v0 and v1 (`log.message.format.version`)."""
+
+ZOOKEEPER_VERSIONS: Final = ("2.8.2",)
+"""Those whose brokers need a ZooKeeper."""
 
 HOST: Final = "127.0.0.1"
 
@@ -61,6 +65,16 @@ class ClusterSpec:
         """`bootstrap.servers` through the TCP proxies; empty when the cluster has no proxied listener."""
         ports = [node.advertised_port for node in self.nodes if node.advertised_port is not None]
         return ",".join(f"{HOST}:{port}" for port in ports)
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether a ZooKeeper belongs to the cluster; otherwise each node is a controller, too."""
+        return self.kafka_version in ZOOKEEPER_VERSIONS
+
+    @property
+    def zookeeper_port(self) -> int:
+        """Where ZooKeeper listens: no node needs its controller port then."""
+        return self.nodes[0].controller_port
 
     def node(self, node_id: int) -> NodeSpec:
         """The node with this id.

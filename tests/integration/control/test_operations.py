@@ -22,6 +22,7 @@ from gateway.domain.gates import GroupGates
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorState, PartitionStart
 from gateway.domain.routing import RoutingTable
+from gateway.domain.topic_configs import LIFTED, OWN
 from gateway.net import admin
 from gateway.net.config import ClusterConfig
 from gateway.replication.start import plan_start
@@ -145,11 +146,16 @@ async def test_create_a_mirror(linked, source, topic):
     assert info.topic_id == record.mirror_topic_id != record.source_topic_id
     assert len(record.source_topic_id) == 22
     configs = (await linked.target.topic_configs([topic]))[topic]
-    assert (configs["retention.ms"], configs["max.message.bytes"]) == ("123456", "2000000")
+    assert {name: configs[name] for name in LIFTED} == LIFTED
     assert configs["message.timestamp.before.max.ms"] == configs["message.timestamp.after.max.ms"] == LONG_MAX
     assert record.restore_configs == {
         "message.timestamp.before.max.ms": "7777",
         "message.timestamp.after.max.ms": LONG_MAX,
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "2000000",
+        "compression.type": OWN,
+        "retention.ms": "123456",
+        "retention.bytes": "-1",
     }
     assert record.starts == (PartitionStart(0, 0),) * 3
     assert linked.engine.running["l", topic] == record

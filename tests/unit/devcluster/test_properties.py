@@ -40,3 +40,11 @@ def test_given_properties_win() -> None:
 def test_an_old_broker_is_told_nothing_of_share_groups() -> None:
     assert not any(key.startswith("share.") for key in properties("3.9.1"))
     assert any(key.startswith("share.") for key in properties("4.3.1"))
+
+
+def test_a_version_with_zookeeper_has_no_controllers_of_its_own() -> None:
+    found = properties("2.8.2", brokers=3)
+    assert (found["broker.id"], found["zookeeper.connect"]) == ("1", "127.0.0.1:106")
+    assert "CONTROLLER" not in found["listeners"]
+    assert {"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"}.isdisjoint(found)
+    assert "share.coordinator.state.topic.num.partitions" not in found

@@ -37,7 +37,7 @@ def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"kafka": "2.8.2"}, "2.8.2"),
+        ({"kafka": "2.0.0"}, "2.0.0"),
         ({"brokers": 2}, "1 or 3"),
         ({"port": 65535}, "port"),
         ({"advertised_ports": [1, 2]}, "advertised"),
