@@ -16,7 +16,8 @@ stretches = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 6)), min_size=1
 
 def build(log: list[tuple[int, int]], start: int, target_start: int) -> tuple[OffsetMap, list[int]]:
     """The map of a log, and the source offsets of its records in order."""
-    found, records, source = OffsetMap(), [], start
+    found, source = OffsetMap(), start
+    records: list[int] = []
     for hole, count in log:
         source += hole
         found.append(source, target_start + len(records))

@@ -1,0 +1,146 @@
+"""The records of a link's map topic, as bytes.
+
+The topic is compacted. Its records are *chunks*: the breakpoints that one writer needed for some batches, written
+before the batches were appended; and per partition one *mark* (see `domain/offset_ledger.py` for what it says).
+Everything is big-endian and of fixed width; the first byte of keys and values is a version::
+
+    key     version u8, mirror id u32, way u16, partition i32, base i64 (-1: a mark), writer u64 (of a mark 0)
+    chunk   version u8, batches u32, breakpoints u32,
+            per batch: base i64, records i32, CRC u32;
+            source offsets i64 × breakpoints; target offsets i64 × breakpoints
+    mark    version u8, settled_to i64, seen i64
+
+`way` is twice the topic's generation, and one more for the mirror back to the source. `base` is the target offset of
+the chunk's first batch. A null value deletes.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+from typing import Final, NamedTuple
+
+VERSION: Final = 1
+MARK_BASE: Final = -1
+
+_KEY: Final = Struct(">BIHiqQ")
+_CHUNK: Final = Struct(">BII")
+_BATCH: Final = Struct(">qiI")
+_MARK: Final = Struct(">Bqq")
+
+
+class MapFormatError(ValueError):
+    """A record of a map topic that this version cannot read."""
+
+
+class PartitionKey(NamedTuple):
+    """Whose offsets: a mirror's partition, one way."""
+
+    mirror_id: int
+    way: int
+    partition: int
+
+
+class MapKey(NamedTuple):
+    """The key of a record of the topic."""
+
+    of: PartitionKey
+    base: int
+    writer: int
+
+
+class MapBatch(NamedTuple):
+    """A batch that brings breakpoints: its target base offset, records, and the CRC-32C in its header."""
+
+    base: int
+    records: int
+    crc: int
+
+
+class Chunk(NamedTuple):
+    """What one writer needed at a time. A breakpoint belongs to the last batch that begins at or below its target."""
+
+    batches: tuple[MapBatch, ...]
+    sources: array[int]
+    targets: array[int]
+
+    @classmethod
+    def of(cls, batches: Iterable[MapBatch], breakpoints: Iterable[tuple[int, int]]) -> Chunk:
+        """From (source, target) pairs."""
+        pairs = list(breakpoints)
+        return cls(tuple(batches), array("q", [s for s, _ in pairs]), array("q", [t for _, t in pairs]))
+
+
+class Mark(NamedTuple):
+    """What is decided: breakpoints below target offset `settled_to`, as records of the topic below `seen` tell them."""
+
+    settled_to: int
+    seen: int
+
+
+def way_number(generation: int, *, reverse: bool) -> int:
+    """The way as it stands in keys."""
+    return 2 * generation + reverse
+
+
+def encode_key(key: MapKey) -> bytes:
+    """The key's bytes."""
+    return _KEY.pack(VERSION, *key.of, key.base, key.writer)
+
+
+def encode_value(value: Chunk | Mark) -> bytes:
+    """The value's bytes."""
+    if isinstance(value, Mark):
+        return _MARK.pack(VERSION, *value)
+    head = _CHUNK.pack(VERSION, len(value.batches), len(value.sources))
+    batches = b"".join(_BATCH.pack(*batch) for batch in value.batches)
+    return b"".join((head, batches, _big_endian(value.sources), _big_endian(value.targets)))
+
+
+def decode_key(data: bytes) -> MapKey:
+    """The key. Raises MapFormatError."""
+    _check_version(data)
+    if len(data) != _KEY.size:
+        raise MapFormatError(f"a key of {len(data)} bytes in the offset map")
+    _, mirror_id, way, partition, base, writer = _KEY.unpack(data)
+    return MapKey(PartitionKey(mirror_id, way, partition), base, writer)
+
+
+def decode_value(key: MapKey, data: bytes) -> Chunk | Mark:
+    """The value that belongs to the key. Raises MapFormatError."""
+    _check_version(data)
+    try:
+        if key.base == MARK_BASE:
+            return Mark(*_MARK.unpack(data)[1:])
+        _, batches, breakpoints = _CHUNK.unpack_from(data)
+        at = _CHUNK.size + batches * _BATCH.size
+        found = tuple(MapBatch(*each) for each in _BATCH.iter_unpack(data[_CHUNK.size : at]))
+    except StructError as exc:
+        raise MapFormatError(f"a value of {len(data)} bytes in the offset map") from exc
+    if len(data) != at + 16 * breakpoints or len(found) != batches:
+        raise MapFormatError(f"a value of {len(data)} bytes for {breakpoints} breakpoints in the offset map")
+    middle = at + 8 * breakpoints
+    return Chunk(found, _numbers(data[at:middle]), _numbers(data[middle:]))
+
+
+def _check_version(data: bytes) -> None:
+    if not data or data[0] != VERSION:
+        raise MapFormatError(f"the offset map has version {data[0] if data else 'none'}, this lockgate reads {VERSION}")
+
+
+def _big_endian(values: array[int]) -> bytes:
+    if sys.byteorder == "little":
+        values = array("q", values)
+        values.byteswap()
+    return values.tobytes()
+
+
+def _numbers(data: bytes) -> array[int]:
+    values = array("q")
+    values.frombytes(data)
+    if sys.byteorder == "little":
+        values.byteswap()
+    return values
