@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from gateway.control.state_topic import TOPIC
 from gateway.control.store import StateStore, StoreConflict
 from gateway.domain.gates import GroupGates
 from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart
@@ -51,6 +52,12 @@ class ControlContext:
     late_records: Callable[[str, str], Mapping[int, int]] = lambda link, topic: {}
     # (link, group) -> members on the source after the promote; set by the group monitor
     late_members: Callable[[str, str], int] = lambda link, group: 0
+    # the offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now
+    offset_maps: Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]] = field(default_factory=lambda: _no_maps)
+    # after a failover, once the target is written: the mirror as it is then
+    on_failover: list[Callable[[MirrorRecord], Awaitable[None]]] = field(default_factory=list)
+    # (link, mirror topic): the record says that a way back is to go on
+    go_on: Callable[[str, str], None] = lambda link, topic: None
     on_deleted: list[Callable[[MirrorRecord], object]] = field(default_factory=list)
     engine: MirrorEngine = field(init=False)
     topic_promoter: TopicPromoter = field(init=False)
@@ -103,6 +110,10 @@ class ControlContext:
             )
             return new
         raise Conflict(f"mirror topic '{topic}' is being changed by other operations; try again")
+
+
+async def _no_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
+    raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' is not there yet")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict
 from gateway.control.group_offsets import GroupOffsets
+from gateway.control.offsets_between import OffsetsBetween
 from gateway.control.store import StoreConflict, StoreUncertain
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import Partition
@@ -20,7 +21,6 @@ from gateway.net.commits import Committed
 
 _STORE_AGAIN_S = 0.25
 _COMMITS_S = 10.0
-_LOOK_S = 0.02
 
 
 async def demote_group(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
@@ -48,10 +48,11 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
 
 async def _answered(context: ControlContext, group: str) -> None:
     """Until every commit that passed the gate before it closed is answered: none can come after the reading."""
+    answered = asyncio.Event()
+    context.gates.when_answered(group, answered.set)
     try:
         async with asyncio.timeout(_COMMITS_S):
-            while context.gates.commits_under_way(group):
-                await asyncio.sleep(_LOOK_S)
+            await answered.wait()
     except TimeoutError:
         raise Conflict(f"the target has not answered a commit of group '{group}' for {_COMMITS_S:g} s") from None
 
@@ -60,6 +61,7 @@ async def _carry_back(context: ControlContext, offsets: GroupOffsets, record: Gr
     _require_left("target", record, await offsets.target_members(record))
     _require_left("source", record, await offsets.source_members(record))
     meant = _to_carry_back(context, record, await offsets.on_target(record.group))
+    meant = await OffsetsBetween(context, record.link).to_source(meant)
     held = await offsets.commit_on_source(record, meant)
     for key, value in meant.items():
         found = held.get(key)

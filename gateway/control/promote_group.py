@@ -21,6 +21,7 @@ from gateway.control.context import ControlContext
 from gateway.control.demote_group import demote_group
 from gateway.control.errors import Conflict, ControlError
 from gateway.control.group_offsets import GroupOffsets
+from gateway.control.offsets_between import Maps, OffsetsBetween, mirrored_to
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import (
     GroupLimits,
@@ -59,6 +60,7 @@ class Progress:
     offsets: tuple[CarriedOffset, ...] | None = None
     offsets_at: float = 0.0
     ranges: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
+    maps: Maps = field(default_factory=dict)
     note: str = ""
     committed: bool = False
     read_back: Mapping[Partition, tuple[int, str]] | None = None
@@ -195,7 +197,7 @@ class GroupPromotions:
             force=force,
             offsets=progress.offsets,
             offsets_at=progress.offsets_at,
-            mirrored={(o.topic, o.partition): self._mirrored(record.link, o) for o in offsets},
+            mirrored={(o.topic, o.partition): self._mirrored(record.link, o, progress.maps) for o in offsets},
             ends={key: end for key, (_, end) in progress.ranges.items()},
             committed=progress.committed,
             read_back=progress.read_back,
@@ -204,9 +206,11 @@ class GroupPromotions:
             memberless_at=progress.memberless_at,
         )
 
-    def _mirrored(self, link: str, offset: CarriedOffset) -> int | None:
+    def _mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
         """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
         mirror = self._context.store.mirrors.get((link, offset.topic))
+        if offset.topic in maps:
+            return mirrored_to(maps, (offset.topic, offset.partition))
         if mirror is not None and offset.partition < len(mirror.stopped_at):
             return mirror.stopped_at[offset.partition]
         return self._context.progress.position(offset.topic, offset.partition)
@@ -248,12 +252,15 @@ class GroupPromotions:
     async def _read_offsets(self, record: GroupRecord, progress: Progress) -> None:
         offsets, left = await self._offsets.on_source(record)
         progress.offsets, progress.offsets_at = offsets, self._clock()
+        progress.maps = await OffsetsBetween(self._context, record.link).maps(offset.topic for offset in offsets)
         progress.ranges = await self._offsets.source_ranges(record, offsets)
         progress.note = notes(offsets, progress.ranges, left)
         if progress.note:
             _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
 
     async def _commit(self, record: GroupRecord, progress: Progress) -> None:
+        # Not before: only now the mirror has what the offsets point at.
+        progress.offsets = await OffsetsBetween(self._context, record.link).to_target(progress.offsets or ())
         offsets = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in progress.offsets or ()}
         try:
             await self._offsets.commit_on_target(record.group, offsets)

@@ -45,7 +45,7 @@ class GroupGates:
     `set`. While `enabled` is False (no link has a gated topic) every group is OPEN.
     """
 
-    __slots__ = ("_commits", "_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
+    __slots__ = ("_answered", "_commits", "_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
 
     def __init__(self) -> None:
         self.enabled = False
@@ -55,6 +55,7 @@ class GroupGates:
         self._groups_of: dict[Identity, set[str]] = {}
         self._keys = count()
         self._commits: dict[str, int] = {}
+        self._answered: dict[str, list[Callable[[], None]]] = {}
 
     def status(self, group: str) -> GateStatus:
         """The group's status; an unknown one is reported to `on_unknown` the first time."""
@@ -110,10 +111,19 @@ class GroupGates:
         self._commits[group] -= 1
         if not self._commits[group]:
             del self._commits[group]
+            for callback in self._answered.pop(group, ()):
+                callback()
 
     def commits_under_way(self, group: str) -> int:
         """Commits of the group that passed its gate and were not answered yet."""
         return self._commits.get(group, 0)
+
+    def when_answered(self, group: str, callback: Callable[[], None]) -> None:
+        """Call `callback` once none of the group's commits is under way; now, if that is so."""
+        if group in self._commits:
+            self._answered.setdefault(group, []).append(callback)
+        else:
+            callback()
 
     def saw(self, identity: Identity, group: str) -> None:
         """Remember that this client speaks for the group."""

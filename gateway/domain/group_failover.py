@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """An offset that was beyond the mirror: `records` of the source were read by the group and are not on the target."""
+    """An offset that was beyond the mirror: `records` were read by the group and are not on the target."""
 
     topic: str
     partition: int

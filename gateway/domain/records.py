@@ -163,13 +163,17 @@ class MirrorRecord:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOffset:
-    """One committed offset as carried from the source to the target. `topic` is the mirror topic."""
+    """One committed offset as carried from the source to the target.
+
+    `topic` is the mirror topic. `rule`: how it was translated, see `domain/offset_map.py`.
+    """
 
     topic: str
     partition: int
     source_offset: int
     target_offset: int
     metadata: str = ""
+    rule: str = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

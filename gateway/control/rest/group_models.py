@@ -40,6 +40,7 @@ class OffsetData(BaseModel):
     partition: int
     source_offset: int
     target_offset: int | None
+    rule: str = Field("", description="How it was translated: exact, next_record, log_start.")
 
 
 class GroupData(BaseModel):
@@ -105,11 +106,15 @@ def _offsets(view: MirrorGroupView) -> list[OffsetData]:
     if view.record.offsets:
         return [
             OffsetData(
-                topic=o.topic, partition=o.partition, source_offset=o.source_offset, target_offset=o.target_offset
+                topic=o.topic,
+                partition=o.partition,
+                source_offset=o.source_offset,
+                target_offset=o.target_offset,
+                rule=o.rule,
             )
             for o in view.record.offsets
         ]
     return [
-        OffsetData(topic=topic, partition=partition, source_offset=committed.offset, target_offset=None)
+        OffsetData(topic=topic, partition=partition, source_offset=committed.offset, target_offset=None, rule="")
         for (topic, partition), committed in sorted((view.offsets or {}).items())
     ]

@@ -14,7 +14,8 @@ from gateway.control.promote_group import GroupPromotions
 from gateway.control.store import StoreError, StoreUncertain
 from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.group_promote import Partition
-from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorState
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorMode, MirrorRecord, MirrorState
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 from tests.support.control_fakes import Plane
@@ -412,3 +413,65 @@ async def test_demote_that_cannot_be_written_opens_again(scene: Scene) -> None:
 async def test_demote_of_a_group_that_is_not_promoted(scene: Scene) -> None:
     with pytest.raises(Conflict, match="is ACTIVE, not PROMOTED"):
         await scene.promoter.demote("l", "g")
+
+
+# -- mode translate ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def translated(scene: Scene) -> tuple[Scene, OffsetMap]:
+    """Of the source's offsets 10-19 and 30-39 are on the target, as 0-19; 20-29 are a hole."""
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.TRANSLATE))
+    between = OffsetMap([(10, 0), (30, 10)], end=20, read_to=40)
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [between]
+
+    scene.plane.service.context.offset_maps = maps
+    return scene, between
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "rule"),
+    [(15, 5, "exact"), (30, 10, "exact"), (25, 10, "next_record"), (3, 0, "log_start"), (40, 20, "exact")],
+)
+async def test_offsets_are_carried_through_the_map(translated, source, target, rule) -> None:
+    scene, _ = translated
+    scene.offsets.source_holds = {KEY: (source, "m")}
+
+    record = await scene.promoter.promote("l", "g")
+
+    assert record.offsets == (CarriedOffset("orders", 0, source, target, "m", rule),)
+    assert scene.offsets.target_holds == {KEY: (target, "m")}
+
+
+async def test_an_offset_beyond_the_map_waits_for_the_mirror(translated) -> None:
+    scene, between = translated
+    scene.offsets.source_holds = {KEY: (45, "")}
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has come to 40" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert not scene.offsets.commits
+    between.append(43, 20)
+    between.advance(22, 45)
+    assert (await run).offsets[0].target_offset == 22
+
+
+async def test_demote_translates_back(translated) -> None:
+    scene, _ = translated
+    scene.offsets.source_holds = {KEY: (12, "m")}
+    await scene.promoted()
+    scene.offsets.target_holds = {KEY: (13, "n")}
+
+    await scene.promoter.demote("l", "g")
+
+    assert scene.offsets.source_holds == {KEY: (33, "n")}
+
+
+async def test_without_its_map_a_topic_s_offsets_are_not_carried(scene: Scene) -> None:
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.TRANSLATE))
+    with pytest.raises(Conflict, match="offset map of mirror topic 'orders' is not there"):
+        await scene.promoter.promote("l", "g")
+    assert not scene.offsets.commits
+    assert not scene.open
