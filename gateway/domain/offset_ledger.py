@@ -1,0 +1,202 @@
+"""Which breakpoints of a partition are in force, when more than one appender may have written some.
+
+Theory of operation
+-------------------
+Breakpoints are written ahead: a *chunk* is durable in the map topic before the batch that needs it is appended. Which
+batch comes to lie at a target offset is decided by the target's broker, which takes one continuation of its log and
+refuses the others. So a chunk is a promise about a batch that may never be appended: its writer was killed, or another
+appender was faster, and saw a source that compaction had thinned out further, so that the same target offset got
+another record. The log itself tells: a chunk names its batch's base offset, record count and CRC-32C, and the batch in
+the log either is that one or is not.
+
+* Each run of a writer (from its start or a doubt to the next doubt) has its own random id: no two write one key.
+* A writer appends a batch only once the ones before it are answered well, or stand ahead of it in the same flight. So
+  of one writer's batches those that landed come before those that did not: halving finds where they end.
+* What a writer itself saw acknowledged is in force. Whoever starts, or is in doubt, first reads the target's log
+  end L, then the map topic to its end, then looks up the batches below L that are not decided. (In this order: the
+  breakpoints of all that lies below L were durable before it was appended.)
+* What is found goes to the topic: chunks that lost are deleted, and the *mark* says that everything below L is decided,
+  as far as the topic tells it below its offset `seen`. A chunk that turns up later for an offset below the mark is
+  void: that offset had been taken when it was written.
+
+With no chunk at all the map is the breakpoint that the mirror's record implies: equal offsets from the start of a
+topic that is padded, (first source offset, 0) for one that is not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from gateway.domain.map_codec import MARK_BASE, Chunk, MapKey, Mark, PartitionKey, encode_key, encode_value
+from gateway.domain.offset_map import Breakpoint, OffsetMap
+from protocol.records import BatchHeader
+
+Change = tuple[bytes, bytes | None]
+"""A record for the map topic: key and value; None deletes."""
+
+_NOBODY: Final = 0
+
+
+class Promised(NamedTuple):
+    """A chunk, and the target offset of the batch that it was written for."""
+
+    base: int
+    chunk: Chunk
+
+    def is_in(self, header: BatchHeader | None) -> bool:
+        """True when the log holds the promised batch. `header`: of the batch that holds `base`, or the next after it.
+
+        None, or a later one: retention or compaction has taken the batch; one that compaction has thinned out cannot be
+        told by its CRC any more. Such old batches are taken for what was promised.
+        """
+        if header is None or header.base_offset > self.base:
+            return True
+        if header.base_offset != self.base or header.last_offset_delta + 1 != self.chunk.records:
+            return False
+        return header.crc == self.chunk.crc or not header.is_dense
+
+
+class OffsetLedger:
+    """The breakpoints of one partition: those in force (`map`), and those that are not decided yet.
+
+    Args:
+        implied: what holds without any chunk.
+        new_writer: gives a random number of 64 bits, not 0.
+
+    Attributes:
+        used: a chunk was read or written: the offsets are translated.
+    """
+
+    __slots__ = ("_decided", "_incoming", "_mark", "_mine", "_new_writer", "_of", "_open", "_own", "_seen", "_void",
+                 "_writer", "map", "used")  # fmt: skip
+
+    def __init__(self, of: PartitionKey, implied: Breakpoint, new_writer: Callable[[], int]) -> None:
+        self._of = of
+        self._new_writer = new_writer
+        self.map = OffsetMap([implied], end=implied.target)
+        self._writer = new_writer()
+        self._mine = {self._writer}
+        self._own: deque[Promised] = deque()  # planned in this run, not acknowledged
+        self._open: dict[int, list[Promised]] = {}  # by writer, ascending
+        self._incoming: dict[tuple[int, int], tuple[int, Chunk]] = {}  # (base, writer) -> (offset in the topic, chunk)
+        self._void: set[tuple[int, int]] = set()  # (base, writer)
+        self._mark = Mark(0, 0)
+        self._decided = 0  # target offset; what is below it is in `map`, or lost
+        self._seen = 0
+        self.used = False
+
+    # -- what the topic says ---------------------------------------------------------------------------------
+
+    def read(self, offset: int, base: int, writer: int, value: Chunk | Mark | None) -> None:
+        """A record of the topic at `offset`, in order. `absorb` ends a reading."""
+        if isinstance(value, Mark):
+            self._mark = value
+        elif base == MARK_BASE or writer in self._mine:
+            return
+        elif value is None:  # lost, as another appender found
+            self._incoming.pop((base, writer), None)
+            kept = [promised for promised in self._open.pop(writer, ()) if promised.base != base]
+            if kept:
+                self._open[writer] = kept
+        else:
+            self.used = True
+            self._incoming[base, writer] = offset, value
+
+    def absorb(self, seen: int) -> None:
+        """The topic was read to its end, at `seen`."""
+        self._seen = seen
+        settled = []
+        for (base, writer), (offset, chunk) in sorted(self._incoming.items()):
+            below_mark = base < self._mark.settled_to
+            if base < self._decided or (below_mark and offset >= self._mark.seen):
+                self._void.add((base, writer))
+            elif below_mark:
+                settled.append(Promised(base, chunk))
+            else:
+                self._open.setdefault(writer, []).append(Promised(base, chunk))
+        self._incoming.clear()
+        self._take(settled)
+        self._decided = max(self._decided, self._mark.settled_to)
+
+    # -- what the log says -----------------------------------------------------------------------------------
+
+    def undecided(self, log_end: int) -> dict[int, Sequence[Promised]]:
+        """By writer the batches below the target's log end that may or may not be what is there, ascending."""
+        found = {
+            writer: [promised for promised in chunks if promised.base < log_end]
+            for writer, chunks in self._open.items()
+        }
+        return {writer: chunks for writer, chunks in found.items() if chunks}
+
+    def settle(self, log_end: int, landed: Mapping[int, int]) -> list[Change]:
+        """Decide everything below the target's log end.
+
+        Args:
+            landed: by writer how many of its `undecided` batches are in the log; they are the first ones.
+
+        Returns:
+            What the map topic is to be told, in one batch.
+        """
+        won: list[Promised] = []
+        lost = self._void
+        for writer, below in self.undecided(log_end).items():
+            count = landed[writer]
+            won += below[:count]
+            lost |= {(promised.base, writer) for promised in below[count:]}
+            self._open[writer] = self._open[writer][len(below) :]
+        self._open = {writer: chunks for writer, chunks in self._open.items() if chunks}
+        self._void = set()
+        self._take(won)
+        self._decided = max(self._decided, log_end)
+        self.map.end = max(self.map.end, log_end)
+        changes: list[Change] = [(self._key(*key), None) for key in sorted(lost)]
+        if won or changes:
+            self._mark = Mark(self._decided, self._seen)
+            changes.append((self._key(MARK_BASE, _NOBODY), encode_value(self._mark)))
+        return changes
+
+    def _take(self, promised: Iterable[Promised]) -> None:
+        for _, chunk in sorted(promised, key=lambda each: each.base):
+            for source, target in zip(chunk.sources, chunk.targets, strict=True):
+                self.map.append(source, target)
+
+    # -- what this appender does -----------------------------------------------------------------------------
+
+    def begin_run(self) -> None:
+        """A start, or a doubt: what was planned and not acknowledged may be in the log or not, or come there still."""
+        if self._own:
+            self._open[self._writer] = list(self._own)
+            self._own.clear()
+        self._writer = self._new_writer()
+        self._mine.add(self._writer)
+
+    def plan(self, base: int, chunk: Chunk) -> Change:
+        """The batch at `base` needs these breakpoints. Returns what must be durable before it is appended."""
+        self.used = True
+        self._own.append(Promised(base, chunk))
+        return self._key(base, self._writer), encode_value(chunk)
+
+    def acknowledged(self, position: int) -> None:
+        """What this run planned below `position` is in the log."""
+        own = self._own
+        while own and own[0].base < position:
+            self._take((own.popleft(),))
+        self._decided = position
+
+    def _key(self, base: int, writer: int) -> bytes:
+        return encode_key(MapKey(self._of, base, writer))
+
+
+def search(chunks: Sequence[Promised]) -> Generator[Promised, bool, int]:
+    """How many of the first chunks hold, when those that hold come before those that do not.
+
+    Yields a chunk to be told whether it holds; returns the number.
+    """
+    low, high = 0, len(chunks)
+    while low < high:
+        middle = (low + high) // 2
+        holds = yield chunks[middle]
+        low, high = (middle + 1, high) if holds else (low, middle)
+    return low
