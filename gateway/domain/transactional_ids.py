@@ -101,3 +101,20 @@ def decode(transactional_id: str, value: bytes) -> ProducerRecord:
         return ProducerRecord(transactional_id, client, int(body["timeout_ms"]), places)
     except (ValueError, KeyError, TypeError) as exc:
         raise ValueError(f"record of transactional id {transactional_id!r}: {exc}") from exc
+
+
+def merged(old: ProducerRecord | None, new: ProducerRecord) -> ProducerRecord:
+    """What is in force after a record that follows another one of its transactional id.
+
+    Gateways that write at the same time, and a write that was repeated late, must not bring an older epoch back: of
+    one producer id the higher epoch wins, in whichever order they were written.
+    """
+    if old is None or old.client.producer_id != new.client.producer_id or old.client.epoch < new.client.epoch:
+        return new
+    if old.client.epoch > new.client.epoch:
+        return old
+    places = {**old.places, **new.places}
+    for place, identity in old.places.items():
+        if places[place].producer_id == identity.producer_id:
+            places[place] = max(places[place], identity)
+    return ProducerRecord(new.transactional_id, new.client, new.timeout_ms, places)

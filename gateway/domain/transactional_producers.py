@@ -10,8 +10,8 @@ Rules, each of which `Violation` guards:
 * a transaction has one place from its first request to its end; a producer changes places only between two;
 * nothing of a mirrored topic is begun on the target before the topic was promoted: the place comes from the routes,
   and a fenced topic begins nothing;
-* an end that was sent is not sent again by the gateway itself, nor with another result; the client's own retry goes to
-  the place of the first, also when the topic was promoted in between;
+* an end that was sent is not sent again by the gateway; the client's own retry goes to the place of the first, also
+  when the topic was promoted in between;
 * no end is sent while a Produce of the transaction is in flight.
 """
 
@@ -87,7 +87,7 @@ class Decision:
 class TransactionalProducer:
     """What one gateway knows of one transactional id. `in_transit`: requests of it that are not answered yet."""
 
-    __slots__ = ("client", "in_flight", "in_transit", "last", "open", "record", "transactional_id")
+    __slots__ = ("client", "completed", "in_flight", "in_transit", "last", "open", "record", "transactional_id")
 
     def __init__(self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None = None) -> None:
         self.transactional_id = transactional_id
@@ -95,6 +95,7 @@ class TransactionalProducer:
         self.record = record or ProducerRecord(transactional_id, client)
         self.open: Transaction | None = None
         self.last: Ended | None = None
+        self.completed: dict[Place, bool] = {}  # where a restart has found one that ended, and whether by a commit
         self.in_flight = 0  # Produce requests
         self.in_transit = 0
 
@@ -148,6 +149,7 @@ class TransactionalProducer:
 
     def confirm(self) -> None:
         """Its coordinator has taken the request: the transaction is open, and the one before is wholly ended."""
+        self.completed.clear()
         if self.open is not None:
             self.open.confirmed = True
         if self.last is not None:
@@ -167,20 +169,19 @@ class TransactionalProducer:
         """It was answered, or its connection is gone."""
         self.in_flight -= 1
 
-    @property
-    def end_place(self) -> Place:
+    def end_place(self, *, commit: bool) -> Place:
         """Where an EndTxn goes: to the open transaction, or as the repeat of an end to the one before."""
         if self.open is not None:
             return self.open.place
-        return self.last.place if self.last is not None else OWN
+        if self.last is not None:
+            return self.last.place
+        return next((place for place, committed in self.completed.items() if committed is commit), OWN)
 
     def end(self, *, commit: bool) -> None:
         """An EndTxn is about to be sent."""
         if self.in_flight:
             raise Violation(f"{self.transactional_id}: an end would overtake {self.in_flight} produce requests")
         if self.open is not None:
-            if self.open.result not in (None, commit):
-                raise Violation(f"{self.transactional_id}: an end was sent with the other result")
             self.open.result = commit
 
     def ended(self, *, settled: bool = False) -> None:

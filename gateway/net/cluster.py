@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.net.config import ClusterConfig
 from gateway.net.connection import Connection
-from gateway.net.coordinators import Coordinators
+from gateway.net.coordinators import TRANSACTION, Coordinators
 from gateway.net.errors import (
     AuthenticationFailed,
     BrokerError,
@@ -163,6 +163,19 @@ class Cluster:
     def invalidate_coordinator(self, group: str) -> None:
         """The group has moved: ask again next time."""
         self._coordinators.forget(group)
+
+    async def transaction_coordinator(self, transactional_id: str, timeout_s: float | None = None) -> int:
+        """The node that coordinates a transactional id; kept until `invalidate_transaction_coordinator`.
+
+        Raises:
+            ClusterUnavailable: not found within the deadline.
+            BrokerError: refused, for example TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53).
+        """
+        return await self._coordinators.find(transactional_id, self._deadline_s(timeout_s), TRANSACTION)
+
+    def invalidate_transaction_coordinator(self, transactional_id: str) -> None:
+        """The transactional id has moved: ask again next time."""
+        self._coordinators.forget(transactional_id, TRANSACTION)
 
     async def _request_once(self, message: Any, node_id: int, cap: int | None, deadline: float) -> Any:
         loop = asyncio.get_running_loop()

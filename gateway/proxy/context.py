@@ -11,7 +11,10 @@ from gateway.domain.ports import SourceTopics
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.identities import Identities
+from gateway.proxy.places import Places
 from gateway.proxy.stats import API_KEYS, ProxyStats
+from gateway.proxy.transactions import Transactions
 
 if TYPE_CHECKING:
     from gateway.net.cluster import Cluster
@@ -72,6 +75,7 @@ class ProxyContext:
         self.no_sessions = asyncio.Event()
         self.no_sessions.set()
         self.forwarder: Forwarder
+        self.transactions = Transactions(routing, Places(target, sources), Identities(target), clock)
         self.connect: Callable[[Session], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 

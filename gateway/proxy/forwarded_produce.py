@@ -7,7 +7,7 @@ version) sends the client's body and relays the source's body as they are.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.domain.producer_ids import in_generation, is_gateway_issued
@@ -84,6 +84,7 @@ class ForwardedProduce:
             whole
             and version == self._exchange.api_version
             and all(self._goes_as_is(self._plan.routes[topic]) for topic in topics)
+            and (self._plan.write is None or self._plan.write.is_own)
         )
         if as_is:
             pieces: Sequence[Buffer] = (self._body,)
@@ -95,8 +96,10 @@ class ForwardedProduce:
             pieces = self._build(version, parts, source_names=True)
         forwarder = self._session.context.forwarder
         forwarder.begin(topics)
+        produced = self._produce_of_transaction()
 
         def answered(body: memoryview | None) -> None:
+            produced()
             forwarder.end(topics, unknown=body is None)
             if body is None:
                 self._session.close("source connection lost: the outcome of a produce is unknown")
@@ -160,6 +163,19 @@ class ForwardedProduce:
             end = result.base_offset + counts.get(key, 0)
             self._session.context.progress.when(*key, end, lambda key=key: mirrored(key))  # type: ignore[misc]
 
+    def _produce_of_transaction(self) -> Callable[[], None]:
+        """Count one Produce of the transaction in flight, if it is one; to be called when it is over."""
+        write = self._plan.write
+        if write is None:
+            return lambda: None
+        write.producer.produce(write.place)
+
+        def produced() -> None:
+            write.producer.produced()
+            self._session.context.transactions.changed()
+
+        return produced
+
     def _send_target(self, parts: list[Part]) -> None:
         version = self._exchange.api_version
         pieces = self._build(version, parts, source_names=False)
@@ -169,8 +185,12 @@ class ForwardedProduce:
         routes = self._plan.routes
         counted = {part.topic for part in parts if part.topic in routes and routes[part.topic].counted}
         ended = count_until_answered(self._session, counted) if counted else None
+        produced = self._produce_of_transaction()
+        self._session.on_close.append(produced)
 
         def answered(frame: memoryview) -> None:
+            self._session.on_close.remove(produced)
+            produced()
             if ended is not None:
                 ended()
             self._results.extend(scan_response(frame[response_body_offset(_PRODUCE, version, frame) :], version))
@@ -183,12 +203,15 @@ class ForwardedProduce:
         for part in parts:
             name = self._plan.routes[part.topic].source_topic if source_names else part.topic
             topics.setdefault(name, []).append((part.partition, self._records(part)))
-        view = self._view
-        return build_request_body(version, view.transactional_id, self._acks, view.timeout_ms, topics)
+        view, write = self._view, self._plan.write
+        transactional_id = view.transactional_id if write is None else write.transactional_id
+        return build_request_body(version, transactional_id, self._acks, view.timeout_ms, topics)
 
     def _records(self, part: Part) -> Buffer:
         """The part's batch, under the producer id that its producer has in the topic's generation."""
         records = self._body[part.start : part.end]
+        if self._plan.write is not None:
+            return self._plan.write.records(records)
         route = self._plan.routes.get(part.topic)
         if route is None or not route.generation:
             return records

@@ -10,9 +10,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
+from typing import TYPE_CHECKING
 
 from gateway.domain.ports import FenceAck
 from gateway.domain.routing import Phase, Routing
+
+if TYPE_CHECKING:
+    from gateway.proxy.transactions import Transactions
 
 UNKNOWN_KEPT_S = 30.0  # a request whose answer was lost may still be appended by the source for about this long
 
@@ -27,6 +31,7 @@ class Forwarder:
         self._unknown: dict[str, deque[float]] = {}
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self._held: dict[str, dict[int, Callable[[], None]]] = {}
+        self.transactions: Transactions | None = None
         self._keys = count()
 
     def begin(self, topics: Iterable[str]) -> None:
@@ -57,11 +62,20 @@ class Forwarder:
         return self._in_flight.get(topic, 0)
 
     async def fence(self, topic: str, epoch: int) -> FenceAck:
-        """See `domain.ports.Fences`. The route must be FENCED already, so that nothing new begins."""
-        while self.in_flight(topic):
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._drained.setdefault(topic, []).append(waiter)
-            await waiter
+        """See `domain.ports.Fences`. The route must be FENCED already, so that nothing new begins.
+
+        Transactions that are open go on, to their end.
+        """
+        transactions = self.transactions
+        while self.in_flight(topic) or (transactions is not None and transactions.blocking(topic)):
+            if self.in_flight(topic):
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._drained.setdefault(topic, []).append(waiter)
+                await waiter
+            elif transactions is not None:
+                await transactions.wait_for_end(topic)
+        if transactions is not None:
+            transactions.close(topic)
         since = self._clock() - UNKNOWN_KEPT_S
         unknown = sum(1 for at in self._unknown.get(topic, ()) if at >= since)
         return FenceAck(self._gateway, topic, epoch, unknown)

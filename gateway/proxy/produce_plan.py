@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.domain.routing import Phase, Routing, TopicRoute
+
+if TYPE_CHECKING:
+    from gateway.proxy.transactional_produce import TransactionalWrite
 
 
 class Part(NamedTuple):
@@ -23,6 +26,7 @@ class ProducePlan:
     """`fenced`: a topic whose fence holds the whole request, or None. `target`: parts for the target.
 
     `source`: parts per (link, source leader). `leaderless`: (link, source topic) whose leader is not known yet.
+    `write`: of a transaction, None otherwise.
     """
 
     fenced: str | None = None
@@ -30,28 +34,33 @@ class ProducePlan:
     source: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
     routes: dict[str, TopicRoute] = field(default_factory=dict)
     leaderless: tuple[str, str] | None = None
+    write: TransactionalWrite | None = None
 
 
 LeaderOf = Callable[[str, str, int], "int | None"]  # (link, source topic, partition) -> source node id
 
 
-def plan_produce(parts: Sequence[Part], routing: Routing, leader_of: LeaderOf) -> ProducePlan:
+def plan_produce(
+    parts: Sequence[Part], routing: Routing, leader_of: LeaderOf, write: TransactionalWrite | None = None
+) -> ProducePlan:
     """Sort the parts by destination.
 
-    A fence holds the request whole, so that a producer's order over its partitions stays as it was sent.
+    A fence holds the request whole, so that a producer's order over its partitions stays as it was sent; but not a
+    `write` of a transaction that was open before: the fence waits for its end.
     """
-    plan = ProducePlan()
+    plan = ProducePlan(write=write)
     topics = routing.topics
     for part in parts:
         route = topics.get(part.topic)
         if route is None:
             plan.target.append(part)
             continue
-        if route.phase is Phase.FENCED:
+        fenced = route.phase is Phase.FENCED
+        if fenced and (write is None or part.topic not in write.passing):
             plan.fenced = part.topic
             return plan
         plan.routes[part.topic] = route
-        if route.phase is Phase.SWITCHED:
+        if route.phase is Phase.SWITCHED or (fenced and route.counted):  # the fence of a way home
             plan.target.append(part)
             continue
         leader = leader_of(route.link, route.source_topic, part.partition)

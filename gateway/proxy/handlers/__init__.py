@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from gateway.proxy.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
+from gateway.proxy.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from gateway.proxy.handlers.api_versions import ApiVersionsHandler
 from gateway.proxy.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from gateway.proxy.handlers.create_topics import CreateTopicsHandler, MirrorTopicGuard
 from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
+from gateway.proxy.handlers.end_txn import EndTxnHandler
 from gateway.proxy.handlers.fetch import FetchHandler
 from gateway.proxy.handlers.find_coordinator import FindCoordinatorHandler
 from gateway.proxy.handlers.init_producer_id import InitProducerIdHandler
@@ -19,7 +22,7 @@ from gateway.proxy.handlers.offset_commit import OffsetCommitHandler
 from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
-from gateway.proxy.handlers.transactions import AddPartitionsToTxnHandler
+from gateway.proxy.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from protocol.apis import ApiKey
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 def install(context: ProxyContext, rng: random.Random) -> None:
     """Give the context its handlers. An API without one is always opaque."""
+    context.forwarder.transactions = context.transactions
     sasl = SaslHandler(context)
     guard = MirrorTopicGuard(context)
     table: dict[ApiKey, Handler] = {
@@ -46,6 +50,9 @@ def install(context: ProxyContext, rng: random.Random) -> None:
         ApiKey.DELETE_RECORDS: guard,
         ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(context),
         ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(context),
+        ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(context),
+        ApiKey.END_TXN: EndTxnHandler(context),
+        ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(context),
         ApiKey.SASL_AUTHENTICATE: sasl,
         ApiKey.CREATE_PARTITIONS: guard,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(context),

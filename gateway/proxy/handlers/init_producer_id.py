@@ -1,19 +1,32 @@
 """InitProducerId: v0-5.
 
-Behaviour: the target issues the id; the client is shown id + 2^49, and uses that on both clusters. Ids of the
-source and the target both count from 0 and would collide; brokers do not check who issued an id, so the shifted
-one is good everywhere and no batch has to be rewritten. An id that comes back (v3+, an epoch bump) is shifted
-back. Transactional producers keep the target's own id: their markers are the target coordinator's.
+Behaviour without a transactional id: the target issues the id; the client is shown id + 2^49, and uses that on both
+clusters. Ids of the source and the target both count from 0 and would collide; brokers do not check who issued an id,
+so the shifted one is good everywhere and no batch has to be rewritten. An id that comes back (v3+, an epoch bump) is
+shifted back.
+
+With a transactional id: the target's own identity is the client's. While topics are mirrored the transactional id is
+initialised on their sources too: that fences an instance which writes there directly, and aborts what it left open, as
+a broker does for one cluster. The identities are kept before the client learns its own (`domain/transactional_ids.py`).
+A source that is not reachable is initialised later, before the first transaction there.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from gateway.domain.producer_ids import GATEWAY_PID_BASE
-from protocol.codec import decode_request, encode_body
+from gateway.domain.transactional_ids import Place, ProducerIdentity, ProducerRecord
+from gateway.proxy.handlers.txn_codes import answered_code
+from gateway.proxy.places import Lost, Refused
+from protocol.apis import ApiKey
+from protocol.codec import decode_request, decode_response, encode_body, encode_response
+from protocol.errors import ErrorCode
 from protocol.header import response_body_offset
+from protocol.messages import InitProducerIdResponse
 from protocol.patch import patch_init_producer_id_response
 
 if TYPE_CHECKING:
@@ -21,7 +34,10 @@ if TYPE_CHECKING:
     from gateway.proxy.exchange import Exchange
     from gateway.proxy.session import Session
 
+_KEY = int(ApiKey.INIT_PRODUCER_ID)
 _SIZE = struct.Struct(">i")
+_log = structlog.get_logger("lockgate.proxy")
+_ABSENT = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
 class InitProducerIdHandler:
@@ -36,13 +52,71 @@ class InitProducerIdHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
         if request.transactional_id is not None:
-            exchange.forward()
-            return
-        if exchange.api_version >= 3 and request.producer_id >= GATEWAY_PID_BASE:
+            if self._context.routing.current.intercepts_produce:
+                exchange.forward(lambda frame: self._answered(exchange, request, frame))
+            else:
+                exchange.forward()
+        elif exchange.api_version >= 3 and request.producer_id >= GATEWAY_PID_BASE:
             request.producer_id -= GATEWAY_PID_BASE
             exchange.forward_body(encode_body(request, exchange.api_version), lambda frame: _shift(exchange, frame))
         else:
             exchange.forward(lambda frame: _shift(exchange, frame))
+
+    def _answered(self, exchange: Exchange, request: Any, frame: memoryview) -> bytes | None:
+        """The target has answered: initialise elsewhere before the client hears of it."""
+        at = response_body_offset(_KEY, exchange.api_version, frame)
+        answer = decode_response(_KEY, exchange.api_version, frame[at:])
+        response = b"".join((_SIZE.pack(len(frame)), frame))
+        if answer.error_code:
+            return response
+        client = ProducerIdentity(answer.producer_id, answer.producer_epoch)
+        work = self._initialise(exchange, request, client, response)
+        self._context.spawn(self._context.loop.create_task(work))
+        return None
+
+    async def _initialise(self, exchange: Exchange, request: Any, client: ProducerIdentity, response: bytes) -> None:
+        name = request.transactional_id
+        try:
+            async with self._context.transactions.lock(name):
+                places = await self._places(name, request)
+                timeout_ms = request.transaction_timeout_ms
+                await self._context.transactions.initialised(ProducerRecord(name, client, timeout_ms, places))
+        except Refused as exc:
+            _log.warning("a transactional producer was not initialised", transactional_id=name, reason=str(exc))
+            refusal = InitProducerIdResponse(
+                throttle_time_ms=0,
+                error_code=answered_code(_KEY, exchange.api_version, exc.code),
+                producer_id=-1,
+                producer_epoch=-1,
+            )
+            exchange.reply_framed(encode_response(refusal, _KEY, exchange.api_version, exchange.correlation_id))
+        except Exception as exc:  # noqa: BLE001 - a bug of ours must stay in this connection
+            _log.exception("a transactional producer was not initialised", transactional_id=name)
+            exchange.session.close(f"internal error: {exc!r}")
+        else:
+            exchange.reply_framed(response)
+
+    async def _places(self, name: str, request: Any) -> dict[Place, ProducerIdentity]:
+        """The producer's identities at every place but the target's own, each just obtained there."""
+        transactions = self._context.transactions
+        old = await transactions.kept(name)
+        links, floor = transactions.links_written(), transactions.generation()
+        wanted = {Place(link, max(floor, old.newest(link) if old else 0)) for link in links}
+        if old is not None:
+            wanted |= {place for place in old.places if not place.cluster and place.generation == old.newest("")}
+        goes_on = old is not None and 0 <= request.producer_id == old.client.producer_id
+        found: dict[Place, ProducerIdentity] = {}
+        for place in wanted:
+            expected = old.at(place) if old is not None and goes_on else None
+            try:
+                found[place] = await transactions.places.init(place, name, request.transaction_timeout_ms, expected)
+            except Lost as exc:
+                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc
+            except Refused as exc:
+                if exc.code not in _ABSENT:
+                    raise
+                _log.warning("a transactional producer is initialised on its source later", reason=str(exc))
+        return found
 
 
 def _shift(exchange: Exchange, frame: memoryview) -> bytes:

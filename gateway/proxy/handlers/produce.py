@@ -8,7 +8,7 @@ Behaviour:
 * a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
-* transactional writes to mirrored topics are refused: their markers could not follow them
+* data of a transaction goes where the transaction lives, under the producer's identity there; a fence lets it go on
 
 Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
 topics by id: neither is advertised. What a source reports as an error is rebuilt, so its addresses stay behind.
@@ -28,6 +28,7 @@ from gateway.proxy.authorization import may_write
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.forwarded_produce import ForwardedProduce
 from gateway.proxy.produce_plan import Part, ProducePlan, plan_produce
+from gateway.proxy.transactional_produce import TransactionalWrite, concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.produce import PartitionResult, ProduceRequestView, scan_request
 
@@ -54,19 +55,32 @@ class ProduceHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
         parts = [Part(*part) for part in view.parts]
-        plan = plan_produce(parts, self._context.routing.current, self._leader_of)
+        write = None
+        if view.transactional_id is not None and parts and concerns(self._context, parts):
+            write = self._find_write(session, exchange, view, parts)
+            if write is None:
+                return
+        plan = plan_produce(parts, self._context.routing.current, self._leader_of, write)
         if plan.fenced is not None:
             self._hold(session, exchange, view, parts, plan.fenced)
         elif plan.leaderless is not None:
             self._find_leader(session, exchange, view, parts, plan.leaderless)
-        elif view.transactional_id is not None and plan.source:
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            message = "transactional writes to a mirror topic are not supported before it is promoted"
-            self._refuse(exchange, view, parts, code, message)
         else:
             answered = self._answer_retries(exchange, plan)
             send = self._to_source if plan.source else self._to_target
             send(session, exchange, view, plan, answered)
+
+    def _find_write(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
+    ) -> TransactionalWrite | None:
+        return find_write(
+            session,
+            exchange,
+            view.transactional_id or "",
+            parts,
+            again=lambda: self.handle(session, exchange),
+            refuse=lambda code, message: self._refuse(exchange, view, parts, code, message),
+        )
 
     def _leader_of(self, link: str, topic: str, partition: int) -> int | None:
         cluster = self._context.sources.get(link)
@@ -82,7 +96,8 @@ class ProduceHandler:
         plan: ProducePlan,
         answered: list[PartitionResult],
     ) -> None:
-        if answered or any(route.counted or route.generation for route in plan.routes.values()):
+        stamped = plan.write is not None and not plan.write.is_own
+        if answered or stamped or any(route.counted or route.generation for route in plan.routes.values()):
             ForwardedProduce(session, exchange, view, plan).send({}, answered)
         elif view.acks == 0:
             session.send_unanswered(len(exchange.frame), (exchange.frame,))

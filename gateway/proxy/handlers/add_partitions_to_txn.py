@@ -1,0 +1,185 @@
+"""AddPartitionsToTxn: v0-3 (v4+ is between brokers and not advertised).
+
+Behaviour: the transaction lives where its topics are written: on the source while they are mirrored, under the
+identity that the gateway has for the producer there, on the target otherwise, where the client's identity is its own.
+* a topic that is fenced by a promote begins no transaction: held at most 8 s, then CONCURRENT_TRANSACTIONS, which
+  every client retries; a transaction that was open before goes on
+* topics of both clusters do not fit in one transaction: TOPIC_AUTHORIZATION_FAILED for those on the other side, which
+  every client answers by aborting, and OPERATION_NOT_ATTEMPTED for the rest, as a broker answers a mixed request
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, id_at
+from gateway.domain.transactional_producers import Decision, TransactionalProducer, Verdict
+from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, require_writable, serve
+from gateway.proxy.handlers.txn_codes import answered_code
+from gateway.proxy.places import Lost, Refused
+from gateway.proxy.taking_in import take_in
+from protocol.apis import ApiKey
+from protocol.codec import decode_request, encode_response
+from protocol.errors import ErrorCode
+from protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+_KEY = int(ApiKey.ADD_PARTITIONS_TO_TXN)
+_log = structlog.get_logger("lockgate.proxy")
+_Topics = dict[str, list[int]]
+
+
+class AddPartitionsToTxnHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+
+    def wants(self, session: Session) -> bool:
+        return self._context.routing.current.intercepts_produce
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        call = _Call(self._context, session, exchange, request)
+        serve(session, call.run, call.refuse)
+
+
+class _Call:
+    """One request."""
+
+    def __init__(self, context: ProxyContext, session: Session, exchange: Exchange, request: Any) -> None:
+        self._context = context
+        self._session = session
+        self._exchange = exchange
+        self._name: str = request.v3_and_below_transactional_id
+        self._client = ProducerIdentity(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+        self._topics: _Topics = {topic.name: list(topic.partitions) for topic in request.v3_and_below_topics}
+
+    async def run(self) -> Action:
+        """Decide and, unless the request goes on to the target as it is, carry it out."""
+        transactions = self._context.transactions
+        async with take_in(self._context, self._name, self._client, lambda _: transactions.standing(self._topics)) as (
+            producer,
+            decision,
+        ):
+            if decision.verdict is Verdict.REFUSE:
+                return lambda: self._refuse_mixed(decision)
+            if decision.place == OWN:
+                return self._go_on(producer)
+            codes = await self._elsewhere(producer, decision.place)
+            return lambda: self._reply(codes)
+
+    def _go_on(self, producer: TransactionalProducer) -> Action:
+        opened = producer.begin(OWN, set(self._topics), self._context.clock())
+
+        def answered(response: Any) -> None:
+            results = response.results_by_topic_v3_and_below
+            self._taken(producer, opened, [p.partition_error_code for t in results for p in t.results_by_partition])
+
+        return lambda: forward_own(self._exchange, producer, answered)
+
+    def _taken(self, producer: TransactionalProducer, opened: bool, codes: list[int]) -> None:
+        if 0 in codes:
+            producer.confirm()
+        elif opened:
+            producer.refused()
+        self._context.transactions.changed()
+
+    async def _elsewhere(self, producer: TransactionalProducer, place: Place) -> dict[tuple[str, int], int]:
+        """Error code by (topic, partition), from the coordinator of the place."""
+        await require_transactional(self._session, self._name)
+        writable = await require_writable(self._session, self._topics)
+        if denied := [topic for topic in self._topics if topic not in writable]:
+            return self._codes(denied)
+        transactions = self._context.transactions
+        identity = await transactions.identity_at(producer, place)
+        names = self._names(place)
+        opened = producer.begin(place, set(self._topics), self._context.clock())
+        producer.in_transit += 1
+        try:
+            request = _request(id_at(self._name, place), identity, {names[t]: ps for t, ps in self._topics.items()})
+            answer = await transactions.places.call(place, self._name, request, min(self._exchange.api_version, 3))
+        except Refused:
+            if opened:
+                producer.refused()
+            raise
+        except Lost:
+            for topic in self._topics:
+                self._context.forwarder.unknown(topic)
+            raise
+        finally:
+            producer.in_transit -= 1
+        back = {name: topic for topic, name in names.items()}
+        codes = {
+            (back.get(topic.name, topic.name), part.partition_index): part.partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
+            for part in topic.results_by_partition
+        }
+        for code in set(codes.values()):
+            transactions.places.noticed(place, self._name, code)
+        self._taken(producer, opened, list(codes.values()))
+        return codes
+
+    def _names(self, place: Place) -> dict[str, str]:
+        """The topics' names at the place."""
+        routes = self._context.routing.current.topics
+        if place.cluster == TARGET:
+            return {topic: topic for topic in self._topics}
+        return {topic: routes[topic].source_topic if topic in routes else topic for topic in self._topics}
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def refuse(self, code: int) -> None:
+        """Answer every partition with this code."""
+        code = answered_code(_KEY, self._exchange.api_version, code)
+        self._reply({(topic, p): code for topic, partitions in self._topics.items() for p in partitions})
+
+    def _codes(self, denied: list[str]) -> dict[tuple[str, int], int]:
+        refused, rest = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), int(ErrorCode.OPERATION_NOT_ATTEMPTED)
+        return {
+            (topic, p): refused if topic in denied else rest
+            for topic, partitions in self._topics.items()
+            for p in partitions
+        }
+
+    def _refuse_mixed(self, decision: Decision) -> None:
+        _log.warning(
+            "a transaction over topics of both clusters was refused; promote its topics together, as one set",
+            transactional_id=self._name,
+            transaction_at=str(decision.place),
+            elsewhere=list(decision.names),
+        )
+        self._reply(self._codes(list(decision.names)))
+
+    def _reply(self, codes: dict[tuple[str, int], int]) -> None:
+        kind = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+        part = kind.AddPartitionsToTxnPartitionResult
+        unanswered = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
+        results = [
+            kind(
+                name=topic,
+                results_by_partition=[
+                    part(partition_index=p, partition_error_code=codes.get((topic, p), unanswered)) for p in partitions
+                ],
+            )
+            for topic, partitions in self._topics.items()
+        ]
+        response = AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=results)
+        exchange = self._exchange
+        exchange.reply_framed(encode_response(response, _KEY, exchange.api_version, exchange.correlation_id))
+
+
+def _request(transactional_id: str, identity: ProducerIdentity, topics: _Topics) -> AddPartitionsToTxnRequest:
+    kind = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=identity.producer_id,
+        v3_and_below_producer_epoch=identity.epoch,
+        v3_and_below_topics=[kind(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )

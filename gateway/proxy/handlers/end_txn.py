@@ -1,0 +1,103 @@
+"""EndTxn: v0-4 (v5 is transactions v2, KIP-890, and not advertised).
+
+Behaviour: goes to the coordinator that has the transaction, once, after every Produce of it was answered. When the
+answer is lost the client's connection closes: only the client may try again, and then it goes to the same coordinator,
+also when the topics were promoted in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from gateway.domain.transactional_ids import OWN, ProducerIdentity, id_at
+from gateway.domain.transactional_producers import TransactionalProducer
+from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, serve
+from gateway.proxy.handlers.txn_codes import answered_code
+from gateway.proxy.places import Refused
+from protocol.apis import ApiKey
+from protocol.codec import decode_request, encode_response
+from protocol.errors import ErrorCode, is_retriable
+from protocol.messages import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+_KEY = int(ApiKey.END_TXN)
+_CAP = 4
+_PRODUCE_S = 10.0
+
+
+class EndTxnHandler:
+    """See the module's docstring."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+
+    def wants(self, session: Session) -> bool:
+        return self._context.routing.current.intercepts_produce
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = decode_request(_KEY, exchange.api_version, exchange.body)
+
+        async def work() -> Action:
+            async with self._context.transactions.lock(request.transactional_id):
+                return await self._end(session, exchange, request)
+
+        serve(session, work, lambda code: self._reply(exchange, code))
+
+    async def _end(self, session: Session, exchange: Exchange, request: Any) -> Action:
+        transactions = self._context.transactions
+        client = ProducerIdentity(request.producer_id, request.producer_epoch)
+        producer = await transactions.identify(request.transactional_id, client)
+        await self._produced(producer)
+        place = producer.end_place(commit=request.committed)
+        if place == OWN:
+            producer.end(commit=request.committed)
+            return lambda: forward_own(exchange, producer, lambda answer: self._ended(producer, answer.error_code))
+        await require_transactional(session, request.transactional_id)
+        identity = producer.record.at(place)
+        if identity is None:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{request.transactional_id!r} has no id at {place}")
+        message = EndTxnRequest(
+            transactional_id=id_at(request.transactional_id, place),
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            committed=request.committed,
+        )
+        producer.end(commit=request.committed)
+        producer.in_transit += 1
+        try:
+            answer = await transactions.places.call(
+                place, request.transactional_id, message, min(_CAP, exchange.api_version)
+            )
+        except Refused:
+            producer.not_ended()
+            raise
+        finally:
+            producer.in_transit -= 1
+        transactions.places.noticed(place, request.transactional_id, answer.error_code)
+        self._ended(producer, answer.error_code)
+        return lambda: self._reply(exchange, answer.error_code)
+
+    async def _produced(self, producer: TransactionalProducer) -> None:
+        """Wait until no Produce of the producer is in flight to a broker: its end must not overtake data."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PRODUCE_S):
+                await self._context.transactions.until(lambda: not producer.in_flight)
+        if producer.in_flight:
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"{producer.in_flight} produce requests are in flight")
+
+    def _ended(self, producer: TransactionalProducer, code: int) -> None:
+        if code and is_retriable(code):
+            producer.not_ended()
+        else:  # ended; or the coordinator says that there is nothing of this producer to end
+            producer.ended()
+        self._context.transactions.changed()
+
+    def _reply(self, exchange: Exchange, code: int) -> None:
+        response = EndTxnResponse(throttle_time_ms=0, error_code=answered_code(_KEY, exchange.api_version, code))
+        exchange.reply_framed(encode_response(response, _KEY, exchange.api_version, exchange.correlation_id))

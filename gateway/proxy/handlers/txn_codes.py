@@ -1,0 +1,23 @@
+"""Error codes of transactional requests, as old as the version they answer."""
+
+from __future__ import annotations
+
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+# PRODUCER_FENCED exists from these versions on; before, INVALID_PRODUCER_EPOCH says the same. Produce and
+# TxnOffsetCommit have only the latter in the versions that are advertised.
+_FENCED_FROM = {
+    int(ApiKey.INIT_PRODUCER_ID): 4,
+    int(ApiKey.ADD_PARTITIONS_TO_TXN): 2,
+    int(ApiKey.ADD_OFFSETS_TO_TXN): 2,
+    int(ApiKey.END_TXN): 2,
+}
+_NEVER = 1 << 15
+
+
+def answered_code(key: int, version: int, code: int) -> int:
+    """The code by which a broker tells a client of this version."""
+    if code == ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM.get(key, _NEVER):
+        return int(ErrorCode.INVALID_PRODUCER_EPOCH)
+    return int(code)

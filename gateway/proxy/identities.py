@@ -1,0 +1,77 @@
+"""The identities of transactional producers, in a compacted topic on the target that every gateway reads and writes.
+
+A gateway looks for news only when it meets an identity that it does not know: at the first request of a producer that
+another gateway, or this one before a restart, has initialised. See `domain/transactional_ids.py` for what is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from gateway.domain.transactional_ids import ProducerRecord, decode, encode, merged
+from gateway.net.cluster import Cluster
+from gateway.net.errors import ClusterUnavailable
+from gateway.net.keyed_log import KeyedLog
+
+TOPIC = "__lockgate_producers"
+_TIMEOUT_S = 8.0
+_WRITES = 3
+
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class Identities:
+    """Records by transactional id, as of the last look at the topic."""
+
+    def __init__(self, target: Cluster, topic: str = TOPIC) -> None:
+        self._log = KeyedLog(target, topic)
+        self._records: dict[str, ProducerRecord] = {}
+        self._lock = asyncio.Lock()
+
+    async def current(self, transactional_id: str) -> ProducerRecord | None:
+        """The record in force now, whoever wrote it.
+
+        Raises:
+            ClusterUnavailable, BrokerError: the topic could not be read.
+        """
+        async with self._lock:
+            await self._read()
+        return self._records.get(transactional_id)
+
+    async def keep(self, record: ProducerRecord) -> None:
+        """Make a record last; it may be merged with what another gateway has written meanwhile.
+
+        Raises:
+            ClusterUnavailable: not known to be written.
+            BrokerError: refused.
+        """
+        name = record.transactional_id
+        async with self._lock:
+            await self._read()
+            for _ in range(_WRITES):
+                whole = merged(self._records.get(name), record)
+                await self._log.put(name.encode(), encode(whole), _TIMEOUT_S)
+                # Compaction keeps the last value only, so the last one must be the whole one.
+                if await self._read(last_of=name) == whole:
+                    return
+        raise ClusterUnavailable(f"the identity of transactional id {name!r} is being written by several gateways")
+
+    async def _read(self, last_of: str = "") -> ProducerRecord | None:
+        """Take up what is new. Returns the last record read of a transactional id, before it is merged."""
+        last = None
+        for key, value in await self._log.news(_TIMEOUT_S):
+            name = key.decode("utf-8", "replace")
+            if value is None:
+                self._records.pop(name, None)
+                continue
+            try:
+                record = decode(name, value)
+            except ValueError as exc:
+                _log.error("a producer's record cannot be read and is left out", reason=str(exc))
+                continue
+            self._records[name] = merged(self._records.get(name), record)
+            if name == last_of:
+                last = record
+        return last

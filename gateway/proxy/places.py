@@ -1,0 +1,180 @@
+"""The coordinators of transactions at every place, and how a request that went to one of them can end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gateway.domain.transactional_ids import Place, ProducerIdentity, id_at
+from gateway.net.cluster import Cluster
+from gateway.net.errors import BrokerError, ClusterUnavailable, NetError, UnsupportedVersion
+from protocol.errors import ErrorCode, error_name
+from protocol.messages import DescribeTransactionsRequest, InitProducerIdRequest
+
+LANE = "transactions"
+TIMEOUT_S = 10.0
+_CONCURRENT_S = 5.0
+_AGAIN_S = 0.05
+_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_BUSY = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+class Refused(Exception):
+    """To be answered to the client with this error code; nothing was done that it would have to know of."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"{error_name(code)}: {reason}")
+        self.code = int(code)
+
+
+class Lost(Exception):
+    """A request was sent and not answered: whether it was carried out is unknown. Only its client may try again."""
+
+
+class SeenTransaction(NamedTuple):
+    """A transactional id as its coordinator describes it (KIP-664). `topics` are names at that place."""
+
+    identity: ProducerIdentity
+    state: str
+    timeout_ms: int
+    topics: frozenset[str]
+
+    @property
+    def is_open(self) -> bool:
+        """It has a transaction."""
+        return self.state == "Ongoing"
+
+    @property
+    def is_ending(self) -> bool:
+        """Its end is decided, and its markers are not all written."""
+        return self.state.startswith("Prepare")
+
+
+class Unseen(Exception):
+    """The cluster is too old to describe transactions (before Kafka 3.0)."""
+
+
+class Places:
+    """`sources`: live, by link."""
+
+    def __init__(self, target: Cluster, sources: Mapping[str, Cluster]) -> None:
+        self._target = target
+        self._sources = sources
+
+    def cluster(self, place: Place) -> Cluster:
+        """The cluster of a place.
+
+        Raises:
+            ClusterUnavailable: its link is not running.
+        """
+        cluster = self._sources.get(place.cluster) if place.cluster else self._target
+        if cluster is None:
+            raise ClusterUnavailable(f"link {place.cluster} is not running")
+        return cluster
+
+    async def call(self, place: Place, transactional_id: str, message: Any, cap: int) -> Any:
+        """Send a request to the coordinator of the transactional id, once.
+
+        Args:
+            transactional_id: the client's; `message` has that of the place.
+
+        Raises:
+            Refused: nothing was sent.
+            Lost: sent, not answered.
+        """
+        name = id_at(transactional_id, place)
+        cluster = self.cluster(place)
+        return await self._send(cluster, cluster.transaction_coordinator(name, TIMEOUT_S), message, cap, name)
+
+    async def call_group(self, place: Place, group: str, message: Any, cap: int) -> Any:
+        """Send a request to the coordinator of a group, once. Raises as `call`."""
+        cluster = self.cluster(place)
+        return await self._send(cluster, cluster.coordinator(group, TIMEOUT_S), message, cap, group)
+
+    async def _send(self, cluster: Cluster, coordinator: Any, message: Any, cap: int, name: str) -> Any:
+        try:
+            node = await coordinator
+            connection = await cluster.connection(node, LANE, TIMEOUT_S)
+            connection.version(int(message.API_KEY), cap)
+        except BrokerError as exc:
+            raise Refused(exc.code, str(exc)) from exc
+        except UnsupportedVersion as exc:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, str(exc)) from exc
+        except NetError as exc:
+            self._forget(cluster, name)
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc
+        try:
+            return await connection.request(message, cap=cap, timeout_s=TIMEOUT_S)
+        except NetError as exc:
+            self._forget(cluster, name)
+            raise Lost(str(exc)) from exc
+
+    def noticed(self, place: Place, transactional_id: str, code: int) -> None:
+        """An error code of a coordinator's answer: it may have moved."""
+        if code in _MOVED:
+            self._forget(self.cluster(place), id_at(transactional_id, place))
+
+    @staticmethod
+    def _forget(cluster: Cluster, name: str) -> None:
+        cluster.invalidate_transaction_coordinator(name)
+        cluster.invalidate_coordinator(name)
+
+    async def init(
+        self, place: Place, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
+    ) -> ProducerIdentity:
+        """InitProducerId at a place: fences whoever had the transactional id there, ends what it left open.
+
+        Args:
+            expected: the identity to go on from (KIP-360), None to begin anew.
+
+        Raises:
+            Refused: with the coordinator's code; CONCURRENT_TRANSACTIONS when the old transaction takes its time.
+            Lost: not answered.
+        """
+        producer_id, epoch = expected or (-1, -1)
+        deadline = asyncio.get_running_loop().time() + _CONCURRENT_S
+        while True:
+            request = InitProducerIdRequest(
+                transactional_id=id_at(transactional_id, place),
+                transaction_timeout_ms=timeout_ms,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+            )
+            answer = await self.call(place, transactional_id, request, _INIT_CAP)
+            if not answer.error_code:
+                return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+            self.noticed(place, transactional_id, answer.error_code)
+            if answer.error_code not in _BUSY or asyncio.get_running_loop().time() >= deadline:
+                raise Refused(answer.error_code, f"InitProducerId of {transactional_id!r} at {place}")
+            await asyncio.sleep(_AGAIN_S)
+
+    async def describe(self, place: Place, transactional_id: str) -> SeenTransaction | None:
+        """The transactional id as its coordinator sees it; None when it does not know it.
+
+        Raises:
+            Unseen: the cluster cannot tell.
+            Refused, Lost: no answer.
+        """
+        request = DescribeTransactionsRequest(transactional_ids=[id_at(transactional_id, place)])
+        try:
+            answer = await self.call(place, transactional_id, request, 0)
+        except Refused as exc:
+            if exc.code == ErrorCode.UNSUPPORTED_VERSION:
+                raise Unseen(str(place)) from exc
+            raise
+        found = answer.transaction_states[0]
+        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        if found.error_code:
+            self.noticed(place, transactional_id, found.error_code)
+            raise Refused(found.error_code, f"DescribeTransactions of {transactional_id!r} at {place}")
+        return SeenTransaction(
+            ProducerIdentity(found.producer_id, found.producer_epoch),
+            found.transaction_state,
+            found.transaction_timeout_ms,
+            frozenset(topic.topic for topic in found.topics),
+        )
+
+
+_INIT_CAP = 5  # v6 is not stable

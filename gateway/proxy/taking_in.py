@@ -1,0 +1,56 @@
+"""Taking topics and groups into a transaction: the producer found, the place decided, a fence waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from gateway.domain.transactional_ids import ProducerIdentity
+from gateway.domain.transactional_producers import Decision, Standing, TransactionalProducer, Verdict
+from gateway.proxy.places import Refused
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from gateway.proxy.context import ProxyContext
+
+HOLD_S = 8.0
+
+Wanted = Callable[[TransactionalProducer], Mapping[str, Standing]]
+
+
+@asynccontextmanager
+async def take_in(
+    context: ProxyContext, transactional_id: str, client: ProducerIdentity, wanted: Wanted
+) -> AsyncIterator[tuple[TransactionalProducer, Decision]]:
+    """The producer, under its lock, and where what it wants goes: GO or REFUSE. Waits while a fence holds it.
+
+    Raises:
+        Refused: CONCURRENT_TRANSACTIONS when the fence outlasts the wait, and as `Transactions.identify`.
+    """
+    deadline = context.clock() + HOLD_S
+    while True:
+        async with context.transactions.lock(transactional_id):
+            producer = await context.transactions.identify(transactional_id, client)
+            decision = producer.decide(wanted(producer), context.transactions.generation())
+            if decision.verdict is not Verdict.HOLD:
+                yield producer, decision
+                return
+        # Not under the lock: the fence may have to look at this very producer before it can end.
+        await _lifted(context, decision.names[0], deadline - context.clock())
+        if context.clock() >= deadline:
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"{decision.names[0]} is being promoted")
+
+
+async def _lifted(context: ProxyContext, topic: str, timeout_s: float) -> None:
+    """Wait until the topic's fence has ended."""
+    lifted = asyncio.Event()
+    context.stats.held[topic] = context.stats.held.get(topic, 0) + 1
+    key = context.forwarder.hold(topic, lifted.set)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, timeout_s)):
+                await lifted.wait()
+    finally:
+        context.forwarder.leave(topic, key)

@@ -1,0 +1,249 @@
+"""The transactional producers that this gateway serves: who they are, and what of theirs a fence must wait for.
+
+Pure decisions are in `domain/transactional_producers.py`. Whatever changes a producer runs under its lock, so one
+coordinator request of a transactional id is under way at a time; clients send no more than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import structlog
+
+from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
+from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord
+from gateway.domain.transactional_producers import Ended, Fence, Standing, Transaction, TransactionalProducer
+from gateway.net.errors import NetError
+from gateway.proxy.identities import Identities
+from gateway.proxy.places import Lost, Places, Refused, SeenTransaction, Unseen
+from protocol.errors import ErrorCode
+
+_LOOK_AGAIN_S = 0.1
+_DEFAULT_TIMEOUT_MS = 60_000
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class Transactions:
+    """See the module. `clock`: monotonic seconds."""
+
+    def __init__(
+        self, routing: RoutingTable, places: Places, identities: Identities, clock: Callable[[], float]
+    ) -> None:
+        self.places = places
+        self._routing = routing
+        self._identities = identities
+        self._clock = clock
+        self._producers: dict[str, TransactionalProducer] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._closed: set[str] = set()  # fenced topics whose fence was acknowledged
+        self._changed = asyncio.Event()
+        routing.subscribe(self._routing_changed)
+
+    def lock(self, transactional_id: str) -> asyncio.Lock:
+        """Held by whoever changes the producer."""
+        return self._locks.setdefault(transactional_id, asyncio.Lock())
+
+    # -- who it is -----------------------------------------------------------------------------------------
+
+    def known(self, transactional_id: str, client: ProducerIdentity) -> TransactionalProducer | None:
+        """The producer, when nothing has to be asked for it."""
+        found = self._producers.get(transactional_id)
+        return found if found is not None and found.client == client else None
+
+    async def identify(self, transactional_id: str, client: ProducerIdentity) -> TransactionalProducer:
+        """The producer that a client says it is. The caller holds its lock.
+
+        Raises:
+            Refused: it was fenced, or is no such producer; or nobody can tell now.
+        """
+        found = self.known(transactional_id, client)
+        if found is not None:
+            return found
+        with _answered():
+            record = await self._identities.current(transactional_id)
+        if record is None or record.client != client:
+            record = await self._record_from_target(transactional_id, client, record)
+        producer = TransactionalProducer(transactional_id, client, record)
+        await self._find_transaction(producer)
+        self._producers[transactional_id] = producer
+        return producer
+
+    async def _record_from_target(
+        self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None
+    ) -> ProducerRecord:
+        """The record of a producer that was initialised while no topic was mirrored: the target knows whether it is."""
+        if (
+            record is not None
+            and record.client.producer_id == client.producer_id
+            and record.client.epoch > client.epoch
+        ):
+            raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
+        try:
+            seen = await self.places.describe(OWN, transactional_id)
+        except Unseen:
+            return ProducerRecord(transactional_id, client, _DEFAULT_TIMEOUT_MS)
+        if seen is None or seen.identity.producer_id != client.producer_id:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id!r}: not its producer id")
+        if seen.identity.epoch != client.epoch:
+            raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
+        return ProducerRecord(transactional_id, client, seen.timeout_ms)
+
+    async def _find_transaction(self, producer: TransactionalProducer) -> None:
+        """What a producer has open that this process has not seen begin: asked of the coordinators."""
+        for place in (OWN, *producer.record.places):
+            identity = producer.record.at(place)
+            try:
+                seen = await self.places.describe(place, producer.transactional_id)
+            except Unseen as exc:
+                if place == OWN:
+                    continue
+                raise Refused(
+                    ErrorCode.PRODUCER_FENCED,
+                    f"{exc} cannot tell whether {producer.transactional_id!r} has a transaction",
+                ) from exc
+            if seen is None:
+                continue
+            topics = self._names(place, seen.topics)
+            if seen.identity == identity and seen.is_open:
+                producer.open = Transaction(place, self._clock(), set(topics), confirmed=True)
+            elif seen.is_ending or seen.identity != identity:
+                producer.last = Ended(place, frozenset(topics), settled=not seen.is_ending)
+            elif seen.state.startswith("Complete"):
+                producer.completed[place] = seen.state == "CompleteCommit"
+
+    def _names(self, place: Place, topics: Iterable[str]) -> list[str]:
+        """Topics of a place by the names that clients of the gateway use."""
+        if place.cluster == TARGET:
+            return list(topics)
+        routes = self._routing.current.topics.values()
+        mirrored = {route.source_topic: route.mirror_topic for route in routes if route.link == place.cluster}
+        return [mirrored.get(topic, topic) for topic in topics]
+
+    # -- identities elsewhere ------------------------------------------------------------------------------
+
+    async def identity_at(self, producer: TransactionalProducer, place: Place) -> ProducerIdentity:
+        """Its identity at a place, obtained there when it has none yet. The caller holds its lock.
+
+        Raises:
+            Refused, Lost: it could not be obtained, or not be kept.
+        """
+        found = producer.record.at(place)
+        if found is None:
+            old = producer.record
+            found = await self.places.init(place, producer.transactional_id, old.timeout_ms, None)
+            record = ProducerRecord(old.transactional_id, old.client, old.timeout_ms, {**old.places, place: found})
+            with _answered():
+                await self._identities.keep(record)
+            producer.record = record
+        return found
+
+    async def initialised(self, record: ProducerRecord) -> None:
+        """Keep a record and begin anew with it: what there was is over. The caller holds the lock.
+
+        Raises:
+            Refused: it could not be kept.
+        """
+        with _answered():
+            await self._identities.keep(record)
+        name = record.transactional_id
+        self._producers[name] = TransactionalProducer(name, record.client, record)
+        self.changed()
+
+    async def kept(self, transactional_id: str) -> ProducerRecord | None:
+        """The record in force. Raises Refused when it cannot be read."""
+        with _answered():
+            return await self._identities.current(transactional_id)
+
+    def links_written(self) -> set[str]:
+        """The links whose sources are written to now, for some topic."""
+        return {route.link for route in self._routing.current.topics.values() if route.phase is not Phase.SWITCHED}
+
+    def standing(self, topics: Iterable[str]) -> Mapping[str, Standing]:
+        """Where topics are written now."""
+        routes = self._routing.current.topics
+        return {topic: self._standing(routes.get(topic)) for topic in topics}
+
+    def _standing(self, route: TopicRoute | None) -> Standing:
+        if route is None:
+            return Standing(TARGET)
+        if route.phase is Phase.FENCED:  # `counted`: the fence of a way home, until then it is written on the target
+            fence = Fence.CLOSED if route.mirror_topic in self._closed else Fence.CLOSING
+            return Standing(TARGET if route.counted else route.link, fence)
+        return Standing(TARGET if route.phase is Phase.SWITCHED else route.link)
+
+    def generation(self) -> int:
+        """The highest generation of any topic."""
+        return max((route.generation for route in self._routing.current.topics.values()), default=0)
+
+    # -- fences --------------------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Something of a producer has changed: whoever waits looks again."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait, without a bound of its own, until a condition on producers holds."""
+        while not condition():
+            await self._changed.wait()
+
+    def blocking(self, topic: str) -> list[TransactionalProducer]:
+        """The producers that a fence of the topic must wait for."""
+        routes = self._routing.current.topics.values()
+        closing = {r.mirror_topic for r in routes if r.phase is Phase.FENCED and r.mirror_topic not in self._closed}
+        return [producer for producer in self._producers.values() if producer.holds_up(topic, closing)]
+
+    def close(self, topic: str) -> None:
+        """The topic's fence is acknowledged: no transaction takes it in until the fence has ended."""
+        self._closed.add(topic)
+
+    async def wait_for_end(self, topic: str) -> None:
+        """Wait a little for the transactions that hold up a fence, having asked their coordinators about them."""
+        for producer in self.blocking(topic):
+            with suppress(Refused, Lost, Unseen, NetError):
+                await self._look_at(producer)
+        if self.blocking(topic):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_AGAIN_S):
+                    await self._changed.wait()
+
+    async def _look_at(self, producer: TransactionalProducer) -> None:
+        """Its client may be gone, its end unanswered: the coordinator knows what became of the transaction."""
+        if producer.in_transit or producer.in_flight:
+            return
+        async with self.lock(producer.transactional_id):
+            place = producer.end_place(commit=True)
+            seen = await self.places.describe(place, producer.transactional_id)
+            if not producer.in_transit and not producer.in_flight and producer.end_place(commit=True) == place:
+                self._settle(producer, seen, producer.record.at(place))
+
+    @staticmethod
+    def _settle(
+        producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None
+    ) -> None:
+        if seen is not None and seen.is_open and seen.identity == identity:
+            if producer.open is not None:
+                producer.confirm()
+            else:
+                producer.settle()
+        elif seen is not None and seen.is_ending:
+            producer.ended()
+        else:
+            producer.ended(settled=True)
+            producer.settle()
+
+    def _routing_changed(self, routing: Routing) -> None:
+        self._closed = {
+            topic for topic in self._closed if topic in routing.topics and routing.topics[topic].phase is Phase.FENCED
+        }
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """What goes wrong with the kept identities is answered as a coordinator that is not there yet."""
+    try:
+        yield
+    except NetError as exc:
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc
