@@ -5,7 +5,7 @@ from pathlib import Path
 from gateway.devcluster.jars import class_path
 from gateway.devcluster.java import java_binary, jvm_options
 from gateway.devcluster.logconfig import log_options
-from gateway.devcluster.probe import answers
+from gateway.devcluster.probe import answers, knows_controller
 from gateway.devcluster.process import ServerProcess
 from gateway.devcluster.spec import HOST, ClusterSpec, NodeSpec
 from gateway.devcluster.status import NodeStatus
@@ -31,7 +31,8 @@ class NodeProcess(ServerProcess):
 
     def answers(self) -> bool:
         """Whether the broker answers its clients."""
-        return answers(HOST, self.node.client_port)
+        probe = knows_controller if self.spec.has_zookeeper else answers
+        return probe(HOST, self.node.client_port)
 
     def status(self) -> NodeStatus:
         """What `status` shows of this node."""

@@ -1,7 +1,7 @@
-"""Whether a broker answers: one ApiVersions request over a plain socket.
+"""Whether a broker answers: one request over a plain socket.
 
-A KRaft broker opens its client listeners only once the controller has unfenced it, so an answer means that the broker
-takes part in the cluster.
+A KRaft broker opens its client listeners only once the controller has unfenced it, so an answer to ApiVersions means
+that the broker takes part in the cluster. A broker of a ZooKeeper answers before: it is asked for the controller.
 """
 
 import socket
@@ -16,15 +16,45 @@ _EXPECTED: Final = struct.pack(">ih", _CORRELATION_ID, 0)
 """After the size: correlation id, no error."""
 
 
+_METADATA: Final = struct.pack(">ihhihi", 14, 3, 1, _CORRELATION_ID, -1, 0)
+"""Metadata v1 of no topics."""
+
+_NO_CONTROLLER: Final = -1
+
+
 def answers(host: str, port: int, timeout_s: float = 1.0) -> bool:
     """Whether a Kafka broker answers ApiVersions without an error at this address within `timeout_s` seconds."""
+    return _exchange(host, port, _REQUEST, timeout_s)[:6] == _EXPECTED
+
+
+def knows_controller(host: str, port: int, timeout_s: float = 1.0) -> bool:
+    """Whether a Kafka broker at this address names itself or others as brokers, and one as the controller."""
+    answer = _exchange(host, port, _METADATA, timeout_s)[4:]
+    try:
+        (brokers,) = struct.unpack_from(">i", answer)
+        at = 4
+        for _ in range(brokers):
+            at = _after_string(answer, _after_string(answer, at + 4) + 4)  # id, host, port, rack
+        (controller,) = struct.unpack_from(">i", answer, at)
+    except struct.error:
+        return False
+    return brokers > 0 and controller != _NO_CONTROLLER
+
+
+def _after_string(data: bytes, at: int) -> int:
+    (size,) = struct.unpack_from(">h", data, at)
+    return at + 2 + max(0, size)
+
+
+def _exchange(host: str, port: int, request: bytes, timeout_s: float) -> bytes:
+    """The answer after its size; empty when there is none."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
-            connection.sendall(_REQUEST)
-            head = _receive(connection, 10)
+            connection.sendall(request)
+            head = _receive(connection, 4)
+            return _receive(connection, int.from_bytes(head, "big")) if len(head) == 4 else b""
     except OSError:
-        return False
-    return head[4:10] == _EXPECTED
+        return b""
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gateway.devcluster.probe import answers
+from gateway.devcluster.probe import answers, knows_controller
 
 
 @contextmanager
@@ -49,3 +49,17 @@ def test_anything_else_does_not(data: bytes) -> None:
 
 def test_nobody_there(unused_port) -> None:
     assert not answers("127.0.0.1", unused_port())
+
+
+@pytest.mark.parametrize(("controller", "known"), [(1, True), (-1, False)])
+def test_a_broker_that_names_a_controller(controller: int, known: bool) -> None:
+    answer = struct.pack(">iiih4sihii", 7, 1, 1, 4, b"here", 9092, -1, controller, 0)
+    with one_answer(struct.pack(">i", len(answer)) + answer) as port:
+        assert knows_controller("127.0.0.1", port) is known
+
+
+def test_a_broker_that_knows_nobody() -> None:
+    with one_answer(struct.pack(">iiiii", 16, 7, 0, 1, 0)) as port:
+        assert not knows_controller("127.0.0.1", port)
+    with one_answer(struct.pack(">iii", 8, 7, 3)) as port:
+        assert not knows_controller("127.0.0.1", port)

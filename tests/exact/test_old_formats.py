@@ -1,0 +1,59 @@
+"""Records of formats v0 and v1, as a real broker writes them, come out of the slow path as a consumer sees them."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from gateway.devcluster import DevCluster
+from protocol.record_reader import read_records
+from protocol.records import read_batch_header
+from protocol.reencode import Piece, convert
+from tests.support.logs import create_topic, log_ends, read_logs
+from tests.support.mirror_lab import cluster
+from tests.support.raw_fetch import fetch_raw
+
+FORMATS = {"0.9.0": 0, "0.10.2": 1}
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
+COUNT = 400
+
+
+def write(bootstrap: str, topic: str, codec: str) -> None:
+    """Records with null keys, null and empty values, and timestamps of their own; batches of several."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20, "batch.size": 3000}
+    )
+    for number in range(COUNT):
+        value = None if number % 11 == 0 else b"" if number % 13 == 0 else b"value %d " % number * (number % 9)
+        key = None if number % 5 == 0 else b"key %d" % number
+        producer.produce(topic, key=key, value=value, timestamp=1_500_000_000_000 + number * 997)
+        if number % 50 == 0:
+            producer.flush(10)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("version", FORMATS)
+async def test_as_a_broker_writes_them(old_source: DevCluster, topic: str, version: str, codec: str) -> None:
+    create_topic(old_source.bootstrap, topic, partitions=1, message_format_version=version)
+    write(old_source.bootstrap, topic, codec)
+    assert log_ends(old_source.bootstrap, topic, 1) == [COUNT]
+    client = cluster(old_source.bootstrap)
+    try:
+        await client.start()
+        raw = await fetch_raw(client, topic, 0)
+    finally:
+        await client.close()
+    assert raw[16] == FORMATS[version]
+    found, codecs = [], set()
+    for piece in convert(memoryview(raw), 0):
+        assert isinstance(piece, Piece)
+        header = read_batch_header(piece.data)
+        codecs.add(header.codec)
+        offsets = [base + i for base, count in piece.runs for i in range(count)]
+        records = read_records(header, memoryview(piece.data))
+        found += [(o, r.key, r.value, r.timestamp_ms) for o, r in zip(offsets, records, strict=True)]
+    (log,) = read_logs(old_source.bootstrap, topic, 1)
+    assert found == [(r.offset, r.key, r.value, r.timestamp[1] if r.timestamp[0] else -1) for r in log]
+    assert len(found) == COUNT
+    assert CODECS[codec] in codecs <= {0, CODECS[codec]}  # a batch that would grow is not compressed
