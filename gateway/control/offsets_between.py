@@ -9,7 +9,7 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import OffsetMap, Rule, Translation
-from gateway.domain.records import CarriedOffset, MirrorMode
+from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState
 
 Maps = Mapping[str, Sequence[OffsetMap]]
 """Mirror topic -> partition -> map, of the topics in mode translate."""
@@ -41,6 +41,7 @@ class OffsetsBetween:
         carried = []
         for offset in offsets:
             found = translated(maps, (offset.topic, offset.partition), offset.source_offset)
+            found = _cut(self._context.mirror(self._link, offset.topic), offset, found)
             carried.append(replace(offset, target_offset=found.offset, rule=found.rule.value))
         return tuple(carried)
 
@@ -69,6 +70,19 @@ def mirrored_to(maps: Maps, key: Partition) -> int | None:
     """Below which source offset everything is mirrored, as the map says; None in preserve mode."""
     one = _map(maps, key)
     return None if one is None else one.read_to
+
+
+def is_final(mirror: MirrorRecord) -> bool:
+    """True for a topic that failed over: what was not mirrored then never will be."""
+    return mirror.state is MirrorState.STOPPED and bool(mirror.not_mirrored)
+
+
+def _cut(mirror: MirrorRecord, offset: CarriedOffset, found: Translation) -> Translation:
+    """In preserve mode an offset beyond what was mirrored at a failover is another record's by now."""
+    if mirror.mode is MirrorMode.TRANSLATE or not is_final(mirror) or offset.partition >= len(mirror.stopped_at):
+        return found
+    end = mirror.stopped_at[offset.partition]
+    return found if found.offset <= end else Translation(end, Rule.BEYOND_END)
 
 
 def _back(maps: Maps, key: Partition, target_offset: int) -> Translation:

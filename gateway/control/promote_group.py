@@ -12,26 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import structlog
 
 from gateway.control.context import ControlContext
 from gateway.control.demote_group import demote_group
 from gateway.control.errors import Conflict, ControlError
+from gateway.control.failover_group import GroupFailovers
 from gateway.control.group_offsets import GroupOffsets
-from gateway.control.offsets_between import Maps, OffsetsBetween, mirrored_to
+from gateway.control.group_progress import GroupProgress
+from gateway.control.offsets_between import Maps, OffsetsBetween, is_final, mirrored_to
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import (
     GroupLimits,
     GroupSnapshot,
     GroupStep,
     GroupStepKind,
-    Partition,
     check_invariants,
     next_step,
     notes,
+    said_of_cuts,
     same_on_source,
 )
 from gateway.domain.link_config import parse
@@ -39,38 +40,11 @@ from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
 PATIENCE_S = 30.0
+GONE_S = 15.0  # a source that has not answered for this long is not waited for by a group whose topics failed over
 ASK_S = 5.0
 WATCH_S = 1.0
 LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
 _log = structlog.get_logger("lockgate.control")
-
-
-@dataclass(slots=True)
-class Progress:
-    """What one group's promote has learned so far; lost at a restart, and learned again."""
-
-    members: int | None = None
-    members_at: float = 0.0
-    static: tuple[str, ...] = ()
-    seen: Sequence[CarriedOffset] | None = None
-    seen_at: float = 0.0
-    memberless_at: float | None = None
-    empty_since: float | None = None
-    source_error: str = "not asked yet"
-    offsets: tuple[CarriedOffset, ...] | None = None
-    offsets_at: float = 0.0
-    ranges: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
-    maps: Maps = field(default_factory=dict)
-    note: str = ""
-    committed: bool = False
-    read_back: Mapping[Partition, tuple[int, str]] | None = None
-    failure: str = ""
-    waits_for: str = ""
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def forget_offsets(self) -> None:
-        """Whatever was read may be stale by now."""
-        self.offsets, self.committed, self.read_back = None, False, None
 
 
 class GroupPromotions:
@@ -88,12 +62,17 @@ class GroupPromotions:
         self._limits = GroupLimits(quiet_s)
         self._clock = clock
         self._offsets = offsets or GroupOffsets(context)
-        self._progress: dict[tuple[str, str], Progress] = {}
+        self._progress: dict[tuple[str, str], GroupProgress] = {}
+        self.failovers = GroupFailovers(context, self._offsets, self.progress_of, clock)
 
     def waits_for(self, link: str, group: str) -> str:
         """Why the group is not promoted yet, for `describe`; '' when nothing is known."""
         progress = self._progress.get((link, group))
         return "" if progress is None else progress.waits_for
+
+    def progress_of(self, link: str, group: str) -> GroupProgress:
+        """What is known of the group; whoever commits for it holds its `lock`."""
+        return self._progress.setdefault((link, group), GroupProgress())
 
     async def promote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
         """Promote now, at an operator's word.
@@ -113,9 +92,12 @@ class GroupPromotions:
     async def attempt(self, link: str, group: str) -> None:
         """Go as far as is possible by itself; called again and again by the monitor."""
         await self._run(link, group, requested=False, force=False, deadline=self._clock() + PATIENCE_S)
+        gone_since = self.progress_of(link, group).unreachable_since
+        if gone_since is not None and self._clock() - gone_since >= GONE_S:
+            await self.failovers.attempt(link, group)
 
     async def _run(self, link: str, group: str, *, requested: bool, force: bool, deadline: float) -> None:
-        progress = self._progress.setdefault((link, group), Progress())
+        progress = self.progress_of(link, group)
         async with progress.lock:
             progress.failure = ""
             if requested:
@@ -147,7 +129,7 @@ class GroupPromotions:
             raise Conflict(f"mirror group '{group}' was deleted meanwhile")
         return record
 
-    async def _ask_members(self, record: GroupRecord, progress: Progress, *, force: bool) -> None:
+    async def _ask_members(self, record: GroupRecord, progress: GroupProgress, *, force: bool) -> None:
         """How many members the group has on the source now. With `force` they commit on, and that is accepted."""
         if record.state is GroupState.PROMOTED:
             return
@@ -157,9 +139,11 @@ class GroupPromotions:
                 await self._watch_offsets(record, progress)
         except ControlError as error:
             progress.members, progress.empty_since, progress.source_error = None, None, str(error)
+            progress.unreachable_since = progress.unreachable_since or self._clock()
             progress.forget_offsets()  # who knows who comes and goes meanwhile
             return
         now = self._clock()
+        progress.unreachable_since = None
         looked_away = now - progress.members_at > LOOKED_AWAY_S
         progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
         static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
@@ -171,16 +155,17 @@ class GroupPromotions:
         elif progress.empty_since is None or looked_away:
             progress.empty_since = now
 
-    async def _watch_offsets(self, record: GroupRecord, progress: Progress) -> None:
+    async def _watch_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
         """Of a group without members: whether somebody commits for it all the same."""
         if progress.seen is not None and self._clock() - progress.seen_at < WATCH_S:
             return
         seen, _ = await self._offsets.on_source(record)
+        progress.remember(seen, self._clock())
         if progress.seen is not None and not same_on_source(progress.seen, seen):
             progress.memberless_at = self._clock()
         progress.seen, progress.seen_at = seen, self._clock()
 
-    def _snapshot(self, record: GroupRecord, progress: Progress, *, requested: bool, force: bool) -> GroupSnapshot:
+    def _snapshot(self, record: GroupRecord, progress: GroupProgress, *, requested: bool, force: bool) -> GroupSnapshot:
         gates, link = self._context.gates, self._context.link(record.link)
         offsets = progress.offsets or ()
         return GroupSnapshot(
@@ -209,6 +194,8 @@ class GroupPromotions:
     def _mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
         """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
         mirror = self._context.store.mirrors.get((link, offset.topic))
+        if mirror is not None and is_final(mirror):
+            return offset.source_offset  # nothing more will come: what is missing is cut
         if offset.topic in maps:
             return mirrored_to(maps, (offset.topic, offset.partition))
         if mirror is not None and offset.partition < len(mirror.stopped_at):
@@ -217,7 +204,7 @@ class GroupPromotions:
 
     # -- steps ---------------------------------------------------------------------------------------------
 
-    async def _take(self, record: GroupRecord, progress: Progress, step: GroupStep) -> None:
+    async def _take(self, record: GroupRecord, progress: GroupProgress, step: GroupStep) -> None:
         match step.kind:
             case GroupStepKind.MARK_PENDING:
                 progress.forget_offsets()
@@ -249,18 +236,21 @@ class GroupPromotions:
             case _:
                 pass  # CHECK_MEMBERS: members are asked for before every step
 
-    async def _read_offsets(self, record: GroupRecord, progress: Progress) -> None:
+    async def _read_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
         offsets, left = await self._offsets.on_source(record)
         progress.offsets, progress.offsets_at = offsets, self._clock()
+        progress.remember(offsets, progress.offsets_at)
         progress.maps = await OffsetsBetween(self._context, record.link).maps(offset.topic for offset in offsets)
         progress.ranges = await self._offsets.source_ranges(record, offsets)
         progress.note = notes(offsets, progress.ranges, left)
         if progress.note:
             _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
 
-    async def _commit(self, record: GroupRecord, progress: Progress) -> None:
+    async def _commit(self, record: GroupRecord, progress: GroupProgress) -> None:
         # Not before: only now the mirror has what the offsets point at.
         progress.offsets = await OffsetsBetween(self._context, record.link).to_target(progress.offsets or ())
+        cut = "; ".join(said_of_cuts(progress.offsets))
+        progress.note = "; ".join(filter(None, (progress.note, cut)))
         offsets = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in progress.offsets or ()}
         try:
             await self._offsets.commit_on_target(record.group, offsets)
@@ -274,7 +264,7 @@ class GroupPromotions:
 
     async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
         """Close the gate and carry the group's offsets from the target back to the source; see `demote_group.py`."""
-        progress = self._progress.setdefault((link, group), Progress())
+        progress = self.progress_of(link, group)
         async with progress.lock:
             demoted = await demote_group(self._context, self._offsets, self._record(link, group))
             progress.forget_offsets()

@@ -7,7 +7,7 @@ records the group has read, and the target may never have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,13 +81,12 @@ def plan_failover(
     return FailoverPlan(tuple(offsets), tuple(cuts))
 
 
-def failover_note(plan: FailoverPlan, how: str, unknown: Iterable[str] = ()) -> str:
-    """What the operator should know, in numbers. `how`: where the offsets are from; `unknown`: topics without any."""
+def failover_note(plan: FailoverPlan, how: str) -> str:
+    """What the operator should know, in numbers. `how`: where the offsets are from."""
     said = [f"failed over: {how}"]
     said += [
         f"{cut.topic}-{cut.partition}: the group was at {cut.source_offset} on the source; cut to {cut.end}, where the "
         f"target ends: {cut.records} record(s) that it has read are not there"
         for cut in plan.cuts
     ]
-    said += [f"{topic}: no offset is known, auto.offset.reset decides" for topic in unknown]
     return "; ".join(said)

@@ -208,6 +208,16 @@ def notes(offsets: Iterable[CarriedOffset], ranges: Mapping[Partition, tuple[int
     return "; ".join(said)
 
 
+def said_of_cuts(offsets: Iterable[CarriedOffset]) -> list[str]:
+    """What to say of offsets that were cut to the end of what was mirrored, as only a failover does."""
+    return [
+        f"{o.topic}-{o.partition}: offset {o.source_offset} was not mirrored when the topic failed over; cut to "
+        f"{o.target_offset}, where the mirrored records end"
+        for o in offsets
+        if o.rule == "beyond_end"
+    ]
+
+
 class GroupInvariantViolated(Exception):
     """A step that could let a group read on both sides, or from a wrong offset. Never expected."""
 
