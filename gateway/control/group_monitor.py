@@ -52,6 +52,7 @@ class GroupMonitor:
     def start(self) -> None:
         """Answer the gates, and begin to watch."""
         self._context.gates.on_unknown = self._knocked
+        self._context.on_failover.append(self._promoter.failovers.failed_over)
         self._context.late_members = lambda link, group: self.late.get((link, group), 0)
         self._mirrored = frozenset(self._routing.current.topics)
         self._routing.subscribe(self._routing_changed)

@@ -539,7 +539,7 @@ async def test_a_source_that_stays_away_after_a_failover_is_given_up(scene: Scen
     scene.offsets.down = True
     scene.offsets.on_ask = lambda: scene.later(4)
     await scene.attempts(3)
-    assert not scene.open
+    assert not scene.offsets.target_holds
     await scene.attempts(4)
     assert scene.open
     assert scene.offsets.target_holds == {KEY: (70, "")}
