@@ -26,21 +26,29 @@ from protocol.records import mirror_sequence, padding_batch, rewrite_batch
 MAX_IN_FLIGHT: Final = 5
 """Per partition; a broker remembers the last five batches of a producer to tell a duplicate."""
 
+NOT_HELD: Final = 2**63 - 1
+
 
 class Pending(NamedTuple):
-    """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding."""
+    """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding.
+
+    `source_following`: the source offset that reading goes on at after it; -1: the same as `following`. `stamped`: its
+    header is the one for the target already.
+    """
 
     base: int
     following: int
     data: memoryview | None
     timestamp_ms: int
+    source_following: int = -1
+    stamped: bool = False
 
 
 class Append(NamedTuple):
     """One batch to produce, and the base offset that the answer must carry."""
 
     base: int
-    data: bytes | bytearray
+    data: bytes | bytearray | memoryview
 
 
 class AppendWindow:
@@ -48,6 +56,9 @@ class AppendWindow:
 
     Attributes:
         position: the next target offset; everything below is known to be on the target.
+        source_position: the next source offset: everything below is on the target, or nothing to be copied.
+        held_at: batches at this target offset and beyond are not handed out yet: their breakpoints are not durable.
+        most_in_flight: how many appends may travel at a time.
         pending_bytes: size of the batches not acknowledged yet.
         outstanding: appends handed out and not answered yet.
         records, bytes: what this window saw acknowledged, without padding.
@@ -60,12 +71,15 @@ class AppendWindow:
         "_queue",
         "_sent",
         "bytes",
+        "held_at",
         "in_doubt",
         "last_timestamp_ms",
+        "most_in_flight",
         "outstanding",
         "pending_bytes",
         "position",
         "records",
+        "source_position",
     )
 
     def __init__(self, producer_id: int) -> None:
@@ -76,6 +90,9 @@ class AppendWindow:
         self.in_doubt = False
         self.outstanding = 0
         self.position = 0
+        self.source_position = 0
+        self.held_at = NOT_HELD
+        self.most_in_flight = MAX_IN_FLIGHT
         self.pending_bytes = 0
         self.records = 0
         self.bytes = 0
@@ -108,14 +125,18 @@ class AppendWindow:
     def take(self) -> Append | None:
         """The next batch to produce, rewritten for the target; None when it is not the time."""
         sent = self._sent
-        if self.in_doubt or sent == len(self._queue) or sent >= (1 if self._alone else MAX_IN_FLIGHT):
+        if self.in_doubt or sent == len(self._queue) or sent >= (1 if self._alone else self.most_in_flight):
             return None
-        base, following, data, timestamp_ms = self._queue[sent]
+        base, following, data, timestamp_ms, _, stamped = self._queue[sent]
+        if base >= self.held_at:
+            return None
         self._sent = sent + 1
         self.outstanding += 1
         sequence = mirror_sequence(base)
         if data is None:
             return Append(base, padding_batch(following - base, sequence, self._producer_id, timestamp_ms))
+        if stamped:
+            return Append(base, data)
         return Append(base, rewrite_batch(data, producer_id=self._producer_id, sequence=sequence))
 
     def appended(self, base: int, landed_at: int) -> None:
@@ -163,7 +184,7 @@ class AppendWindow:
                 f"the target's log ends at {log_end}, inside the source batch "
                 f"{queue[0].base}..{queue[0].following - 1}",
             )
-        self.position = log_end
+        self.position = self.source_position = log_end
         self._sent = 0
         self._alone = True
         self.in_doubt = False
@@ -182,9 +203,18 @@ class AppendWindow:
         self._queue.clear()
         self._sent = 0
         self.pending_bytes = 0
+        self.held_at = NOT_HELD
+
+    def read_up_to(self, source_offset: int) -> None:
+        """The source has nothing to copy between the last batch queued and this offset."""
+        if self._queue:
+            self._queue[-1] = self._queue[-1]._replace(source_following=source_offset)
+        else:
+            self.source_position = source_offset
 
     def _drop(self, batch: Pending) -> None:
         self.position = batch.following
+        self.source_position = batch.following if batch.source_following < 0 else batch.source_following
         if batch.data is not None:
             self.pending_bytes -= len(batch.data)
             self.bytes += len(batch.data)

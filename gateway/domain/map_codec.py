@@ -1,17 +1,16 @@
 """The records of a link's map topic, as bytes.
 
-The topic is compacted. Its records are *chunks*: the breakpoints that one writer needed for some batches, written
-before the batches were appended; and per partition one *mark* (see `domain/offset_ledger.py` for what it says).
-Everything is big-endian and of fixed width; the first byte of keys and values is a version::
+The topic is compacted. Its records are *chunks*: the breakpoints that one writer needed for one batch, written before
+the batch was appended; and per partition one *mark* (see `domain/offset_ledger.py` for what it says). Everything is
+big-endian and of fixed width; the first byte of keys and values is a version::
 
     key     version u8, mirror id u32, way u16, partition i32, base i64 (-1: a mark), writer u64 (of a mark 0)
-    chunk   version u8, batches u32, breakpoints u32,
-            per batch: base i64, records i32, CRC u32;
-            source offsets i64 × breakpoints; target offsets i64 × breakpoints
+    chunk   version u8, records i32, CRC u32, breakpoints u32,
+            source offsets i64 × breakpoints, target offsets i64 × breakpoints
     mark    version u8, settled_to i64, seen i64
 
-`way` is twice the topic's generation, and one more for the mirror back to the source. `base` is the target offset of
-the chunk's first batch. A null value deletes.
+`way` is twice the topic's generation, and one more for the mirror back to the source. `base` is the batch's target
+offset; its record count and the CRC-32C of its header tell it from another batch there. A null value deletes.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ VERSION: Final = 1
 MARK_BASE: Final = -1
 
 _KEY: Final = Struct(">BIHiqQ")
-_CHUNK: Final = Struct(">BII")
-_BATCH: Final = Struct(">qiI")
+_CHUNK: Final = Struct(">BiII")
 _MARK: Final = Struct(">Bqq")
 
 
@@ -52,30 +50,23 @@ class MapKey(NamedTuple):
     writer: int
 
 
-class MapBatch(NamedTuple):
-    """A batch that brings breakpoints: its target base offset, records, and the CRC-32C in its header."""
+class Chunk(NamedTuple):
+    """The breakpoints (sources[i], targets[i]) that begin inside one batch, or with it."""
 
-    base: int
     records: int
     crc: int
-
-
-class Chunk(NamedTuple):
-    """What one writer needed at a time. A breakpoint belongs to the last batch that begins at or below its target."""
-
-    batches: tuple[MapBatch, ...]
     sources: array[int]
     targets: array[int]
 
     @classmethod
-    def of(cls, batches: Iterable[MapBatch], breakpoints: Iterable[tuple[int, int]]) -> Chunk:
+    def of(cls, records: int, crc: int, breakpoints: Iterable[tuple[int, int]]) -> Chunk:
         """From (source, target) pairs."""
         pairs = list(breakpoints)
-        return cls(tuple(batches), array("q", [s for s, _ in pairs]), array("q", [t for _, t in pairs]))
+        return cls(records, crc, array("q", [s for s, _ in pairs]), array("q", [t for _, t in pairs]))
 
 
 class Mark(NamedTuple):
-    """What is decided: breakpoints below target offset `settled_to`, as records of the topic below `seen` tell them."""
+    """What is decided: chunks below target offset `settled_to`, as records of the topic below `seen` tell them."""
 
     settled_to: int
     seen: int
@@ -95,9 +86,8 @@ def encode_value(value: Chunk | Mark) -> bytes:
     """The value's bytes."""
     if isinstance(value, Mark):
         return _MARK.pack(VERSION, *value)
-    head = _CHUNK.pack(VERSION, len(value.batches), len(value.sources))
-    batches = b"".join(_BATCH.pack(*batch) for batch in value.batches)
-    return b"".join((head, batches, _big_endian(value.sources), _big_endian(value.targets)))
+    head = _CHUNK.pack(VERSION, value.records, value.crc, len(value.sources))
+    return head + _big_endian(value.sources) + _big_endian(value.targets)
 
 
 def decode_key(data: bytes) -> MapKey:
@@ -115,15 +105,13 @@ def decode_value(key: MapKey, data: bytes) -> Chunk | Mark:
     try:
         if key.base == MARK_BASE:
             return Mark(*_MARK.unpack(data)[1:])
-        _, batches, breakpoints = _CHUNK.unpack_from(data)
-        at = _CHUNK.size + batches * _BATCH.size
-        found = tuple(MapBatch(*each) for each in _BATCH.iter_unpack(data[_CHUNK.size : at]))
+        _, records, crc, breakpoints = _CHUNK.unpack_from(data)
     except StructError as exc:
         raise MapFormatError(f"a value of {len(data)} bytes in the offset map") from exc
-    if len(data) != at + 16 * breakpoints or len(found) != batches:
+    if len(data) != _CHUNK.size + 16 * breakpoints:
         raise MapFormatError(f"a value of {len(data)} bytes for {breakpoints} breakpoints in the offset map")
-    middle = at + 8 * breakpoints
-    return Chunk(found, _numbers(data[at:middle]), _numbers(data[middle:]))
+    middle = _CHUNK.size + 8 * breakpoints
+    return Chunk(records, crc, _numbers(data[_CHUNK.size : middle]), _numbers(data[middle:]))
 
 
 def _check_version(data: bytes) -> None:
