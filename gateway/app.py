@@ -29,6 +29,7 @@ from gateway.control.rest.app import create_app
 from gateway.control.service import ControlService
 from gateway.control.sources import Sources
 from gateway.control.store import StateStore, StoreError
+from gateway.control.ways_back import WaysBack
 from gateway.domain.gates import GroupGates
 from gateway.domain.ports_alloc import allocate
 from gateway.domain.progress import MirrorProgress
@@ -174,7 +175,15 @@ class Gateway:
         )
         groups = GroupPromotions(context, quiet_s=self.settings.groups.quiet_period_s)
         await self._service.start(engine=self._engine, topic_promoter=topics, group_promoter=groups)
+        ways_back = WaysBack(
+            context=context,
+            measure=self._service.measure,
+            routing=self._routing,
+            fences={self._store.instance: self._proxy.forwarder},
+        )
+        self._service.ways_back = ways_back
         topics.resume()
+        ways_back.resume()
         GroupMonitor(context, groups, self._routing).start()
 
     # -- data plane ----------------------------------------------------------------------------------------

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
+from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.waiting import until_copied, until_promoted
 
 app = typer.Typer(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
-
-Topic = Annotated[str, typer.Argument(help="Mirror topic: link.prefix and the source topic's name.")]
-Topics = Annotated[list[str], typer.Argument(help="One or more topics.")]
-Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
 
 
 @app.command("create")
@@ -31,11 +27,11 @@ def create(
     if source_topic and len(topics) > 1:
         fail("--source-topic names the source of one mirror topic, not of several", REFUSED)
     api, source = Api(url), {"source_topic_name": source_topic} if source_topic else {}
-    done, refused = _each(topics, lambda topic: api.post(_path(link), {"mirror_topic_name": topic, **source}))
+    done, refused = each(topics, lambda topic: api.post(mirror_path(link), {"mirror_topic_name": topic, **source}))
     if wait and done:
-        done = until_copied(api, _path(link), [mirror["mirror_topic_name"] for mirror in done])
-    _results("created", done, output)
-    _end(refused)
+        done = until_copied(api, mirror_path(link), [mirror["mirror_topic_name"] for mirror in done])
+    results("created", done, output)
+    end(refused)
 
 
 @app.command("list")
@@ -46,16 +42,28 @@ def list_mirrors(
     url: Url = DEFAULT_URL,
 ) -> None:
     """List the mirror topics of a link."""
-    answer = ask(url, lambda api: api.get(_path(link), {"mirror_status": status.upper()} if status else None))
+    answer = ask(url, lambda api: api.get(mirror_path(link), {"mirror_status": status.upper()} if status else None))
     if output is not Output.TABLE:
         dump(answer, output)
         return
     table(
-        ["Mirror topic", "Status", "Since", "Mode", "Partitions#", "Lag#", "Lag ms#", "Throughput#", "Error"],
+        [
+            "Mirror topic",
+            "Status",
+            "Direction",
+            "Since",
+            "Mode",
+            "Partitions#",
+            "Lag#",
+            "Lag ms#",
+            "Throughput#",
+            "Error",
+        ],
         (
             [
                 mirror["mirror_topic_name"],
                 mirror["mirror_status"],
+                mirror["mirror_direction"].lower(),
                 since(mirror["state_time_ms"]),
                 mirror["mode"],
                 mirror["num_partitions"],
@@ -73,7 +81,7 @@ def list_mirrors(
 @app.command("describe")
 def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Show a mirror topic: state, each partition, and who has not moved to the gateway yet."""
-    mirror = ask(url, lambda api: api.get(_path(link, topic)))
+    mirror = ask(url, lambda api: api.get(mirror_path(link, topic)))
     if output is not Output.TABLE:
         dump(mirror, output)
         return
@@ -83,11 +91,13 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Mirror topic", mirror["mirror_topic_name"]),
             ("Link", mirror["link_name"]),
             ("Status", mirror["mirror_status"]),
+            ("Direction", _direction(mirror["mirror_direction"])),
             ("Catch-up", _catch_up(mirror["catch_up"])),
             ("Since", since(mirror["state_time_ms"])),
             ("Error", error + mirror["error_message"]),
-            ("Promote waits for", mirror["waiting_for"]),
+            ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
+            ("Left behind", not_mirrored(mirror["records_not_mirrored"])),
             ("Late records", _late(mirror["late_records"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
@@ -102,13 +112,13 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
 @app.command("pause")
 def pause(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Pause mirror topics. Writes that come through the gateway still go to the source."""
-    _verb("pause", "paused", topics, link, output, url)
+    one_by_one("pause", "paused", topics, link, output, url)
 
 
 @app.command("resume")
 def resume(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Resume paused mirror topics."""
-    _verb("resume", "resumed", topics, link, output, url)
+    one_by_one("resume", "resumed", topics, link, output, url)
 
 
 @app.command("promote")
@@ -122,56 +132,31 @@ def promote(
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Promote mirror topics as one set: from then on they are written on the target."""
+    """Promote mirror topics as one set: from then on they are written on the target.
+
+    Of topics that are mirrored back it is the way home: they are written on the source again.
+    """
     api = Api(url)
     try:
-        begun = api.post(f"{_path(link)}:promote", {"mirror_topic_names": topics, "force": force})["data"]
-        done = until_promoted(api, _path(link), list(dict.fromkeys(topics))) if wait else begun
+        begun = api.post(f"{mirror_path(link)}:promote", {"mirror_topic_names": topics, "force": force})["data"]
+        done = until_promoted(api, mirror_path(link), list(dict.fromkeys(topics))) if wait else begun
     except Refused as exc:
         fail(str(exc), REFUSED)
-    failed = [mirror for mirror in done if wait and mirror["mirror_status"] != "STOPPED"]
+    homeward = {mirror["mirror_topic_name"] for mirror in begun if mirror["mirror_direction"] == "REVERSE"}
+    failed = [mirror for mirror in done if wait and not _is_promoted(mirror, homeward)]
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
-    _results("promoted" if wait else "promoting", shown, output)
-    _end(
-        [f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed]
-    )
+    results("promoted" if wait else "promoting", shown, output)
+    end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
 
 
-def _path(link: str, topic: str = "") -> str:
-    return f"/v3/links/{segment(link)}/mirrors" + (f"/{segment(topic)}" if topic else "")
+def _direction(direction: str) -> str:
+    return "from the target back to the source" if direction == "REVERSE" else ""
 
 
-def _verb(verb: str, past: str, topics: list[str], link: str, output: Output, url: str) -> None:
-    api = Api(url)
-    done, refused = _each(topics, lambda topic: api.post(f"{_path(link, topic)}:{verb}"))
-    _results(past, done, output)
-    _end(refused)
-
-
-def _each(topics: list[str], work: Callable[[str], Any]) -> tuple[list[Any], list[str]]:
-    """Each topic on its own: what was done, and why the others were refused."""
-    done, refused = [], []
-    for topic in dict.fromkeys(topics):
-        try:
-            done.append(work(topic))
-        except Refused as exc:
-            refused.append(str(exc))
-    return done, refused
-
-
-def _end(refused: list[str]) -> None:
-    for message in refused[:-1]:
-        typer.echo(f"error: {message}", err=True)
-    if refused:
-        fail(refused[-1], REFUSED)
-
-
-def _results(past: str, mirrors: list[Any], output: Output) -> None:
-    if output is not Output.TABLE:
-        dump({"data": mirrors}, output)
-        return
-    for mirror in mirrors:
-        typer.echo(f"{past} {mirror['mirror_topic_name']} ({mirror['mirror_status']})")
+def _is_promoted(mirror: Any, homeward: set[str]) -> bool:
+    if mirror["mirror_topic_name"] in homeward:
+        return bool(mirror["mirror_direction"] == "FORWARD" and mirror["mirror_status"] != "FAILED")
+    return bool(mirror["mirror_status"] == "STOPPED")
 
 
 def _late(late: dict[str, int]) -> str:

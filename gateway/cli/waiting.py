@@ -48,12 +48,17 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
 
 
 def until_promoted(api: Api, path: str, topics: list[str]) -> list[Any]:
-    """Wait until no topic is PENDING_STOPPED any more; returns the mirrors as they are then."""
+    """Wait until no topic is being promoted, or on its way home, any more; returns the mirrors as they are then."""
+    return until_settled(api, path, topics, "promoting")
+
+
+def until_settled(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
+    """Wait until no topic is in one of the PENDING states any more; returns the mirrors as they are then."""
     with _progress() as progress:
-        bar = progress.add_task("promoting", total=len(topics), detail="")
+        bar = progress.add_task(what, total=len(topics), detail="")
         while True:
             mirrors = _look(api, path, topics)
-            pending = [m for m in mirrors if m["mirror_status"] == "PENDING_STOPPED"]
+            pending = [m for m in mirrors if m["mirror_status"].startswith("PENDING_")]
             lag = sum(lag["lag"] for m in pending for lag in m["mirror_lags"])
             progress.update(bar, completed=len(topics) - len(pending), detail=_detail(pending, lag))
             if not pending:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gateway.domain.records import PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView
 
@@ -71,6 +72,21 @@ class ClusterAccess(Protocol):
 
     async def log_ranges(self, name: str, partitions: int) -> Sequence[tuple[int, int]]:
         """(log start, log end) of each partition."""
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        """The configs that are set on the topic itself."""
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        """Where a copy of each partition begins that holds all of it."""
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        """The producer id of the last batch below `log_end`, -1 for one without."""
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        """The log start of every partition of the topics, each given with how many it has."""
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        """Delete what lies below an offset, per partition (DeleteRecords)."""
 
     async def group_ids(self) -> Sequence[str]:
         """The consumer groups of the cluster."""

@@ -1,4 +1,4 @@
-"""Keeps a mirror topic's configs and partition count what its source topic's are.
+"""Keeps a mirror topic's configs and partition count what its origin's are: the source topic's, unless mirrored back.
 
 Runs per link every `topic.config.sync.ms` for its ACTIVE mirrors. What to set is decided in
 `domain/topic_configs.py`. A source topic that is gone or another one is left to the engine, which fails its mirror.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
 from gateway.control.access import ClusterAccess, TopicInfo
 from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
+from gateway.control.log_start_sync import Copy, follow_log_starts
 from gateway.control.store import StoreError
 from gateway.domain import link_config
 from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
@@ -61,39 +62,47 @@ class ConfigSync:
         ]
         if not mirrors:
             return
-        source = await self._context.sources.reach(link)
-        found = await source.topics([mirror.source_topic for mirror in mirrors])
-        present = [mirror for mirror in mirrors if _is_itself(mirror, found.get(mirror.source_topic))]
+        include = link_config.parse(link.configs).sync_include
+        source, target = await self._context.sources.reach(link), self._context.target
+        for reverse in (False, True):
+            origin, copy = (target, source) if reverse else (source, target)
+            pairs = [_Pair.of(mirror, copy, include) for mirror in mirrors if mirror.is_reverse is reverse]
+            await self._sync_all(pairs, origin, copy)
+
+    async def _sync_all(self, pairs: Sequence[_Pair], origin: ClusterAccess, copy: ClusterAccess) -> None:
+        if not pairs:
+            return
+        found = await origin.topics([pair.origin_topic for pair in pairs])
+        present = [pair for pair in pairs if _is_itself(pair, found.get(pair.origin_topic))]
         if not present:
             return
-        target = self._context.target
-        source_configs = await source.topic_configs([mirror.source_topic for mirror in present])
-        target_configs = await target.topic_configs([mirror.mirror_topic for mirror in present])
-        include = link_config.parse(link.configs).sync_include
-        for mirror in present:
-            now = target_configs[mirror.mirror_topic]
-            await self._sync_configs(mirror, source_configs[mirror.source_topic], now, include)
-            await self._sync_partitions(mirror, found[mirror.source_topic].partitions, target)
+        origin_configs = await origin.topic_configs([pair.origin_topic for pair in present])
+        copy_configs = await copy.topic_configs([pair.copy_topic for pair in present])
+        for pair in present:
+            await self._sync_configs(pair, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
+            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+        copies = [Copy(pair.mirror, pair.origin_topic, pair.copy_topic) for pair in present]
+        await follow_log_starts(self._context, present[0].mirror.link, copies, origin, copy)
 
-    async def _sync_configs(
-        self, mirror: MirrorRecord, source: Mapping[str, str], target: Mapping[str, str], include: tuple[str, ...]
-    ) -> None:
-        wanted = synced_configs(source, target, include, mirror.restore_configs)
-        changes = config_changes(wanted.apply, target)
+    async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> None:
+        mirror = pair.mirror
+        wanted = synced_configs(origin, copy, pair.include, mirror.restore_configs)
+        changes = config_changes(wanted.apply, copy)
         if changes:
             _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes)
-            await self._context.target.alter_topic_configs(mirror.mirror_topic, changes)
+            await pair.copy.alter_topic_configs(pair.copy_topic, changes)
         if dict(wanted.restore) != dict(mirror.restore_configs):
             await self._context.store.replace(mirror, replace(mirror, restore_configs=dict(wanted.restore)))
 
-    async def _sync_partitions(self, mirror: MirrorRecord, partitions: int, target: ClusterAccess) -> None:
-        """Follow the source's growth: new partitions begin at 0, whatever the link's start offset is."""
+    async def _sync_partitions(self, pair: _Pair, partitions: int) -> None:
+        """Follow the origin's growth: new partitions begin at 0, whatever the link's start offset is."""
+        mirror = pair.mirror
         if partitions <= len(mirror.starts):
             return
         context, topic = self._context, mirror.mirror_topic
-        found = (await target.topics([topic])).get(topic)
+        found = (await pair.copy.topics([pair.copy_topic])).get(pair.copy_topic)
         if found is not None and found.partitions < partitions:
-            await target.add_partitions(topic, partitions)
+            await pair.copy.add_partitions(pair.copy_topic, partitions)
         old = context.mirror(mirror.link, topic)
         grown = old.starts + (PartitionStart(0, 0),) * (partitions - len(old.starts))
         new = replace(old, starts=grown)
@@ -105,7 +114,27 @@ class ConfigSync:
                 context.engine.start_mirror(context.mirror(mirror.link, topic))
 
 
-def _is_itself(mirror: MirrorRecord, found: TopicInfo | None) -> bool:
-    if found is None or found.partitions < len(mirror.starts):
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A mirror as origin and copy, whichever cluster is which."""
+
+    mirror: MirrorRecord
+    origin_topic: str
+    origin_id: str
+    copy: ClusterAccess
+    copy_topic: str
+    include: tuple[str, ...]
+
+    @classmethod
+    def of(cls, mirror: MirrorRecord, copy: ClusterAccess, include: tuple[str, ...]) -> _Pair:
+        """Of a mirror whose copy is on `copy`."""
+        source, target = mirror.source_topic, mirror.mirror_topic
+        if mirror.is_reverse:
+            return cls(mirror, target, mirror.mirror_topic_id, copy, source, include)
+        return cls(mirror, source, mirror.source_topic_id, copy, target, include)
+
+
+def _is_itself(pair: _Pair, found: TopicInfo | None) -> bool:
+    if found is None or found.partitions < len(pair.mirror.starts):
         return False
-    return not mirror.source_topic_id or found.topic_id in ("", mirror.source_topic_id)
+    return not pair.origin_id or found.topic_id in ("", pair.origin_id)

@@ -58,6 +58,8 @@ class ControlContext:
     on_failover: list[Callable[[MirrorRecord], Awaitable[None]]] = field(default_factory=list)
     # (link, mirror topic): the record says that a way back is to go on
     go_on: Callable[[str, str], None] = lambda link, topic: None
+    # (link, mirror topic): what a way back of the topic waits for
+    way_back_waits: Callable[[str, str], str] = lambda link, topic: ""
     on_deleted: list[Callable[[MirrorRecord], object]] = field(default_factory=list)
     engine: MirrorEngine = field(init=False)
     topic_promoter: TopicPromoter = field(init=False)

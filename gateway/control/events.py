@@ -21,6 +21,7 @@ from gateway.domain.mirror_states import MirrorOperation, WrongState, allows
 from gateway.domain.records import MirrorError, MirrorRecord
 
 _TICK_S = 1.0
+_BACK = "on the way back, where the target is the source and the source the target"
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -79,7 +80,8 @@ class EngineEvents:
         key = (mirror.link, mirror.mirror_topic)
         failure = self._failed.get(key)
         if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
-            await self._context.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=failure[1])
+            message = f"{_BACK}: {failure[1]}" if mirror.is_reverse else failure[1]
+            await self._context.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=message)
             # Not awaited: the other mirrors' news must not wait until its last appends are answered.
             self._context.background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
             return

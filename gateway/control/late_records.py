@@ -9,6 +9,7 @@ Wired by `app.py`, after `service.start`:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -19,6 +20,7 @@ from gateway.control.errors import ControlError
 from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
 from gateway.control.store import StoreError
+from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.net.errors import NetError
 
@@ -28,7 +30,10 @@ _log = structlog.get_logger("lockgate.promote")
 
 
 class LateRecords:
-    """Per STOPPED mirror topic, the records that a writer beside the gateway left on the source after the flip."""
+    """Per STOPPED mirror topic, the records that a writer beside the gateway left on the source after the flip.
+
+    After a failover also those that were not mirrored before it.
+    """
 
     def __init__(self, *, context: ControlContext, ends: SourceEnds | None = None) -> None:
         self._context = context
@@ -48,6 +53,8 @@ class LateRecords:
     async def look(self) -> None:
         """Ask every source that is there, once."""
         stopped = [m for m in self._context.store.mirrors.values() if m.state is MirrorState.STOPPED]
+        for key in self._late.keys() - {(mirror.link, mirror.mirror_topic) for mirror in stopped}:
+            del self._late[key]  # a way back has dealt with them
         for mirror in stopped:
             try:
                 await restore_configs(self._context, mirror)
@@ -68,16 +75,35 @@ class LateRecords:
             except ControlError as exc:  # shut down by now, or the topic was deleted
                 _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
                 continue
-            self._note(mirror, ends[mirror.source_topic].high_watermarks)
+            marks = ends[mirror.source_topic].high_watermarks
+            beyond = {
+                index: end - stopped
+                for index, (end, stopped) in enumerate(zip(marks, mirror.stopped_at, strict=True))
+                if end > stopped
+            }
+            self._note(mirror, await self._of_others(link, mirror, marks, beyond))
 
-    def _note(self, mirror: MirrorRecord, ends: Sequence[int]) -> None:
+    async def _of_others(
+        self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], beyond: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        """Without what a mirror back appended, before it was ended: there the last batch is its own."""
+        if not beyond or not mirror.handed_over_at:
+            return beyond
+        back = mirror_producer_id(link.link_id, mirror.mirror_id, mirror.generation, reverse=True)
+        try:
+            async with asyncio.timeout(_READ_S):
+                access = await self._context.sources.reach(link)
+                writers = {
+                    index: await access.last_writer(mirror.source_topic, index, marks[index]) for index in beyond
+                }
+        except (ControlError, NetError, TimeoutError, OSError) as exc:
+            _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
+            return self._late.get((mirror.link, mirror.mirror_topic), {})
+        return {index: count for index, count in beyond.items() if writers[index] != back}
+
+    def _note(self, mirror: MirrorRecord, late: Mapping[int, int]) -> None:
         key = (mirror.link, mirror.mirror_topic)
-        late = {
-            index: end - stopped
-            for index, (end, stopped) in enumerate(zip(ends, mirror.stopped_at, strict=True))
-            if end > stopped
-        }
-        if late and key not in self._late:
+        if late and key not in self._late and not any(mirror.not_mirrored):
             _log.error(
                 "records were written to the source after the promote; they are not on the target",
                 link=mirror.link,
@@ -86,3 +112,5 @@ class LateRecords:
             )
         if late:
             self._late[key] = late
+        else:
+            self._late.pop(key, None)

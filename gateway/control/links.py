@@ -181,6 +181,8 @@ def _why_not_deleted(
     for mirror in mirrors:
         if mirror.state is MirrorState.PENDING_STOPPED:
             return f"mirror topic '{mirror.mirror_topic}' is being promoted; wait for its end"
+        if mirror.state is MirrorState.PENDING_SETUP_FOR_RESTORE:
+            return f"mirror topic '{mirror.mirror_topic}' is being restored; wait for its end"
     if force:
         return ""
     live = [mirror for mirror in mirrors if mirror.state is not MirrorState.STOPPED]
@@ -195,7 +197,9 @@ def _why_not_deleted(
             f"{len(waiting)} mirror group(s) are not PROMOTED, such as '{waiting[0].group}' ({waiting[0].state}); "
             "their offsets would be lost; promote them first, or use force"
         )
-    left_ms = max((PRODUCERS_KEPT_MS - (now_ms - mirror.state_since_ms) for mirror in mirrors), default=0)
+    left_ms = max(
+        (PRODUCERS_KEPT_MS - (now_ms - (mirror.flipped_ms or mirror.state_since_ms)) for mirror in mirrors), default=0
+    )
     if left_ms > 0:
         return (
             "producers may still retry batches from before the last promote, which only the link's records tell "

@@ -63,7 +63,7 @@ class Measure:
         return "catching_up" if self.catching_up(mirror) else _PHASES.get(mirror.state, "stopped")
 
     async def _ends(self, mirror: MirrorRecord) -> list[tuple[int, int]]:
-        """(source end, target end) of each partition. In preserve mode the two count the same records."""
+        """(origin's end, copy's end) of each partition. In preserve mode the two count the same records."""
         source = await self._context.reach_for_view(self._context.link(mirror.link))
         partitions = len(mirror.starts)
         with source_errors(mirror.link):
@@ -72,9 +72,10 @@ class Measure:
         with target_errors():
             async with asyncio.timeout(VIEW_S):
                 target_ends = await self._context.target.log_ranges(mirror.mirror_topic, partitions)
-        return [
+        ends = [
             (source_end, target_end) for (_, source_end), (_, target_end) in zip(source_ends, target_ends, strict=True)
         ]
+        return [pair[::-1] for pair in ends] if mirror.is_reverse else ends
 
 
 def _phase(status: PartitionStatus, phase: str) -> str:

@@ -18,7 +18,7 @@ from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
 
-_BEGUN = (MirrorState.PENDING_STOPPED, MirrorState.STOPPED)
+_BEGUN = (MirrorState.PENDING_STOPPED, MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -127,7 +127,8 @@ class Mirrors:
             record=mirror,
             partitions=self._measure.known(mirror),
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
-            waiting_for=self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic),
+            waiting_for=self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
+            or self._context.way_back_waits(mirror.link, mirror.mirror_topic),
             late_records=self._context.late_records(mirror.link, mirror.mirror_topic),
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
         )

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gateway.control.access import TopicInfo
+from gateway.domain.records import PartitionStart
 from gateway.net import admin, groups
 from gateway.net.cluster import Cluster
 from gateway.net.commits import Committed, committed_offsets
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import BrokerError, ClusterUnavailable
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
+from gateway.net.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.net.view import TopicView
+from gateway.replication.start import batch_at, plan_start
 from protocol.errors import error_name
 
 _VISIBLE_S = 15.0
@@ -96,6 +98,34 @@ class NetAccess:
         starts = await list_offsets(self._cluster, {name: dict.fromkeys(range(partitions), EARLIEST)})
         ends = await list_offsets(self._cluster, {name: dict.fromkeys(range(partitions), LATEST)})
         return [(starts[name, index].offset, ends[name, index].offset) for index in range(partitions)]
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        """See `ClusterAccess.topic_overrides`; sensitive ones, which topics have none of, are left out."""
+        described = (await admin.describe_topic_configs(self._cluster, (name,)))[name]
+        return {
+            key: entry.value
+            for key, entry in described.items()
+            if entry.source == admin.SET_ON_TOPIC and entry.value is not None
+        }
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        """See `ClusterAccess.starts`."""
+        return await plan_start(self._cluster, name, EARLIEST, partitions=range(partitions))
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        """See `ClusterAccess.last_writer`."""
+        header = await batch_at(self._cluster, name, partition, log_end - 1)
+        return -1 if header is None else header.producer_id
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        """See `ClusterAccess.log_starts`."""
+        wanted = {name: dict.fromkeys(range(count), EARLIEST) for name, count in partitions.items()}
+        found = await list_offsets(self._cluster, wanted)
+        return {name: [found[name, index].offset for index in range(count)] for name, count in partitions.items()}
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        """See `ClusterAccess.delete_records`."""
+        await delete_records(self._cluster, {(name, index): offset for index, offset in before.items()})
 
     async def group_ids(self) -> Sequence[str]:
         """The consumer groups of the cluster; of Connect and its like there is nothing to gate."""

@@ -234,6 +234,7 @@ class PromoteRun:
         if self._gather.homeward:
             for topic in self._topics:
                 self._context.progress.forget(topic)  # they were offsets of the target
+                self._context.go_on(self._link, topic)
 
     async def _restore_configs(self, _: Step) -> None:
         for record in self._gather.records():

@@ -23,6 +23,7 @@ from gateway.control.routing_publisher import RoutingPublisher, wall_clock_ms
 from gateway.control.source_topics import UnmirroredTopics
 from gateway.control.sources import LinkHealth, Sources
 from gateway.control.store import StateStore, StoreError
+from gateway.control.ways_back import WaysBack
 from gateway.domain.gates import GateStatus, GroupGates
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
@@ -87,6 +88,7 @@ class ControlService:
         self.events = EngineEvents(self.context, self.measure)
         self.source_topics = UnmirroredTopics(self.context)
         self._sync = ConfigSync(self.context)
+        self.ways_back: WaysBack  # from `app.py`, once the data plane is there
 
     def restore(self) -> None:
         """What must be so before a client is let in: routes, gates of known groups, source clusters known."""

@@ -25,6 +25,9 @@ from protocol.messages import (
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
+SET_ON_TOPIC = 1
+"""The `source` of a config that is set on the topic itself."""
+
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
 _SEEN_S = 3.0

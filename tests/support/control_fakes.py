@@ -80,6 +80,7 @@ class FakeKafka:
     closed: int = 0
     ids: int = 0
     before: dict[str, Any] = field(default_factory=dict)
+    writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
 
     @property
     def cluster(self) -> Any:
@@ -147,6 +148,29 @@ class FakeKafka:
     async def log_ranges(self, name: str, partitions: int) -> Sequence[tuple[int, int]]:
         await self._called("log_ranges")
         return self.existing[name].ranges[:partitions]
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        await self._called("topic_overrides")
+        configs = self.existing[name].configs
+        return {key: value for key, value in configs.items() if self.defaults.get(key) != value}
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        await self._called("starts")
+        return [PartitionStart(start, start) for start, _ in self.existing[name].ranges[:partitions]]
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        await self._called("last_writer")
+        return self.writers.get((name, partition), -1)
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        await self._called("log_starts")
+        return {name: [start for start, _ in self.existing[name].ranges[:count]] for name, count in partitions.items()}
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        await self._called("delete_records")
+        ranges = self.existing[name].ranges
+        for index, offset in before.items():
+            ranges[index] = (offset, ranges[index][1])
 
     async def group_ids(self) -> Sequence[str]:
         await self._called("group_ids")

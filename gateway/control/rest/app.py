@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.control.rest import catch_up, errors, groups, links, mirrors, status
+from gateway.control.rest import catch_up, errors, groups, links, mirrors, status, ways_back
 from gateway.control.rest.status import MetricsText
 from gateway.control.service import ControlService
 from gateway.version import VERSION
@@ -27,7 +27,9 @@ def create_app(
     errors.install(app)
     app.include_router(links.router(service))
     app.include_router(mirrors.batch_router(service))
+    app.include_router(ways_back.batch_router(service))
     app.include_router(mirrors.router(service))
+    app.include_router(ways_back.router(service))
     app.include_router(catch_up.router(service))
     app.include_router(groups.router(service))
     app.include_router(status.router(service, metrics, listeners))

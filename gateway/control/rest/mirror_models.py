@@ -11,7 +11,8 @@ from gateway.control.mirrors import MirrorView
 from gateway.control.not_moved import NotMoved
 from gateway.control.rest.models import Body
 from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import MirrorState
+from gateway.domain.records import MirrorDirection
+from gateway.domain.routing_build import written_on_target
 
 CATCHING_UP = "CATCHING_UP"
 
@@ -107,6 +108,9 @@ class MirrorData(BaseModel):
     `waiting_for`: what a running promote waits for. `late_records`: partition -> records that a writer beside the
     gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP while
     a job copies the topic, see `catch_up`.
+
+    `mirror_direction`: which way it is mirrored; the lags of a REVERSE mirror are those of the old source behind the
+    target. `records_not_mirrored`: partition -> records that a failover left behind on the source, -1 where unknown.
     """
 
     kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"
@@ -126,6 +130,8 @@ class MirrorData(BaseModel):
     late_records: dict[int, int]
     mirror_lags: list[MirrorLag]
     stopped_at: list[int]
+    mirror_direction: MirrorDirection = MirrorDirection.FORWARD
+    records_not_mirrored: dict[int, int] = Field(default_factory=dict)
     not_moved: NotMovedData | None = None
     catch_up: CatchUpData | None = None
 
@@ -144,12 +150,14 @@ class MirrorData(BaseModel):
             state_time_ms=record.state_since_ms,
             mode=record.mode.value,
             mode_reason=record.mode_reason,
-            readable=record.settled or record.state is MirrorState.STOPPED,
+            readable=record.settled or written_on_target(record),
             promote_error=view.promote_error,
             waiting_for=view.waiting_for,
             late_records=dict(view.late_records),
             mirror_lags=[MirrorLag.of(status) for status in view.partitions],
             stopped_at=list(record.stopped_at),
+            mirror_direction=record.direction,
+            records_not_mirrored={index: count for index, count in enumerate(record.not_mirrored) if count},
             not_moved=None if view.not_moved is None else NotMovedData.of(view.not_moved),
             catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
         )

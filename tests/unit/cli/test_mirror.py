@@ -40,8 +40,8 @@ def test_list(linked, run):
     run("mirror", "pause", "clicks", "--link", "l")
 
     lines = run("mirror", "list", "--link", "l").stdout.splitlines()
-    assert lines[2].split()[0:2] == ["orders", "ACTIVE"]
-    assert lines[2].split()[4:] == ["preserve", "2", "5", "40", "2.5", "MB/s"]
+    assert lines[2].split()[0:3] == ["orders", "ACTIVE", "forward"]
+    assert lines[2].split()[5:] == ["preserve", "2", "5", "40", "2.5", "MB/s"]
     paused = run("mirror", "list", "--link", "l", "--mirror-status", "paused").stdout
     assert [line.split()[0] for line in paused.splitlines()[1:]] == ["clicks"]
     assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr

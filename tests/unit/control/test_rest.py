@@ -218,7 +218,10 @@ async def test_a_catch_up_job(api, plane):
 async def test_every_route_is_described(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
 
+    back = ("reverse-and-start-mirror", "reverse-and-pause-mirror", "failover", "truncate-and-restore")
     assert set(paths) == {
+        *(f"/v3/links/{{link}}/mirrors:{verb}" for verb in back),
+        *(f"/v3/links/{{link}}/mirrors/{{topic}}:{verb}" for verb in back),
         "/v3/links",
         "/v3/links/{link}",
         "/v3/links/{link}/catch-up",

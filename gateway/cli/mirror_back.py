@@ -1,0 +1,105 @@
+"""`lockgate mirror reverse`, `failover` and `truncate-and-restore`: the ways back, and out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
+from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
+from gateway.cli.output import Format, Output
+from gateway.cli.waiting import until_settled
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `lockgate mirror`."""
+    app.command("reverse")(reverse)
+    app.command("failover")(failover)
+    app.command("truncate-and-restore")(restore)
+
+
+def reverse(
+    topics: Topics,
+    link: Link,
+    pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
+    wait: Wait = True,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Mirror promoted topics back to the source, so that the way home stays open. `mirror promote` then goes home."""
+    api = Api(url)
+    verb = "reverse-and-pause-mirror" if pause else "reverse-and-start-mirror"
+    names = list(dict.fromkeys(topics))
+    done = _post(api, f"{mirror_path(link)}:{verb}", names)
+    if wait:
+        done = until_settled(api, mirror_path(link), names, "reversing")
+    _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
+
+
+def failover(
+    topics: Topics, link: Link, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
+    """Write topics on the target at once, whatever the source does. Says what may be lost, and asks."""
+    api = Api(url)
+    names = list(dict.fromkeys(topics))
+    for plan in _post(api, f"{mirror_path(link)}:failover?validate_only=true", names):
+        left = not_mirrored(plan["records_not_mirrored"])
+        typer.echo(f"{plan['mirror_topic_name']}: {left or 'no record is known to be missing on the target'}", err=True)
+    if not yes:
+        typer.confirm("Fail over?", abort=True, err=True)
+    _finish("failed over", _post(api, f"{mirror_path(link)}:failover", names), ("STOPPED",), output, wait=True)
+
+
+def restore(
+    topics: Topics,
+    link: Link,
+    yes: Yes = False,
+    wait: Wait = True,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Delete old source topics, create them anew and fill them from the target. Says what is lost, and asks."""
+    api = Api(url)
+    names = list(dict.fromkeys(topics))
+    for plan in _post(api, f"{mirror_path(link)}:truncate-and-restore?validate_only=true", names):
+        for line in _losses(plan):
+            typer.echo(f"{plan['mirror_topic_name']}: {line}", err=True)
+    if not yes:
+        typer.confirm("Delete these topics on the source, and fill them anew?", abort=True, err=True)
+    done = _post(api, f"{mirror_path(link)}:truncate-and-restore", names)
+    if wait:
+        done = until_settled(api, mirror_path(link), names, "restoring")
+    _finish("restored" if wait else "restoring", done, ("ACTIVE", "SOURCE_UNAVAILABLE"), output, wait=wait)
+
+
+def _losses(plan: Any) -> list[str]:
+    """What goes with the old topic, one line each."""
+    lines = []
+    for name, meaning in (
+        ("records_divergent", "that only the old source topic has are thrown away"),
+        ("records_older", "that the target does not keep any more are thrown away"),
+    ):
+        counts = plan[name]
+        if counts:
+            where = ", ".join(f"{count} in partition {partition}" for partition, count in counts.items())
+            lines.append(f"{sum(counts.values())} records {meaning} ({where})")
+    lines.append(f"{plan['records_refilled']} offsets are filled from the target")
+    return lines
+
+
+def _post(api: Api, path: str, names: list[str]) -> list[Any]:
+    try:
+        found: list[Any] = api.post(path, {"mirror_topic_names": names})["data"]
+    except Refused as exc:
+        fail(str(exc), REFUSED)
+    return found
+
+
+def _finish(past: str, mirrors: list[Any], good: tuple[str, ...], output: Output, *, wait: bool) -> None:
+    failed = [mirror for mirror in mirrors if wait and mirror["mirror_status"] not in good]
+    results(past, mirrors if output is not Output.TABLE else [m for m in mirrors if m not in failed], output)
+    end([f"{m['mirror_topic_name']}: {m['error_message'] or m['mirror_status']}" for m in failed])

@@ -1,0 +1,296 @@
+"""The ways back, without I/O: from what is known of a topic now to the next step. `control/way_back_run.py` acts.
+
+Theory of operation
+-------------------
+After a promote the target is written. Three ways lead back to two clusters that hold the same::
+
+    reverse   STOPPED --(operator)--> PENDING_SYNCHRONIZE
+                  --READ_SOURCE--> both logs are the same up to the flip, nobody wrote to the source since
+                  --PREPARE--> the old source topic has the configs (and partitions) of a copy
+                  --SYNCHRONIZED--> PENDING_MIRROR, direction reverse                                  persisted
+                  --PREPARE, START--> the engine appends to the old source from its log end on
+                  --BEGIN--> ACTIVE, or PAUSED
+
+    restore   STOPPED | FAILED --(operator, who was told what is lost)--> PENDING_SETUP_FOR_RESTORE, direction reverse
+                  --READ_SOURCE, KEEP--> configs, partitions and replicas of the old topic             persisted
+                  --DELETE, CREATE--> an empty topic with another id
+                  --PREPARE, RECREATED--> PENDING_RESTORE_MIRROR, with the new id and a new mirror id   persisted
+                  --START--> padded to the target's log starts, then filled from there
+                  --BEGIN--> ACTIVE
+
+    home      PENDING_STOPPED --(a promote of the reverse mirror)--> PENDING_MIRROR, direction forward
+                  --RESTORE_CONFIGS--> the source topic is nobody's copy any more
+                  --PREPARE, START, BEGIN--> ACTIVE: as before the first promote
+
+Safety. Writes go where the record says and no step here moves them, so an interruption anywhere loses nothing:
+
+* the mirror back begins only where both logs were seen to end alike (SYNCHRONIZED), or in an empty topic (RECREATED);
+  what is appended by others later is refused by the sequence rule and fails the mirror;
+* a topic is deleted only while it is the very one that the record names, after its configs were persisted;
+* nothing but the record outlives the process: each step may be carried out twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing import Phase
+from gateway.domain.routing_build import phase_of
+
+LOOK_AGAIN_S = 0.2
+_S = MirrorState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldSource:
+    """The topic on the link's source, as it was read. `present` is False when there is none; `topic_id` may be "".
+
+    `ends`: high watermarks. `tops`: the leaders' log ends, the high watermarks where these are not told. `ours[p]`: the
+    partition's last batch was written by the mirror back.
+    """
+
+    present: bool = True
+    topic_id: str = ""
+    ends: tuple[int, ...] = ()
+    tops: tuple[int, ...] = ()
+    ours: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBackSnapshot:
+    """What one run knows. `source` is None before it was read, and after a step that changed it.
+
+    `unreachable_s`: for how long the source has not answered. `prepared`: this run set the copy's configs.
+    `running`: the engine has the mirror. `copying`: all its partitions are past padding. `gave_up`: why.
+    """
+
+    record: MirrorRecord
+    phase: Phase
+    source: OldSource | None = None
+    unreachable_s: float = 0.0
+    source_error: str = ""
+    prepared: bool = False
+    running: bool = False
+    copying: bool = False
+    gave_up: str = ""
+
+
+class WayBackStepKind(StrEnum):
+    """What to do next. WAIT and DONE do nothing."""
+
+    WAIT = "wait"
+    READ_SOURCE = "read_source"
+    PREPARE = "prepare"
+    RESTORE_CONFIGS = "restore_configs"
+    SYNCHRONIZED = "synchronized"
+    ABORT = "abort"
+    KEEP = "keep"
+    DELETE = "delete"
+    CREATE = "create"
+    RECREATED = "recreated"
+    FAIL = "fail"
+    START = "start"
+    BEGIN = "begin"
+    DONE = "done"
+
+
+class WayBackStep(NamedTuple):
+    """The next step; `reason` is for people: what is waited for, or why the way back ends."""
+
+    kind: WayBackStepKind
+    reason: str = ""
+
+
+class WayBackViolated(Exception):
+    """A way back is about to do what could lose records. Never expected."""
+
+
+_K = WayBackStepKind
+UNDER_WAY = (_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR, _S.PENDING_SETUP_FOR_RESTORE, _S.PENDING_RESTORE_MIRROR)
+
+
+def next_step(snapshot: WayBackSnapshot, *, patience_s: float) -> WayBackStep:
+    """The one thing to do now. `patience_s`: how long the source may be unreachable before a reverse is given up.
+
+    Raises:
+        WayBackViolated: the decision would break a rule above.
+    """
+    decide = _DECIDE.get(snapshot.record.state)
+    if decide is None:
+        return WayBackStep(_K.DONE)
+    step = decide(snapshot, patience_s)
+    check_step(snapshot, step)
+    return step
+
+
+def _synchronize(snapshot: WayBackSnapshot, patience_s: float) -> WayBackStep:
+    if snapshot.gave_up:
+        return WayBackStep(_K.ABORT, snapshot.gave_up)
+    if snapshot.unreachable_s:
+        if snapshot.unreachable_s >= patience_s:
+            lost = f"the source was not reachable for {patience_s:g} s: {snapshot.source_error}"
+            return WayBackStep(_K.ABORT, lost)
+        return WayBackStep(_K.WAIT, f"the source is not reachable: {snapshot.source_error}")
+    if snapshot.source is None:
+        return WayBackStep(_K.READ_SOURCE, "the log ends of the source")
+    reason = why_not_reversed(snapshot.record, snapshot.source)
+    if reason:
+        return WayBackStep(_K.ABORT, reason)
+    if snapshot.source.ends != snapshot.source.tops:
+        return WayBackStep(_K.WAIT, "the source's followers to have its last records")
+    if not snapshot.prepared:
+        return WayBackStep(_K.PREPARE, "the configs of the old source topic")
+    return WayBackStep(_K.SYNCHRONIZED)
+
+
+def _begin(snapshot: WayBackSnapshot, _: float) -> WayBackStep:
+    record = snapshot.record
+    if snapshot.gave_up:
+        return WayBackStep(_K.FAIL, snapshot.gave_up)
+    if snapshot.unreachable_s:
+        return WayBackStep(_K.WAIT, f"the source is not reachable: {snapshot.source_error}")
+    if not record.is_reverse and record.restore_configs:
+        return WayBackStep(_K.RESTORE_CONFIGS, "the configs of the source topic")
+    if not snapshot.prepared:
+        return WayBackStep(_K.PREPARE, "the configs of the copy")
+    if not snapshot.running and not record.then_pause:
+        return WayBackStep(_K.START)
+    return WayBackStep(_K.BEGIN)
+
+
+def _set_up(snapshot: WayBackSnapshot, _: float) -> WayBackStep:
+    record, source = snapshot.record, snapshot.source
+    if snapshot.gave_up:
+        return WayBackStep(_K.FAIL, snapshot.gave_up)
+    if snapshot.unreachable_s:
+        return WayBackStep(_K.WAIT, f"the source is not reachable: {snapshot.source_error}")
+    if source is None:
+        return WayBackStep(_K.READ_SOURCE, "the old source topic")
+    if not source.present:
+        return WayBackStep(_K.CREATE if record.recreate else _K.KEEP)
+    if is_old(record, source):
+        return WayBackStep(_K.DELETE if record.recreate else _K.KEEP)
+    if any(source.tops):
+        found = sum(source.tops)
+        return WayBackStep(
+            _K.FAIL, f"somebody created topic {record.source_topic} on the source anew and wrote {found} records to it"
+        )
+    if not snapshot.prepared:
+        return WayBackStep(_K.PREPARE, "the configs of the new topic")
+    return WayBackStep(_K.RECREATED)
+
+
+def _restore(snapshot: WayBackSnapshot, _: float) -> WayBackStep:
+    if snapshot.gave_up:
+        return WayBackStep(_K.FAIL, snapshot.gave_up)
+    if not snapshot.running:
+        return WayBackStep(_K.START)
+    if not snapshot.copying:
+        return WayBackStep(_K.WAIT, "the new topic to be padded to the target's offsets")
+    return WayBackStep(_K.BEGIN)
+
+
+_DECIDE = {
+    _S.PENDING_SYNCHRONIZE: _synchronize,
+    _S.PENDING_MIRROR: _begin,
+    _S.PENDING_SETUP_FOR_RESTORE: _set_up,
+    _S.PENDING_RESTORE_MIRROR: _restore,
+}
+
+
+# -- what was found on the source ------------------------------------------------------------------------------
+
+
+def is_old(record: MirrorRecord, source: OldSource) -> bool:
+    """True when this is the topic that was mirrored, not one created since.
+
+    A source without topic ids (before 2.8) cannot tell. There, one without records counts as new once the old one's
+    configs were kept, and one with records as old.
+    """
+    if record.source_topic_id and source.topic_id:
+        return source.topic_id == record.source_topic_id
+    return not record.recreate or any(source.tops)
+
+
+def stopped_at(record: MirrorRecord, source: OldSource) -> tuple[int, ...]:
+    """Where the source's logs ended at the flip; a partition that came after it was empty then."""
+    return record.stopped_at + (0,) * (len(source.ends) - len(record.stopped_at))
+
+
+def late_records(record: MirrorRecord, source: OldSource) -> Mapping[int, int]:
+    """Partition -> records that somebody else put on the source since the flip, or that a failover left there.
+
+    What a mirror back appended before it was stopped is none: then the last batch is its own, and the sequence rule
+    says that so are all since the flip.
+    """
+    return {
+        partition: top - stopped
+        for partition, (top, stopped) in enumerate(zip(source.tops, stopped_at(record, source), strict=False))
+        if top > stopped and not (partition < len(source.ours) and source.ours[partition])
+    }
+
+
+def why_not_reversed(record: MirrorRecord, source: OldSource) -> str:
+    """Why the old source cannot simply follow the target; '' when both logs are the same up to the flip."""
+    name, remedy = record.source_topic, "`mirror truncate-and-restore` makes it a copy of the target again"
+    if not source.present or (record.source_topic_id and source.topic_id and source.topic_id != record.source_topic_id):
+        return f"topic {name} was deleted on the source, or created anew; {remedy}"
+    partitions = len(record.stopped_at)
+    if len(source.ends) < partitions:
+        return (
+            f"topic {name} has {len(source.ends)} partitions on the source, at the flip it had {partitions}; {remedy}"
+        )
+    if late := late_records(record, source):
+        where = ", ".join(f"{count} in partition {partition}" for partition, count in late.items())
+        found = f"{sum(late.values())} records are on the source and not on the target ({where})"
+        return f"{found}; {remedy}, and throws them away"
+    pairs = zip(source.tops, stopped_at(record, source), strict=True)
+    short = [(partition, top, stopped) for partition, (top, stopped) in enumerate(pairs) if top < stopped]
+    if short:
+        partition, top, stopped = short[0]
+        return (
+            f"the source lost records: partition {partition} of {name} ends at {top}, at the flip it ended at "
+            f"{stopped}; {remedy}"
+        )
+    return ""
+
+
+# -- a second opinion ------------------------------------------------------------------------------------------
+
+
+def check_step(snapshot: WayBackSnapshot, step: WayBackStep) -> None:
+    """What must hold before a step that cannot be taken back, written apart from the decision.
+
+    Raises:
+        WayBackViolated: naming the topic.
+    """
+    record, source, kind = snapshot.record, snapshot.source, step.kind
+    if snapshot.phase is not phase_of(record, is_fenced=False):
+        raise WayBackViolated(f"{record.mirror_topic} is {snapshot.phase} in state {record.state}")
+    if kind in (_K.DELETE, _K.CREATE, _K.KEEP):
+        if record.state is not _S.PENDING_SETUP_FOR_RESTORE or source is None:
+            raise WayBackViolated(f"{kind} of {record.source_topic} in state {record.state}")
+        known = bool(record.source_topic_id and source.topic_id)
+        if kind is _K.DELETE and (not record.recreate or (known and source.topic_id != record.source_topic_id)):
+            raise WayBackViolated(f"deletion of {record.source_topic}, which is not the topic that was mirrored")
+        if kind is _K.CREATE and (source.present or not record.recreate):
+            raise WayBackViolated(f"creation of {record.source_topic}, which is there")
+    if kind is _K.RECREATED and (source is None or not source.present or any(source.tops)):
+        raise WayBackViolated(f"{record.source_topic} is to be filled, but is not empty")
+    if kind is _K.SYNCHRONIZED and (source is None or not _alike(record, source)):
+        raise WayBackViolated(f"the mirror back of {record.mirror_topic} would begin where the logs differ")
+    if kind is _K.START and record.state not in (_S.PENDING_MIRROR, _S.PENDING_RESTORE_MIRROR):
+        raise WayBackViolated(f"the mirror of {record.mirror_topic} would begin in state {record.state}")
+
+
+def _alike(record: MirrorRecord, source: OldSource) -> bool:
+    """True when the source's logs end where the mirror back may begin."""
+    known = record.stopped_at + (0,) * (len(source.tops) - len(record.stopped_at))
+    for partition, (top, end, stopped) in enumerate(zip(source.tops, source.ends, known, strict=True)):
+        if top != end or end < stopped or (end > stopped and not source.ours[partition]):
+            return False
+    return True
