@@ -38,12 +38,12 @@ def knows_controller(host: str, port: int, timeout_s: float = 1.0) -> bool:
         (controller,) = struct.unpack_from(">i", answer, at)
     except struct.error:
         return False
-    return brokers > 0 and controller != _NO_CONTROLLER
+    return bool(brokers > 0 and controller != _NO_CONTROLLER)
 
 
 def _after_string(data: bytes, at: int) -> int:
     (size,) = struct.unpack_from(">h", data, at)
-    return at + 2 + max(0, size)
+    return int(at + 2 + max(0, size))
 
 
 def _exchange(host: str, port: int, request: bytes, timeout_s: float) -> bytes:

@@ -40,6 +40,7 @@ def test_a_migration_away_from_it(old_source: DevCluster, target: DevCluster, to
             committed = commit_on(old_source.bootstrap, topic, 50)
             consumer = joined(gateway.bootstrap, topic)
             first = wait_until(lambda: consumer.poll(0.5), 60.0, what="the group on the target")
+            assert first is not None
             assert first.offset() == committed[first.partition() or 0]
             consumer.close()
             gateway.promote(link, topic)

@@ -17,7 +17,7 @@ async def fetch_raw(cluster: Cluster, topic: str, partition: int, offset: int = 
     assert leader is not None
     connection = await cluster.connection(leader, CONTROL_LANE, 10.0)
     version = connection.version(ApiKey.FETCH, _BY_NAME)
-    wanted = {topic: [FetchPartition(partition, offset, _SIZE)]}
+    wanted: dict[str | bytes, list[FetchPartition]] = {topic: [FetchPartition(partition, offset, _SIZE)]}
     body = build_request_body(version, wanted, max_wait_ms=100, min_bytes=1, max_bytes=_SIZE)
     answer = scan_response(await connection.exchange(connection.send, ApiKey.FETCH, version, body, 10.0), version)
     (part,) = answer.parts

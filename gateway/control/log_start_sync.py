@@ -1,0 +1,73 @@
+"""Moves the log start of a mirror topic's partitions to where their origin's is.
+
+While a topic is mirrored the copy deletes nothing by itself (`domain/topic_configs.py`). What its origin has deleted,
+by retention or by DeleteRecords, is deleted from the copy here. So an offset that is in one log is in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control.access import ClusterAccess
+from gateway.control.context import ControlContext
+from gateway.control.offsets_between import Maps, OffsetsBetween, translated
+from gateway.domain.offset_map import Rule
+from gateway.domain.records import MirrorMode, MirrorRecord
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A mirror and the topics that it reads and writes."""
+
+    mirror: MirrorRecord
+    origin_topic: str
+    copy_topic: str
+
+
+async def follow_log_starts(
+    context: ControlContext, link: str, copies: Sequence[Copy], origin: ClusterAccess, target: ClusterAccess
+) -> None:
+    """Compare the log starts of all partitions, and delete what only the copies have.
+
+    Args:
+        origin: the cluster that is mirrored. target: the one with the copies.
+
+    Raises:
+        NetError, ControlError: a cluster did not answer or refused; the rest is left undone.
+    """
+    copies = [copy for copy in copies if copy.mirror.settled and not _mapped_back(copy.mirror)]
+    if not copies:
+        return
+    first = await origin.log_starts({copy.origin_topic: len(copy.mirror.starts) for copy in copies})
+    present = await target.log_starts({copy.copy_topic: len(copy.mirror.starts) for copy in copies})
+    moved = [copy for copy in copies if any(start > 0 for start in first[copy.origin_topic])]
+    maps = await OffsetsBetween(context, link).maps(copy.mirror.mirror_topic for copy in moved)
+    for copy in moved:
+        ends = {one.partition: one.target_end for one in context.engine.status(link, copy.mirror.mirror_topic)}
+        starts = (first[copy.origin_topic], present[copy.copy_topic])
+        delete = _deletions(copy.mirror.mirror_topic, maps, *starts, ends)
+        if delete:
+            _log.info("records deleted as on the origin", link=link, topic=copy.copy_topic, before=delete)
+            await target.delete_records(copy.copy_topic, delete)
+
+
+def _mapped_back(mirror: MirrorRecord) -> bool:
+    """The offset map of a mirror that goes back tells source offsets of target offsets, not the other way round."""
+    return mirror.is_reverse and mirror.mode is MirrorMode.TRANSLATE
+
+
+def _deletions(
+    topic: str, maps: Maps, first: Sequence[int], present: Sequence[int], ends: Mapping[int, int]
+) -> dict[int, int]:
+    """Per partition the offset below which the copy's records go. What is not copied yet is not looked at."""
+    found = {}
+    for partition, (start, now) in enumerate(zip(first, present, strict=True)):
+        wanted = translated(maps, (topic, partition), start)
+        if wanted.rule is not Rule.BEYOND_END and now < wanted.offset <= ends.get(partition, -1):
+            found[partition] = wanted.offset
+    return found
