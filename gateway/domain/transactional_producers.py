@@ -87,7 +87,17 @@ class Decision:
 class TransactionalProducer:
     """What one gateway knows of one transactional id. `in_transit`: requests of it that are not answered yet."""
 
-    __slots__ = ("client", "completed", "in_flight", "in_transit", "last", "open", "record", "transactional_id")
+    __slots__ = (
+        "begun_in_vain",
+        "client",
+        "completed",
+        "in_flight",
+        "in_transit",
+        "last",
+        "open",
+        "record",
+        "transactional_id",
+    )
 
     def __init__(self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None = None) -> None:
         self.transactional_id = transactional_id
@@ -96,6 +106,7 @@ class TransactionalProducer:
         self.open: Transaction | None = None
         self.last: Ended | None = None
         self.completed: dict[Place, bool] = {}  # where a restart has found one that ended, and whether by a commit
+        self.begun_in_vain = False  # what was to open the transaction was refused here: there is nothing to end
         self.in_flight = 0  # Produce requests
         self.in_transit = 0
 
@@ -139,6 +150,7 @@ class TransactionalProducer:
 
     def begin(self, place: Place, topics: set[str], now: float) -> bool:
         """A request that takes `topics` in is about to be sent. True when it opens the transaction."""
+        self.begun_in_vain = False
         if self.open is None:
             self.open = Transaction(place, now, set(topics))
             return True
@@ -158,6 +170,10 @@ class TransactionalProducer:
     def refused(self) -> None:
         """The coordinator has refused the request that was to open the transaction."""
         self.open = None
+
+    def turned_away(self) -> None:
+        """The gateway has refused to take names in; when nothing is open, the client will end what never began."""
+        self.begun_in_vain = self.open is None
 
     def produce(self, place: Place) -> None:
         """A Produce is about to be sent."""

@@ -13,9 +13,9 @@ from gateway.net.offsets import EARLIEST, LATEST, list_offsets
 from gateway.net.range_reader import RangeReader
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.keyed_batch import keyed_batch
 from protocol.produce import build_request_body, scan_response
 from protocol.record_reader import read_records
-from protocol.record_writer import encode_record_batch
 
 _PRODUCE = int(ApiKey.PRODUCE)
 _LANE = "keyed log"
@@ -45,7 +45,7 @@ class KeyedLog:
         async with asyncio.timeout(timeout_s) as limit:
             try:
                 await self._ensure()
-                await self._append(encode_record_batch(key, value, int(time.time() * 1000)), timeout_s)
+                await self._append(keyed_batch([(key, value)], int(time.time() * 1000)), timeout_s)
             except TimeoutError as exc:
                 if limit.expired():
                     raise ClusterUnavailable(f"{self._topic}: not written within {timeout_s:g} s") from exc

@@ -61,6 +61,7 @@ class AddOffsetsToTxnHandler:
             decision,
         ):
             if decision.verdict is Verdict.REFUSE:
+                producer.turned_away()
                 return self._refuse_mixed(exchange, request, str(decision.place))
             if decision.place != OWN:
                 await require_transactional(session, request.transactional_id, request.group_id)

@@ -69,6 +69,7 @@ class _Call:
             decision,
         ):
             if decision.verdict is Verdict.REFUSE:
+                producer.turned_away()
                 return lambda: self._refuse_mixed(decision)
             if decision.place == OWN:
                 return self._go_on(producer)

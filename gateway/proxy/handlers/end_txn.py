@@ -53,6 +53,8 @@ class EndTxnHandler:
         transactions = self._context.transactions
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         producer = await transactions.identify(request.transactional_id, client)
+        if producer.begun_in_vain and not request.committed:
+            return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
         await self._produced(producer)
         place = producer.end_place(commit=request.committed)
         if place == OWN:

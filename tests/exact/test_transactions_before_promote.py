@@ -1,0 +1,203 @@
+"""Transactional producers on the gateway while the source is the place where mirrored topics are written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from gateway.devcluster import DevCluster
+from tests.support.gateway import GatewayProcess
+from tests.support.logs import create_topic
+from tests.support.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
+
+
+@dataclass
+class Lab:
+    """One topic mirrored from the source, one that lives on the target only, and a transactional id."""
+
+    gateway: GatewayProcess
+    source: DevCluster
+    target: DevCluster
+    mirrored: str
+    unmirrored: str
+    link: str
+    name: str
+
+    def on_source(self, **options: bool) -> list[str]:
+        return committed_values(self.source.bootstrap, self.mirrored, **options)[0]
+
+    def on_target(self, **options: bool) -> list[str]:
+        return committed_values(self.target.bootstrap, self.unmirrored, **options)[0]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Lab]:
+    gateway = GatewayProcess(tmp_path, target.bootstrap)
+    link, other = f"link-{topic}", f"u-{topic}"
+    create_topic(source.bootstrap, topic, partitions=1)
+    create_topic(target.bootstrap, other, partitions=1)
+    try:
+        gateway.start()
+        gateway.create_link(link, source.bootstrap)
+        gateway.create_mirror(link, topic)
+        yield Lab(gateway, source, target, topic, other, link, f"tx-{uuid.uuid4().hex[:8]}")
+        gateway.delete_link(link)
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
+
+
+def test_transactions_go_where_their_topics_are(lab: Lab) -> None:
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(producer, {lab.mirrored: ["a", "b"]})
+    transact(producer, {lab.unmirrored: ["x"]})
+    transact(producer, {lab.mirrored: ["lost"]}, commit=False)
+    transact(producer, {lab.mirrored: ["c"]})
+    transact(producer, {lab.unmirrored: ["lost"]}, commit=False)
+    transact(producer, {lab.unmirrored: ["y"]})
+    assert lab.on_source() == ["a", "b", "c"]
+    assert lab.on_source(aborted=True) == ["a", "b", "lost", "c"]
+    assert lab.on_target() == ["x", "y"]
+    assert lab.on_target(aborted=True) == ["x", "lost", "y"]
+
+
+def test_topics_of_both_clusters_do_not_fit_in_one_transaction(lab: Lab) -> None:
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    with pytest.raises(KafkaException) as caught:
+        transact(producer, {lab.mirrored: ["a"], lab.unmirrored: ["x"]})
+    assert caught.value.args[0].txn_requires_abort()
+    producer.abort_transaction(TIMEOUT_S)
+    transact(producer, {lab.mirrored: ["b"]})
+    assert (lab.on_source(), lab.on_target()) == (["b"], [])
+    assert "a transaction over topics of both clusters was refused" in lab.gateway.log.read_text()
+
+
+def test_a_second_instance_fences_the_first(lab: Lab) -> None:
+    first = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(first, {lab.mirrored: ["a"]})
+    first.begin_transaction()
+    first.produce(lab.mirrored, b"lost", partition=0)
+    first.flush(TIMEOUT_S)
+    second = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(second, {lab.mirrored: ["b"]})
+    with pytest.raises(KafkaException) as caught:
+        first.commit_transaction(TIMEOUT_S)
+    assert caught.value.args[0].name() == "_FENCED"
+    transact(second, {lab.mirrored: ["c"]})
+    assert lab.on_source() == ["a", "b", "c"]
+
+
+def test_an_instance_on_the_source_and_one_on_the_gateway_fence_each_other(lab: Lab) -> None:
+    """What a rolling restart does, and what a rolled back one does."""
+    old = transactional_producer(lab.source.bootstrap, lab.name)
+    transact(old, {lab.mirrored: ["a"]})
+    old.begin_transaction()
+    old.produce(lab.mirrored, b"lost", partition=0)
+    old.flush(TIMEOUT_S)
+    moved = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(moved, {lab.mirrored: ["b"]})
+    with pytest.raises(KafkaException) as caught:
+        old.commit_transaction(TIMEOUT_S)
+    assert caught.value.args[0].name() == "_FENCED"
+    back = transactional_producer(lab.source.bootstrap, lab.name)
+    transact(back, {lab.mirrored: ["c"]})
+    with pytest.raises(KafkaException) as caught:
+        transact(moved, {lab.mirrored: ["lost"]})
+    assert caught.value.args[0].name() == "_FENCED"
+    assert lab.on_source() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_outlives_the_gateway(lab: Lab, commit: bool) -> None:
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(producer, {lab.mirrored: ["a"]})
+    producer.begin_transaction()
+    producer.produce(lab.mirrored, b"b", partition=0)
+    producer.flush(TIMEOUT_S)
+    lab.gateway.kill()
+    lab.gateway.start()
+    producer.produce(lab.mirrored, b"c", partition=0)
+    producer.flush(TIMEOUT_S)
+    (producer.commit_transaction if commit else producer.abort_transaction)(TIMEOUT_S)
+    transact(producer, {lab.mirrored: ["d"]})
+    assert lab.on_source() == (["a", "b", "c", "d"] if commit else ["a", "d"])
+
+
+def test_a_producer_from_before_the_mirror(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> None:
+    gateway = GatewayProcess(tmp_path, target.bootstrap)
+    link, other = f"link-{topic}", f"u-{topic}"
+    create_topic(source.bootstrap, topic, partitions=1)
+    create_topic(target.bootstrap, other, partitions=1)
+    try:
+        gateway.start()
+        producer = transactional_producer(gateway.bootstrap, f"tx-{topic}")
+        transact(producer, {other: ["x"]})
+        gateway.create_link(link, source.bootstrap)
+        gateway.create_mirror(link, topic)
+        transact(producer, {topic: ["a"]})
+        transact(producer, {other: ["y"]})
+        assert committed_values(source.bootstrap, topic) == [["a"]]
+        assert committed_values(target.bootstrap, other) == [["x", "y"]]
+        gateway.delete_link(link)
+    finally:
+        gateway.close()
+
+
+def consumer(bootstrap: str, group: str) -> Consumer:
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+
+
+def test_offsets_of_a_group_on_the_source_are_committed_with_the_records_there(lab: Lab) -> None:
+    group = f"g-{lab.mirrored}"
+    reader = consumer(lab.source.bootstrap, group)
+    transact(transactional_producer(lab.source.bootstrap, f"seed-{lab.name}"), {lab.mirrored: ["in"]})
+    reader.subscribe([lab.mirrored])
+    message = None
+    while message is None:
+        message = reader.poll(1.0)
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    for commit, offset in ((True, 1), (False, 99)):
+        producer.begin_transaction()
+        producer.produce(lab.mirrored, b"out", partition=0)
+        offsets = [TopicPartition(lab.mirrored, 0, offset)]
+        producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), TIMEOUT_S)
+        (producer.commit_transaction if commit else producer.abort_transaction)(TIMEOUT_S)
+    committed = reader.committed([TopicPartition(lab.mirrored, 0)], TIMEOUT_S)
+    assert committed[0].offset == 1
+    assert lab.on_source() == ["in", "out"]
+    reader.close()
+
+
+def test_offsets_of_a_group_on_the_target(lab: Lab) -> None:
+    """With records for the target they are one transaction; with records for the source they cannot be."""
+    group = f"g-{lab.mirrored}"
+    reader = consumer(lab.gateway.bootstrap, group)
+    transact(transactional_producer(lab.gateway.bootstrap, f"seed-{lab.name}"), {lab.unmirrored: ["in"]})
+    reader.subscribe([lab.unmirrored])
+    message = None
+    while message is None:
+        message = reader.poll(1.0)
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    offsets = [TopicPartition(lab.unmirrored, 0, 1)]
+    producer.begin_transaction()
+    producer.produce(lab.unmirrored, b"out", partition=0)
+    producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), TIMEOUT_S)
+    producer.commit_transaction(TIMEOUT_S)
+    producer.begin_transaction()
+    producer.produce(lab.mirrored, b"lost", partition=0)
+    producer.flush(TIMEOUT_S)
+    with pytest.raises(KafkaException) as caught:
+        producer.send_offsets_to_transaction(
+            [TopicPartition(lab.unmirrored, 0, 2)], reader.consumer_group_metadata(), TIMEOUT_S
+        )
+    assert caught.value.args[0].txn_requires_abort()
+    producer.abort_transaction(TIMEOUT_S)
+    assert reader.committed([TopicPartition(lab.unmirrored, 0)], TIMEOUT_S)[0].offset == 1
+    assert (lab.on_target(), lab.on_source()) == (["in", "out"], [])
+    reader.close()
