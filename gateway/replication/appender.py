@@ -10,7 +10,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gateway.domain.records import MirrorError
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.net.connection import Connection
@@ -117,12 +116,10 @@ class Appender:
             except MalformedFrame as exc:
                 connection.close(f"a malformed Produce response: {exc}")
             else:
-                for topic, index, code, landed_at, stamped_ms, _, message, _ in results:
+                for topic, index, code, landed_at, _, _, message, _ in results:
                     found = sent.pop((topic, index), None)
                     if found is not None:
                         found[0].append_answered(found[1], code, landed_at, message or "")
-                        if stamped_ms >= 0:
-                            found[0].fail(MirrorError.TARGET_DIVERGED, _stamped(landed_at))
         for runner, _ in sent.values():
             runner.append_unknown(f"no answer from target broker {self._node}: {connection.close_reason}")
         self.pump()
@@ -154,10 +151,3 @@ class Appender:
     def _writable(self) -> None:
         self._waits = False
         self.pump()
-
-
-def _stamped(offset: int) -> str:
-    return (
-        f"the target gave the records at target offset {offset} its own timestamps: message.timestamp.type of the "
-        "topic became LogAppendTime on the target while it is mirrored"
-    )
