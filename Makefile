@@ -8,6 +8,7 @@ OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
+DEMO_ARGS ?=
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
@@ -34,6 +35,10 @@ demo: need-demo venv brokers ## Run a whole migration between two real clusters
 .PHONY: demo-exact
 demo-exact: need-demo venv brokers ## Take compacted and transactional topics over and back
 	@$(BIN)/python -m demo.exact
+
+.PHONY: demo-spark
+demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks and its driver killed (DEMO_ARGS="--backlog-mb 200")
+	@$(BIN)/python -m demo.spark $(DEMO_ARGS)
 
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but the next two's (PYTEST_ARGS="-k name" for some)

@@ -36,6 +36,11 @@ class Child:
         self._partial = ""
 
     @property
+    def pid(self) -> int:
+        """Its process id, which is that of its process group too."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self._process.poll()

@@ -69,6 +69,10 @@ class StandaloneCluster:
         """Where a worker keeps what it runs: a folder per application, in it one per executor with its logs."""
         return self._folder / f"spark-work-{number}"
 
+    def pids(self) -> list[int]:
+        """Process ids of master and workers."""
+        return [child.pid for child in self._children]
+
     def executor_logs(self, number: int) -> list[Path]:
         """The logs of all executors that a worker has run."""
         return sorted(self.work_folder(number).glob("app-*/*/stderr"))

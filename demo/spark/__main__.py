@@ -1,0 +1,95 @@
+"""`python -m demo.spark`: a backlog copied by Spark under fire. Exit code 0 for a PASS, 1 for anything else."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import signal
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from demo.errors import DemoError
+from demo.spark.acts import Judgement, copy, judge, prepare
+from demo.spark.report import faults, last_line, write_report
+from demo.spark.run import Run
+from demo.spark.settings import FAULTS, Settings
+from demo.view import View
+from gateway.devcluster import DevClusterError
+
+
+def main() -> int:
+    """Run, report, clean up."""
+    settings = _settings()
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    view = View(console, "A backlog copied by Spark while producers write on")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    with (settings.folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sys.stdout.write(f"demo-spark: FAIL another one is running in {settings.folder}\n")
+            return 1
+        run, judgement, failure = _perform(settings, view, console)
+    write_report(settings, view.steps, run, judgement, failure)
+    found = faults(run, judgement) if run is not None and judgement is not None else []
+    for fault in found[:10]:
+        console.print(f"[red]{fault}[/red]")
+    sys.stdout.write(last_line(run, judgement, failure) + "\n")
+    return 1 if failure or judgement is None or found else 0
+
+
+def _perform(settings: Settings, view: View, console: Console) -> tuple[Run | None, Judgement | None, str]:
+    run: Run | None = None
+    try:
+        with view.shown():
+            run = Run(settings, view)
+            prepare(run)
+            copy(run)
+            return run, judge(run), ""
+    except (DemoError, DevClusterError) as error:
+        shown = error.log_tail if isinstance(error, DemoError) else ""
+        tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
+        console.print("\n".join(text for text in (shown, tail) if text), markup=False)
+        return run, None, f"{view.steps[-1].title}: {error}" if view.steps else str(error)
+    except KeyboardInterrupt:
+        return run, None, "interrupted"
+    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
+        console.print_exception()
+        return run, None, f"{type(error).__name__}: {error}"
+    finally:
+        if run is not None:
+            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            run.clean_up()
+            signal.signal(signal.SIGINT, previous)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _settings() -> Settings:
+    known = Settings()
+    parser = argparse.ArgumentParser(prog="python -m demo.spark", description=__doc__)
+    parser.add_argument("--backlog-mb", type=int, default=known.backlog_mb, help="default: %(default)s")
+    parser.add_argument("--rate", type=float, default=known.rate, help="records/s of each producer: %(default)s")
+    parser.add_argument("--copy-s", type=float, default=known.copy_s, help="seconds that the copy takes: %(default)s")
+    parser.add_argument("--fault", choices=FAULTS, default=known.fault, help="spoil something, to see a FAIL")
+    parser.add_argument("--folder", type=Path, default=known.folder, help="logs, configs, data: %(default)s")
+    parser.add_argument("--report", type=Path, default=known.report, help="JSON: %(default)s")
+    args = parser.parse_args()
+    return Settings(
+        backlog_mb=args.backlog_mb,
+        rate=args.rate,
+        copy_s=args.copy_s,
+        fault=args.fault,
+        folder=args.folder.absolute(),
+        report=args.report.absolute(),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
