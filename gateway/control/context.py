@@ -19,6 +19,7 @@ from gateway.control.store import StateStore, StoreConflict
 from gateway.domain.gates import GroupGates
 from gateway.domain.mirror_states import MirrorOperation, apply
 from gateway.domain.offset_map import OffsetMap
+from gateway.domain.offset_sync import OffsetSyncStatus
 from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart
@@ -55,6 +56,8 @@ class ControlContext:
     # the offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now
     offset_maps: Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]] = field(default_factory=lambda: _no_maps)
     # after a failover, once the target is written: the mirror as it is then
+    # (link, group): how its offset sync stands, None where there is none
+    offset_sync: Callable[[str, str], OffsetSyncStatus | None] = lambda link, group: None
     on_failover: list[Callable[[MirrorRecord], Awaitable[None]]] = field(default_factory=list)
     # (link, mirror topic): the record says that a way back is to go on
     go_on: Callable[[str, str], None] = lambda link, topic: None

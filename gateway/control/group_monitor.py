@@ -13,12 +13,13 @@ import structlog
 
 from gateway.control.context import ControlContext, source_errors
 from gateway.control.errors import ControlError
+from gateway.control.mirror_groups import new_record, reads_mirrored
+from gateway.control.offset_sync import OffsetSync
 from gateway.control.promote_group import POLL_S, GroupPromotions
 from gateway.control.store import StoreError
 from gateway.domain.gates import GateStatus
-from gateway.domain.group_kind import MemberTopics, is_mirror_group
 from gateway.domain.link_config import parse
-from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorState
+from gateway.domain.records import GroupState, LinkRecord, MirrorState
 from gateway.domain.routing import Routing, RoutingTable
 
 _RETRY_S = 1.0
@@ -57,6 +58,7 @@ class GroupMonitor:
         self._mirrored = frozenset(self._routing.current.topics)
         self._routing.subscribe(self._routing_changed)
         self._context.background.every(POLL_S, self._tick, "group promote")
+        OffsetSync(self._context, self._promoter).start()
         self._context.background.every(_LATE_S, self._look_for_late_members, "late group members")
 
     def _once(self, name: str, work: Coroutine[Any, Any, None]) -> None:
@@ -118,13 +120,7 @@ class GroupMonitor:
         if link is None:
             self._context.gates.set(group, GateStatus.OPEN)
             return
-        source = parse(link.configs).source_group(group) or group
-        record = GroupRecord(
-            link=link.name,
-            group=group,
-            state_since_ms=self._context.now_ms(),
-            source_group=source if source != group else "",
-        )
+        record = new_record(self._context, link, group, parse(link.configs).source_group(group) or group)
         self._context.gates.set(group, GateStatus.CLOSED)
         await self._context.store.put(record)
         _log.info("mirror group found", link=link.name, group=group)
@@ -132,17 +128,8 @@ class GroupMonitor:
     async def _link_of(self, group: str) -> LinkRecord | None:
         """The link whose source has this group reading a mirrored topic; None if there is none."""
         for link in list(self._context.store.links.values()):
-            mirrors = [m for m in self._context.store.mirrors.values() if m.link == link.name]
             named = parse(link.configs).source_group(group)
-            if not mirrors or named is None:
-                continue
-            access = await self._context.sources.reach(link)
-            with source_errors(link.name):
-                async with asyncio.timeout(_ASK_S):
-                    view = await access.describe_group(named)
-                    committed = await access.committed_offsets(named)
-            members = [MemberTopics(m.topics, bool(m.subscribed_regex)) for m in view.members]
-            if is_mirror_group(members, {topic for topic, _ in committed}, {m.source_topic for m in mirrors}):
+            if named is not None and await reads_mirrored(self._context, link, named):
                 return link
         return None
 

@@ -12,6 +12,7 @@ import structlog
 from gateway.control.context import ControlContext, source_errors, target_errors
 from gateway.domain.group_promote import Partition
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
+from gateway.net.admin import describe_broker_configs
 from gateway.net.cluster import Cluster
 from gateway.net.commits import Committed, commit_offsets, committed_offsets
 from gateway.net.errors import NetError
@@ -96,6 +97,16 @@ class GroupOffsets:
         """Client ids and hosts of the group's members on the target, '' when there are none."""
         with target_errors():
             return _names(await describe_group(self._context.target.cluster, record.group))
+
+    async def target_retention_minutes(self) -> int | None:
+        """The target's offsets.retention.minutes; None where it does not tell."""
+        cluster: Cluster = self._context.target.cluster
+        try:
+            configs = await describe_broker_configs(cluster, next(iter(cluster.view.brokers)), timeout_s=5.0)
+            return int(configs["offsets.retention.minutes"].value or "")
+        except (NetError, TimeoutError, OSError, KeyError, ValueError, StopIteration) as exc:
+            _log.info("offsets.retention.minutes of the target not read", reason=str(exc))
+            return None
 
     async def source_view(self, record: GroupRecord, timeout_s: float) -> GroupView:
         """The group as it is on the source now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -12,6 +12,7 @@ from gateway.control.context import VIEW_S, ControlContext, source_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.domain.gates import GateStatus, Waiter
 from gateway.domain.link_config import parse
+from gateway.domain.offset_sync import OffsetSyncStatus
 from gateway.domain.records import GroupRecord, GroupState
 from gateway.net.commits import Committed
 from gateway.net.groups import DEAD, GroupView
@@ -24,7 +25,8 @@ class MirrorGroupView:
     """A mirror group as shown.
 
     `source` and `offsets` (committed on the source) are None when the source did not tell; `unknown` then says why.
-    `waits_for`: why it is not promoted yet. `late_members`: a promoted group has members on the source again.
+    `waits_for`: why it is not promoted yet. `late_members`: a promoted group has members on the source again. `sync`:
+    how its offset sync stands, None where there is none.
     """
 
     record: GroupRecord
@@ -33,6 +35,7 @@ class MirrorGroupView:
     waits_for: str = ""
     offsets: Mapping[tuple[str, int], Committed] | None = None
     unknown: str = ""
+    sync: OffsetSyncStatus | None = None
 
     @property
     def late_members(self) -> bool:
@@ -130,6 +133,13 @@ class Groups:
         waiting = context.gates.waiters(record.group)
         promoted = record.state is GroupState.PROMOTED
         waits_for = "" if promoted else context.group_promoter.waits_for(record.link, record.group)
+        view = MirrorGroupView(
+            record=record,
+            source=None,
+            waiting=waiting,
+            waits_for=waits_for,
+            sync=context.offset_sync(record.link, record.group),
+        )
         try:
             access = await context.reach_for_view(context.link(record.link))
             with source_errors(record.link):
@@ -137,5 +147,5 @@ class Groups:
                     source = await access.describe_group(record.source_name)
                     offsets = await access.committed_offsets(record.source_name) if with_offsets else None
         except ControlError as exc:
-            return MirrorGroupView(record=record, source=None, waiting=waiting, waits_for=waits_for, unknown=str(exc))
-        return MirrorGroupView(record=record, source=source, waiting=waiting, waits_for=waits_for, offsets=offsets)
+            return replace(view, unknown=str(exc))
+        return replace(view, source=source, offsets=offsets)

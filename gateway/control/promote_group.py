@@ -182,7 +182,7 @@ class GroupPromotions:
             force=force,
             offsets=progress.offsets,
             offsets_at=progress.offsets_at,
-            mirrored={(o.topic, o.partition): self._mirrored(record.link, o, progress.maps) for o in offsets},
+            mirrored={(o.topic, o.partition): self.mirrored(record.link, o, progress.maps) for o in offsets},
             ends={key: end for key, (_, end) in progress.ranges.items()},
             committed=progress.committed,
             read_back=progress.read_back,
@@ -191,7 +191,7 @@ class GroupPromotions:
             memberless_at=progress.memberless_at,
         )
 
-    def _mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
+    def mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
         """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
         mirror = self._context.store.mirrors.get((link, offset.topic))
         if mirror is not None and is_final(mirror):

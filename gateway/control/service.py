@@ -154,12 +154,7 @@ class ControlService:
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],
-            groups=[
-                GroupNumbers(
-                    link, name, group.state.value, len(context.gates.waiters(name)), context.late_members(link, name)
-                )
-                for (link, name), group in store.groups.items()
-            ],
+            groups=[_group_numbers(context, link, name, group.state) for (link, name), group in store.groups.items()],
         )
 
     async def _finish_create(self, intent: MirrorRecord) -> None:
@@ -185,3 +180,17 @@ class ControlService:
                 _log.warning("source not reached yet", link=link.name, reason=str(exc))
             return
         self.context.health.setdefault(link.name, LinkHealth(True, self.context.now_ms()))
+
+
+def _group_numbers(context: ControlContext, link: str, group: str, state: GroupState) -> GroupNumbers:
+    sync = context.offset_sync(link, group)
+    return GroupNumbers(
+        link,
+        group,
+        state.value,
+        len(context.gates.waiters(group)),
+        context.late_members(link, group),
+        synced_ms=None if sync is None else sync.synced_ms,
+        sync_lag=0 if sync is None else sync.behind,
+        held_back=0 if sync is None else len(sync.held_back),
+    )

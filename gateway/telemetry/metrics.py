@@ -69,13 +69,20 @@ class MirrorNumbers:
 
 @dataclass(frozen=True, slots=True)
 class GroupNumbers:
-    """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote."""
+    """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote.
+
+    `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
+    the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower.
+    """
 
     link: str
     group: str
     state: str
     waiting: int
     late: int = 0
+    synced_ms: int | None = None
+    sync_lag: int = 0
+    held_back: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +169,28 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     yield groups
     yield held
     yield late
+    yield from _sync_metrics(numbers.groups)
+
+
+def _sync_metrics(groups: Sequence[GroupNumbers]) -> Iterator[Metric]:
+    labels = ["link", "group"]
+    at = GaugeMetricFamily(
+        "lockgate_group_offset_sync_timestamp_seconds", "Last offset sync; 0: none yet.", labels=labels
+    )
+    lag = GaugeMetricFamily(
+        "lockgate_group_offset_sync_lag_records", "Records read on the source, not mirrored yet.", labels=labels
+    )
+    held_back = GaugeMetricFamily(
+        "lockgate_group_offset_sync_held_back", "Partitions whose offset would have to be lowered.", labels=labels
+    )
+    for group in groups:
+        if group.synced_ms is not None:
+            at.add_metric([group.link, group.group], group.synced_ms / 1000)
+            lag.add_metric([group.link, group.group], float(group.sync_lag))
+            held_back.add_metric([group.link, group.group], float(group.held_back))
+    yield at
+    yield lag
+    yield held_back
 
 
 # name, meaning, value; a name that ends in _total is a counter

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from gateway.control.groups import MirrorGroupView
 from gateway.control.rest.models import Body
+from gateway.domain.offset_sync import OffsetSyncStatus
 
 
 class CreateGroup(Body):
@@ -43,6 +44,24 @@ class OffsetData(BaseModel):
     rule: str = Field("", description="How it was translated: exact, next_record, log_start.")
 
 
+class OffsetSyncData(BaseModel):
+    """How offset sync stands. `lag`: records read on the source that the mirror does not have yet.
+
+    `held_back`: partitions (topic-number) whose offset on the source is below the one on the target.
+    """
+
+    last_sync_ms: int
+    error: str
+    lag: int
+    held_back: list[str]
+
+    @classmethod
+    def of(cls, status: OffsetSyncStatus) -> OffsetSyncData:
+        """From the sync's own numbers."""
+        held_back = [f"{topic}-{partition}" for topic, partition in status.held_back]
+        return cls(last_sync_ms=status.synced_ms, error=status.error, lag=status.behind, held_back=held_back)
+
+
 class GroupData(BaseModel):
     """A mirror group. `source_state` and `members` are null when the source did not tell; `unknown`: why."""
 
@@ -60,6 +79,7 @@ class GroupData(BaseModel):
     late_members: bool = Field(description="A promoted group has members on the source again.")
     waiting: list[WaiterData]
     offsets: list[OffsetData]
+    offset_sync: OffsetSyncData | None = Field(description="Null while it is not synced.")
     unknown: str
 
     @classmethod
@@ -90,6 +110,7 @@ class GroupData(BaseModel):
                 for waiter in view.waiting
             ],
             offsets=_offsets(view),
+            offset_sync=None if view.sync is None else OffsetSyncData.of(view.sync),
             unknown=view.unknown,
         )
 
