@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from gateway.domain.gates import Identity
+from gateway.domain.pipeline_guard import PipelineGuard
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.exchange import Buffer, Exchange, Transform
 from gateway.proxy.sequencer import Sequencer
@@ -45,6 +46,7 @@ class Session:
         self.principal = ""
         self.sasl_mechanism = ""
         self.authorized: dict[str, tuple[float, bool]] = {}  # topic -> (asked at, may write)
+        self.pipeline = PipelineGuard()
         self.last_active = context.clock()
         self.closed = False
         self.on_close: list[Callable[[], None]] = []

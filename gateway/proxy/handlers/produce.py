@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from gateway.domain.pipeline_guard import Batch
 from gateway.domain.producer_table import by_producer, retry_of
 from gateway.domain.records import ProducerEntry
 from gateway.domain.routing import TopicRoute
@@ -31,6 +32,7 @@ from gateway.proxy.produce_plan import Part, ProducePlan, plan_produce
 from gateway.proxy.transactional_produce import TransactionalWrite, concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.produce import PartitionResult, ProduceRequestView, scan_request
+from protocol.producer_stamp import stamp_of
 
 if TYPE_CHECKING:
     from gateway.net.connection import Connection
@@ -55,6 +57,9 @@ class ProduceHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
         parts = [Part(*part) for part in view.parts]
+        if session.pipeline and not session.pipeline.admits(_batches(exchange, parts), self._context.clock()):
+            self._refuse(exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused")
+            return
         write = None
         if view.transactional_id is not None and parts and concerns(self._context, parts):
             write = self._find_write(session, exchange, view, parts)
@@ -255,5 +260,11 @@ class ProduceHandler:
         self, exchange: Exchange, view: ProduceRequestView, parts: list[Part], code: ErrorCode, message: str
     ) -> None:
         plan = ProducePlan()
+        exchange.session.pipeline.refused(_batches(exchange, parts), self._context.clock())
         results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
         ForwardedProduce(exchange.session, exchange, view, plan).send({}, results)
+
+
+def _batches(exchange: Exchange, parts: list[Part]) -> list[Batch]:
+    body = exchange.body
+    return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
