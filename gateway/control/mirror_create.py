@@ -116,8 +116,8 @@ class MirrorCreator:
         with target_errors():
             target = await self._adoptable(config.mirror_topic(topic), found.partitions)
             present = await self._present_configs(target)
-        if own is None:
-            own = present if target else {}
+            if own is None:
+                own = await context.target.topic_overrides(target.name) if target else {}
         configs = synced_configs(source_configs, present, config.sync_include, own)
         with source_errors(link.name):
             try:

@@ -23,7 +23,7 @@ from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.promote_snapshot import Step, StepKind
 from gateway.domain.records import MirrorRecord, MirrorState, ProducerEntry
-from gateway.domain.topic_configs import set_back
+from gateway.domain.topic_configs import set_back, stamps_itself
 from gateway.domain.way_home import stopped
 from gateway.net.errors import NetError
 
@@ -213,7 +213,18 @@ class PromoteRun:
             await self._tools.sleep(0.01)
             return
         self._memory.committing = False
+        await self._restore_timestamp_types()
         await self._publish_switched(Step(StepKind.PUBLISH_SWITCHED))
+
+    async def _restore_timestamp_types(self) -> None:
+        """A LogAppendTime topic is one again before it is written to: its routes are held until the fence ends."""
+        for record in self._gather.records():
+            if not stamps_itself(record.restore_configs):
+                continue
+            try:
+                await restore_configs(self._context, record)
+            except (NetError, StoreError, TimeoutError, OSError) as exc:
+                self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         topic = record.mirror_topic

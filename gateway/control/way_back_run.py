@@ -192,7 +192,8 @@ class WayBackRun:
             if has > partitions:
                 raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
             present = (await copy.topic_configs([copy_topic]))[copy_topic]
-            synced = synced_configs(origin_configs, present, include)
+            own = await copy.topic_overrides(copy_topic)
+            synced = synced_configs(origin_configs, present, include, own)
             changes = config_changes(synced.apply, present)
             if changes:
                 await copy.alter_topic_configs(copy_topic, changes)
@@ -209,7 +210,8 @@ class WayBackRun:
         record = self._record()
         source = await self._reach()
         with source_errors(self._link):
-            await source.alter_topic_configs(record.source_topic, dict(record.restore_configs))
+            values, reset = set_back(record.restore_configs)
+            await source.alter_topic_configs(record.source_topic, values, reset)
         await self._context.store.replace(record, replace(record, restore_configs={}))
 
     # -- reverse -----------------------------------------------------------------------------------------------

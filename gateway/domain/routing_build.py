@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from gateway.domain import link_config
 from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.domain.routing import Phase, Routing, TopicRoute
+from gateway.domain.topic_configs import stamps_itself
 from gateway.domain.topic_ids import topic_id_bytes
 
 # After the flip a producer may still retry a batch that was mirrored: longer than the clients' own patience
@@ -67,9 +68,14 @@ def _route(
 
 
 def phase_of(mirror: MirrorRecord, *, is_fenced: bool) -> Phase:
-    """Where a topic is written. A fence says nothing while nobody can flip: STOPPED, and the step after it."""
+    """Where a topic is written.
+
+    A fence says nothing while nobody can flip: STOPPED, and the step after it. Only the first writes to a topic that
+    shall give them its own timestamps wait until it does.
+    """
     if mirror.state in _AT_REST:
-        return Phase.SWITCHED
+        waits = is_fenced and mirror.state is MirrorState.STOPPED and stamps_itself(mirror.restore_configs)
+        return Phase.FENCED if waits else Phase.SWITCHED
     if is_fenced:
         return Phase.FENCED
     return Phase.SWITCHED if mirror.is_reverse else Phase.FORWARD

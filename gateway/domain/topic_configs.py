@@ -96,6 +96,11 @@ def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...
     return values, tuple(name for name, value in restore.items() if value == OWN)
 
 
+def stamps_itself(restore: Mapping[str, str]) -> bool:
+    """True when the topic gets its own timestamps again (LogAppendTime) at promote."""
+    return restore.get(TIMESTAMP_TYPE, LIFTED[TIMESTAMP_TYPE]) != LIFTED[TIMESTAMP_TYPE]
+
+
 def timestamp_limits(source: Mapping[str, str]) -> dict[str, str]:
     """The source's limits under the two names of Kafka 3.6 and later.
 

@@ -17,7 +17,7 @@ from gateway.domain.mirror_states import WrongState
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, ProducerEntry
-from gateway.domain.routing import Phase
+from gateway.domain.routing import Phase, Routing
 from gateway.net.commits import Committed
 from gateway.net.errors import ClusterUnavailable
 from gateway.net.groups import GroupView, MemberView
@@ -136,6 +136,22 @@ async def test_restores_configs_after_the_flip(scene: Scene) -> None:
     assert topic.configs["retention.ms"] == "7"
     assert not record.restore_configs
     assert ("l", "7") not in scene.held[: scene.held.index(("l", "stopped"))]
+
+
+async def test_a_topic_that_stamps_its_records_does_so_again_before_it_is_written_to(scene: Scene) -> None:
+    topic = scene.plane.target.existing["orders"]
+    restore = {"message.timestamp.type": "LogAppendTime"}
+    await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs=restore))
+    at_the_switch: list[str] = []
+
+    def note(routing: Routing) -> None:
+        if routing.topics["orders"].phase is Phase.SWITCHED:
+            at_the_switch.append(topic.configs["message.timestamp.type"])
+
+    scene.plane.routing.subscribe(note)
+    await scene.promote()
+    assert at_the_switch
+    assert set(at_the_switch) == {"LogAppendTime"}
 
 
 async def test_configs_that_cannot_be_restored_now_are_later(scene: Scene) -> None:

@@ -65,6 +65,14 @@ def test_stopped_is_final_whatever_the_fence_says():
     assert phase_of(mirror(MirrorState.STOPPED), is_fenced=True) is Phase.SWITCHED
 
 
+def test_the_first_writes_wait_until_the_topic_stamps_them_itself():
+    stopped = mirror(MirrorState.STOPPED, restore_configs={"message.timestamp.type": "LogAppendTime"})
+    assert phase_of(stopped, is_fenced=True) is Phase.FENCED
+    assert phase_of(stopped, is_fenced=False) is Phase.SWITCHED
+    plain = mirror(MirrorState.STOPPED, restore_configs={"message.timestamp.type": "CreateTime"})
+    assert phase_of(plain, is_fenced=True) is Phase.SWITCHED
+
+
 def test_a_fence_holds_the_writes_of_a_way_home_too():
     pending = mirror(MirrorState.PENDING_STOPPED, direction=REVERSE)
     assert phase_of(pending, is_fenced=True) is Phase.FENCED
