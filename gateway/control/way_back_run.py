@@ -29,7 +29,7 @@ from gateway.domain.records import (
     SequenceRecord,
 )
 from gateway.domain.routing import Phase, RoutingTable
-from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs
+from gateway.domain.topic_configs import SyncedConfigs, config_changes, set_back, synced_configs
 from gateway.domain.way_back import (
     LOOK_AGAIN_S,
     OldSource,
@@ -176,6 +176,27 @@ class WayBackRun:
         self._source = await read_old_source(self._context, self._tools.ends, record)
         self._unreachable_since, self._source_error = None, ""
 
+    async def _keep(self, _: WayBackStep) -> None:
+        """Remember what the copy has of configs of its own, before a mirror changes or a deletion takes them.
+
+        Of an old source topic that is gone already, what the target has.
+        """
+        record, target = self._record(), self._context.target
+        if record.state is MirrorState.PENDING_MIRROR:
+            access, name = target, record.mirror_topic
+        else:
+            access, name = await self._reach(), record.source_topic
+        replicas_at_most = max(1, access.broker_count())
+        with target_errors() if access is target else source_errors(self._link):
+            found = (await access.topics([name])).get(name)
+            kept = {} if found is None else dict(await access.topic_overrides(name))
+        if found is None:
+            with target_errors():
+                found = await _topic(target, record.mirror_topic)
+                kept = dict(await target.topic_overrides(record.mirror_topic))
+        kept[_REPLICAS] = str(min(found.replication_factor, replicas_at_most))
+        await self._context.store.replace(record, replace(record, recreate=kept))
+
     async def _prepare(self, _: WayBackStep) -> None:
         """Give the copy the configs that a copy needs, and the partitions that its origin has."""
         record, target = self._record(), self._context.target
@@ -192,8 +213,7 @@ class WayBackRun:
             if has > partitions:
                 raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
             present = (await copy.topic_configs([copy_topic]))[copy_topic]
-            own = await copy.topic_overrides(copy_topic)
-            synced = synced_configs(origin_configs, present, include, own)
+            synced = synced_configs(origin_configs, present, include, record.recreate)
             changes = config_changes(synced.apply, present)
             if changes:
                 await copy.alter_topic_configs(copy_topic, changes)
@@ -228,29 +248,15 @@ class WayBackRun:
             starts=record.starts + (PartitionStart(0, 0),) * (self._partitions - len(record.starts)),
             reverse_starts=(),
             restore_configs=dict(synced.restore),
+            recreate={},
             error=MirrorError.NO_ERROR,
             error_message="",
         )
 
     async def _abort(self, step: WayBackStep) -> None:
-        await self._change(MirrorOperation.ABORT_REVERSE, error_message=step.reason)
+        await self._change(MirrorOperation.ABORT_REVERSE, error_message=step.reason, recreate={})
 
     # -- truncate-and-restore ----------------------------------------------------------------------------------
-
-    async def _keep(self, _: WayBackStep) -> None:
-        """Remember how to create the old topic again; one that is gone already, from its copy."""
-        record, target = self._record(), self._context.target
-        source = await self._reach()
-        with source_errors(self._link):
-            found = (await source.topics([record.source_topic])).get(record.source_topic)
-            kept = {} if found is None else dict(await source.topic_overrides(record.source_topic))
-        if found is None:
-            with target_errors():
-                found = await _topic(target, record.mirror_topic)
-                kept = dict(await target.topic_overrides(record.mirror_topic))
-        replicas = min(found.replication_factor, max(1, source.broker_count()))
-        kept[_REPLICAS] = str(replicas)
-        await self._context.store.replace(record, replace(record, recreate=kept))
 
     async def _delete(self, _: WayBackStep) -> None:
         record = self._record()
@@ -332,7 +338,7 @@ class WayBackRun:
             changes["restore_configs"] = dict(self._synced.restore)
         paused = record.then_pause and record.state is MirrorState.PENDING_MIRROR
         operation = MirrorOperation.BEGIN_PAUSED if paused else MirrorOperation.BEGIN_MIRROR
-        await self._change(operation, then_pause=False, **changes)
+        await self._change(operation, then_pause=False, recreate={}, **changes)
 
 
 async def _topic(access: ClusterAccess, name: str) -> TopicInfo:
