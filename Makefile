@@ -9,6 +9,7 @@ TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
+BENCH_ARGS ?=
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
@@ -61,6 +62,10 @@ bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy an
 	@$(BIN)/python -m bench
 bench-quick: need-demo venv brokers ## The same in small
 	@$(BIN)/python -m bench --profile quick
+
+.PHONY: bench-spark
+bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")
+	@$(BIN)/python -m bench.spark $(BENCH_ARGS)
 
 .PHONY: lint
 lint: venv ## Check style, types and layers

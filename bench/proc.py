@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
-_AGREE_S: Final = 2.5 * _TICK_S
+TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+_AGREE_S: Final = 2.5 * TICK_S
 _UTIME: Final = 11  # fields of /proc/PID/stat, counted from the one after the command's name; see proc(5)
 
 
@@ -17,7 +17,7 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of the process with all its threads, ended ones included; in steps of 10 ms."""
     text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
-    return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) * _TICK_S
+    return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) * TICK_S
 
 
 def thread_seconds(pid: int) -> dict[str, float]:

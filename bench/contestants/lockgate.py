@@ -29,6 +29,7 @@ class Lockgate:
         self._ports = claim_ports(6, consecutive=True)
         api, bootstrap, base = self._ports[:3]
         self.bootstrap = f"{HOST}:{bootstrap}"
+        self.url = f"http://{HOST}:{api}"
         self._folder = folder
         self._server: Server | None = None
         self._api = httpx.Client(base_url=f"http://{HOST}:{api}", timeout=60.0, trust_env=False)

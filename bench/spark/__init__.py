@@ -1,0 +1,1 @@
+"""The Spark jobs beside MirrorMaker 2: see bench/README.md."""
