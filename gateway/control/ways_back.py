@@ -22,6 +22,7 @@ from gateway.control.errors import BadRequest, Conflict
 from gateway.control.failover import Failover, FailoverPlan
 from gateway.control.measure import Measure
 from gateway.control.old_source import read_old_source
+from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
 from gateway.control.way_back_run import WayBackRun, WayBackTools
 from gateway.domain.mirror_states import MirrorOperation, require
@@ -89,12 +90,15 @@ class WaysBack:
         records = [self._context.mirror(link, name) for name in names]
         for record in records:
             require(MirrorOperation.REVERSE, record)
+            await self._set_back(record)
         for record in records:
             source = await read_old_source(self._context, self._ends, record)
             if reason := why_not_reversed(record, source):
                 raise Conflict(f"mirror topic '{record.mirror_topic}' cannot be reversed: {reason}")
         for name in names:
-            await self._context.change(link, name, MirrorOperation.REVERSE, then_pause=pause, error_message="")
+            await self._context.change(
+                link, name, MirrorOperation.REVERSE, then_pause=pause, recreate={}, error_message=""
+            )
             self._go_on(link, name)
         return [self._context.mirror(link, name) for name in names]
 
@@ -137,6 +141,7 @@ class WaysBack:
         for name in names:
             record = self._context.mirror(link, name)
             require(MirrorOperation.RESTORE, record)
+            await self._set_back(record)
             await read_old_source(self._context, self._ends, record)  # a source that does not answer: not begun
         for name in names:
             async with self._context.locks.hold(f"mirror/{name}"):
@@ -166,6 +171,13 @@ class WaysBack:
         for name in names:
             await self._failover.plan(link, name)
         return [await self._failover.run(link, name) for name in names]
+
+    async def _set_back(self, record: MirrorRecord) -> None:
+        """The target must have its own configs back before it becomes an origin: the last act of a promote."""
+        if record.is_reverse:
+            return
+        with target_errors():
+            await restore_configs(self._context, record)
 
     # -- runs --------------------------------------------------------------------------------------------------
 

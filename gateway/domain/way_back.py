@@ -6,6 +6,7 @@ After a promote the target is written. Three ways lead back to two clusters that
 
     reverse   STOPPED --(operator)--> PENDING_SYNCHRONIZE
                   --READ_SOURCE--> both logs are the same up to the flip, nobody wrote to the source since
+                  --KEEP--> what the old source topic has of configs of its own                        persisted
                   --PREPARE--> the old source topic has the configs (and partitions) of a copy
                   --SYNCHRONIZED--> PENDING_MIRROR, direction reverse                                  persisted
                   --PREPARE, START--> the engine appends to the old source from its log end on
@@ -19,7 +20,7 @@ After a promote the target is written. Three ways lead back to two clusters that
                   --BEGIN--> ACTIVE
 
     home      PENDING_STOPPED --(a promote of the reverse mirror)--> PENDING_MIRROR, direction forward
-                  --RESTORE_CONFIGS--> the source topic is nobody's copy any more
+                  --RESTORE_CONFIGS, KEEP--> the source topic is nobody's copy any more               persisted
                   --PREPARE, START, BEGIN--> ACTIVE: as before the first promote
 
 Safety. Writes go where the record says and no step here moves them, so an interruption anywhere loses nothing:
@@ -142,6 +143,8 @@ def _synchronize(snapshot: WayBackSnapshot, patience_s: float) -> WayBackStep:
         return WayBackStep(_K.ABORT, reason)
     if snapshot.source.ends != snapshot.source.tops:
         return WayBackStep(_K.WAIT, "the source's followers to have its last records")
+    if not record_keeps(snapshot.record):
+        return WayBackStep(_K.KEEP)
     if not snapshot.prepared:
         return WayBackStep(_K.PREPARE, "the configs of the old source topic")
     return WayBackStep(_K.SYNCHRONIZED)
@@ -155,6 +158,8 @@ def _begin(snapshot: WayBackSnapshot, _: float) -> WayBackStep:
         return WayBackStep(_K.WAIT, f"the source is not reachable: {snapshot.source_error}")
     if not record.is_reverse and record.restore_configs:
         return WayBackStep(_K.RESTORE_CONFIGS, "the configs of the source topic")
+    if not record.is_reverse and not record_keeps(record):
+        return WayBackStep(_K.KEEP)
     if not snapshot.prepared:
         return WayBackStep(_K.PREPARE, "the configs of the copy")
     if not snapshot.running and not record.then_pause:
@@ -171,9 +176,9 @@ def _set_up(snapshot: WayBackSnapshot, _: float) -> WayBackStep:
     if source is None:
         return WayBackStep(_K.READ_SOURCE, "the old source topic")
     if not source.present:
-        return WayBackStep(_K.CREATE if record.recreate else _K.KEEP)
+        return WayBackStep(_K.CREATE if record_keeps(record) else _K.KEEP)
     if is_old(record, source):
-        return WayBackStep(_K.DELETE if record.recreate else _K.KEEP)
+        return WayBackStep(_K.DELETE if record_keeps(record) else _K.KEEP)
     if any(source.tops):
         found = sum(source.tops)
         return WayBackStep(
@@ -200,6 +205,11 @@ _DECIDE = {
     _S.PENDING_SETUP_FOR_RESTORE: _set_up,
     _S.PENDING_RESTORE_MIRROR: _restore,
 }
+
+
+def record_keeps(record: MirrorRecord) -> bool:
+    """True when the copy's own configs were persisted, as they were before a mirror changed them."""
+    return bool(record.recreate)
 
 
 # -- what was found on the source ------------------------------------------------------------------------------
@@ -271,7 +281,7 @@ def check_step(snapshot: WayBackSnapshot, step: WayBackStep) -> None:
     record, source, kind = snapshot.record, snapshot.source, step.kind
     if snapshot.phase is not phase_of(record, is_fenced=False):
         raise WayBackViolated(f"{record.mirror_topic} is {snapshot.phase} in state {record.state}")
-    if kind in (_K.DELETE, _K.CREATE, _K.KEEP):
+    if kind in (_K.DELETE, _K.CREATE):
         if record.state is not _S.PENDING_SETUP_FOR_RESTORE or source is None:
             raise WayBackViolated(f"{kind} of {record.source_topic} in state {record.state}")
         known = bool(record.source_topic_id and source.topic_id)

@@ -65,6 +65,7 @@ def stopped(record: MirrorRecord, ends: Sequence[int], seen: Producers, now_ms: 
         stopped_at=(),
         not_mirrored=(),
         then_pause=False,
+        recreate={},
         settled=True,
         error=MirrorError.NO_ERROR,
         error_message="",

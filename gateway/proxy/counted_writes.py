@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.domain.routing import Routing
 from gateway.proxy.exchange import Exchange
+from gateway.proxy.forwarder import UNKNOWN_KEPT_S
 from protocol.apis import ApiKey
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ class CountedWrites:
         for session in self._context.sessions:
             for exchange in session.unanswered_by_target():
                 self._count(session, exchange, new)
-        for topic in new:
-            # A write with acks=0 has no answer to wait for: for a while, the outcome of one may be unknown.
-            self._context.forwarder.unknown(topic)
+        if self._context.clock() - self._context.stats.last_unanswered < UNKNOWN_KEPT_S:
+            for topic in new:  # a write with acks=0 has no answer to wait for
+                self._context.forwarder.unknown(topic)
 
     def _count(self, session: Session, exchange: Exchange, topics: frozenset[str]) -> None:
         """Which topics it holds is not known: it counts for all."""

@@ -128,6 +128,7 @@ class Session:
     def send_unanswered(self, size: int, pieces: Sequence[Buffer]) -> None:
         """Send a request that the target broker will not answer (acks=0)."""
         if self._upstream is not None:
+            self.context.stats.last_unanswered = self.context.clock()
             self._upstream.write(b"".join((_SIZE.pack(size), *pieces)))
 
     def answer(self, exchange: Exchange, response: Buffer) -> None:

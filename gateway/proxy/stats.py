@@ -28,10 +28,21 @@ class ApiSnapshot(NamedTuple):
 class ProxyStats:
     """Counters of the proxy since start."""
 
-    __slots__ = ("_buckets", "_bytes", "_clock", "_latency", "_requests", "auto_create_refused", "closed", "held")
+    __slots__ = (
+        "_buckets",
+        "_bytes",
+        "_clock",
+        "_latency",
+        "_requests",
+        "auto_create_refused",
+        "closed",
+        "held",
+        "last_unanswered",
+    )
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self.last_unanswered = float("-inf")  # when a write without an answer was last passed on
         self._requests = [0] * API_KEYS
         self._bytes = [0] * API_KEYS
         self._latency = [0.0] * API_KEYS
@@ -45,7 +56,10 @@ class ProxyStats:
         self._requests[api_key] += 1
         self._bytes[api_key] += size
 
-    unanswered = began
+    def unanswered(self, api_key: int, size: int) -> None:
+        """A request of `size` bytes was passed on that the target will not answer (acks=0)."""
+        self.began(api_key, size)
+        self.last_unanswered = self._clock()
 
     def finished(self, exchange: Exchange, size: int) -> None:
         """Its response is complete (`size` framed bytes, 0 when it streamed through)."""

@@ -1,0 +1,126 @@
+"""The ways back between two real clusters: reverse, and home again under load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.devcluster import DevCluster
+from tests.support.gateway import GatewayProcess
+from tests.support.java_writer import JavaWriter
+from tests.support.logs import assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.waiting import wait_until
+from tests.support.way_back import PARTITIONS, RoundTrip
+
+Trip = Callable[..., RoundTrip]
+
+
+@pytest.fixture
+def trip(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Trip]:
+    """Makes a link and mirrors of new topics with these name endings."""
+    gateway = GatewayProcess(tmp_path, target.bootstrap)
+    link = f"link-{topic}"
+
+    def make(*endings: str) -> RoundTrip:
+        topics = tuple(f"{topic}{ending}" for ending in endings or ("",))
+        gateway.create_link(link, source.bootstrap)
+        for name in topics:
+            create_topic(source.bootstrap, name, partitions=PARTITIONS)
+            gateway.create_mirror(link, name)
+        return RoundTrip(gateway, link, topics, source, target)
+
+    try:
+        gateway.start()
+        yield make
+        gateway.delete_link(link)
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
+
+
+def test_idempotent_producers_live_through_two_round_trips(trip: Trip, tmp_path: Path) -> None:
+    """Java and librdkafka, not restarted: to the target, home, to the target again, home again. Both logs are one."""
+    way = trip("", "-java")
+    with way.writer() as writer, JavaWriter(way.gateway.bootstrap, way.topics[1], tmp_path) as java:
+
+        def traffic() -> None:
+            writer.wait_for_acks(200)
+            java.wait_for_acks(200)
+
+        for _ in range(2):
+            traffic()
+            way.promote()
+            traffic()
+            way.reverse()
+            traffic()
+            way.home()
+        traffic()
+        writer.stop()
+        java.stop()
+    assert not writer.failed
+    assert_nothing_lost(writer, way.level())
+    java.assert_nothing_lost(way.level(way.topics[1]))
+    shown = way.mirror()
+    assert (shown["mirror_topic_error"], shown["late_records"]) == ("NO_ERROR", {})
+
+
+def test_while_reversed_the_old_source_follows_record_by_record(trip: Trip) -> None:
+    way = trip()
+    with way.writer() as writer:
+        writer.wait_for_acks(300)
+        way.promote()
+        writer.wait_for_acks(300)  # nobody mirrors these yet
+        way.reverse()
+        writer.wait_for_acks(300)
+    assert_nothing_lost(writer, way.level())
+    assert way.mirror()["mirror_lags"][0]["lag"] == 0
+
+
+def test_a_late_record_on_the_source_forbids_the_reverse_and_is_counted(trip: Trip) -> None:
+    way = trip()
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+    with way.writer(bootstrap=way.source.bootstrap) as late:  # one that was forgotten
+        late.wait_for_acks(10)
+    refused = way.post("reverse-and-start-mirror", code=409)
+    assert f"{late.sent} records are on the source and not on the target" in refused["message"]
+    assert "truncate-and-restore" in refused["message"]
+    assert way.mirror()["mirror_status"] == "STOPPED"
+
+
+def test_a_foreign_record_while_reversed_fails_the_mirror_and_no_write_of_a_client(trip: Trip) -> None:
+    way = trip()
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+        way.reverse()
+        with way.writer(bootstrap=way.source.bootstrap, rate=20) as late:
+            late.wait_for_acks(PARTITIONS)
+        writer.wait_for_acks(200)
+        way.wait_for("FAILED", "REVERSE")
+        writer.wait_for_acks(100)
+    assert way.mirror()["mirror_topic_error"] == "TARGET_DIVERGED"
+    assert_nothing_lost(writer, read_logs(way.target.bootstrap, way.topics[0], PARTITIONS))
+
+
+def test_paused_after_the_reverse_until_it_is_resumed(trip: Trip) -> None:
+    way = trip()
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+        way.post("reverse-and-pause-mirror")
+        way.wait_for("PAUSED", "REVERSE")
+        ends = log_ends(way.source.bootstrap, way.topics[0], PARTITIONS)
+        writer.wait_for_acks(100)
+        assert log_ends(way.source.bootstrap, way.topics[0], PARTITIONS) == ends
+        path = f"/v3/links/{way.link}/mirrors/{way.topics[0]}:resume"
+        assert way.gateway.api.post(path).is_success
+        way.wait_for("ACTIVE", "REVERSE")
+        wait_until(lambda: log_ends(way.source.bootstrap, way.topics[0], PARTITIONS) > ends)
+        way.home()
+        writer.wait_for_acks(100)
+    assert_nothing_lost(writer, way.level())
