@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -24,6 +25,7 @@ from gateway.control.measure import Measure
 from gateway.control.old_source import read_old_source
 from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
+from gateway.control.store import StoreConflict
 from gateway.control.way_back_run import WayBackRun, WayBackTools
 from gateway.domain.mirror_states import MirrorOperation, require
 from gateway.domain.ports import Fences
@@ -174,10 +176,10 @@ class WaysBack:
 
     async def _set_back(self, record: MirrorRecord) -> None:
         """The target must have its own configs back before it becomes an origin: the last act of a promote."""
-        if record.is_reverse:
-            return
-        with target_errors():
-            await restore_configs(self._context, record)
+        while not record.is_reverse and record.restore_configs:
+            with target_errors(), suppress(StoreConflict):  # the promote itself was faster
+                await restore_configs(self._context, record)
+            record = self._context.mirror(record.link, record.mirror_topic)
 
     # -- runs --------------------------------------------------------------------------------------------------
 
