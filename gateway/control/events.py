@@ -18,7 +18,7 @@ from gateway.control.measure import Measure
 from gateway.control.sources import LinkHealth
 from gateway.control.store import StoreError
 from gateway.domain.mirror_states import MirrorOperation, WrongState, allows
-from gateway.domain.records import MirrorError, MirrorRecord
+from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord
 
 _TICK_S = 1.0
 _BACK = "on the way back, where the target is the source and the source the target"
@@ -33,6 +33,7 @@ class EngineEvents:
         self._measure = measure
         self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
         self._settled: set[tuple[str, str]] = set()
+        self._translated: dict[tuple[str, str], str] = {}
         self._news = asyncio.Event()
         context.on_deleted.append(self._forget)
 
@@ -46,6 +47,11 @@ class EngineEvents:
         known = self._context.health.get(link)
         if known is None or known.available != available:
             self._context.health[link] = LinkHealth(available, self._context.now_ms(), "" if available else message)
+        self._news.set()
+
+    def topic_translated(self, link: str, topic: str, reason: str) -> None:
+        """The topic's mode is translate from now on; the first reason is its reason."""
+        self._translated.setdefault((link, topic), reason)
         self._news.set()
 
     def topic_settled(self, link: str, topic: str) -> None:
@@ -92,6 +98,10 @@ class EngineEvents:
             await self._context.change(*key, operation, error_message=reason)
         elif key in self._settled and not mirror.settled:
             await self._context.store.replace(mirror, replace(mirror, settled=True))
+        elif key in self._translated and mirror.mode is MirrorMode.PRESERVE:
+            reason = f"offsets are translated: {self._translated[key]}"
+            await self._context.store.replace(mirror, replace(mirror, mode=MirrorMode.TRANSLATE, mode_reason=reason))
+            _log.warning("mirror mode", link=mirror.link, topic=mirror.mirror_topic, mode="translate", reason=reason)
 
     def _due(self, mirror: MirrorRecord) -> MirrorOperation | None:
         health = self._context.health.get(mirror.link)
@@ -104,3 +114,4 @@ class EngineEvents:
         key = (mirror.link, mirror.mirror_topic)
         self._failed.pop(key, None)
         self._settled.discard(key)
+        self._translated.pop(key, None)

@@ -6,7 +6,7 @@ that the producer table is warm after a restart: batches below the position only
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.domain.append_window import Pending
@@ -14,6 +14,7 @@ from gateway.domain.log_tail import CannotMirror, LogTail
 from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_generation
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
+from gateway.domain.translator import Translator
 from protocol.errors import MalformedFrame
 from protocol.records import (
     CONTROL,
@@ -25,11 +26,16 @@ from protocol.records import (
     crc_is_valid,
     iter_batches,
 )
+from protocol.reencode import CorruptRecords, convert
 
 WARM_UP_RECORDS: Final = 10_000
 """How far below the position reading starts, in offsets."""
 
 _NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+
+
+class NotAsItIs(CannotMirror):
+    """A log that cannot be copied batch by batch with equal offsets. The slow path may do it."""
 
 
 class CorruptBatch(Exception):
@@ -44,12 +50,26 @@ class FetchCursor:
         fetch_offset: source offset to fetch next; below `position` while warming up.
         last_epoch: leader epoch of the last batch read (-1 before), for divergence checks (KIP-595).
         gateway_records: records read so far whose producer got its id through the gateway.
+        slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
+        may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
     """
 
-    __slots__ = ("_push", "_tail", "fetch_offset", "gateway_records", "last_epoch", "position", "producers")
+    __slots__ = (
+        "_push",
+        "_tail",
+        "fetch_offset",
+        "gateway_records",
+        "last_epoch",
+        "may_slow_down",
+        "position",
+        "producers",
+        "slow_path",
+    )
 
     def __init__(self, push: Callable[[Pending], None], producers: ProducerTable) -> None:
         self._push = push
+        self.slow_path: Translator | None = None
+        self.may_slow_down: Translator | None = None
         self._tail: LogTail | None = None
         self.producers = producers
         self.position = 0
@@ -75,22 +95,73 @@ class FetchCursor:
             self._tail = None
             self.last_epoch = -1
 
-    def read(self, records: memoryview) -> None:
-        """Queue the batches of one fetch answer.
+    def go_on(self, position: int) -> None:
+        """Read on from another position, in any direction."""
+        self.position = self.fetch_offset = position
+        self._tail = None
+        self.last_epoch = -1
+
+    def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
+        """Queue the batches of one fetch answer, which was asked for from `fetch_offset`.
+
+        Args:
+            aborted: its aborted transactions, (producer id, first offset).
 
         Raises:
             CannotMirror: a hole, a batch that lies across the position, or one that cannot be copied.
             CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
         """
+        if self.slow_path is not None:
+            self._read_slowly(self.slow_path, records, aborted)
+            return
+        try:
+            self._copy(records)
+        except NotAsItIs:
+            if self.may_slow_down is None:
+                raise
+            self.slow_path = self.may_slow_down
+            self.slow_path.go_on(self.position)
+            self._read_slowly(self.slow_path, records, aborted)
+
+    def _copy(self, records: memoryview) -> None:
         try:
             for header, data in iter_batches(records):
                 self._read_batch(header, data)
         except OldFormat as found:
-            raise CannotMirror(
+            raise NotAsItIs(
                 MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"source offset {self.fetch_offset}: {found}"
             ) from None
         except MalformedFrame as exc:
             raise CorruptBatch(f"source offset {self.fetch_offset}: {exc}") from None
+
+    def _read_slowly(self, slow_path: Translator, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
+        """Whatever is between two batches is a hole here, so the answer must be to the question that was asked last."""
+        before = self.position
+        try:
+            for item in convert(records, self.position, aborted):
+                slow_path.put(item)
+                self.position = item.next_source
+        except CorruptRecords as exc:
+            raise CorruptBatch(str(exc)) from None
+        finally:  # what came before a corrupt batch is queued
+            self._note_batches(records)
+            if self.position > before:
+                self.fetch_offset = self.position
+
+    def _note_batches(self, records: memoryview) -> None:
+        """Of the batches up to the position note producers, leader epoch, and where to go on while warming up."""
+        try:
+            for header, _ in iter_batches(records):
+                following = header.next_offset
+                if self.fetch_offset < following <= self.position:
+                    self.fetch_offset = following
+                    self.last_epoch = header.partition_leader_epoch
+                    self._note(header)
+        except OldFormat:  # nothing to warm up with: these have no producer ids
+            self.fetch_offset = self.position
+            self.last_epoch = -1
+        except MalformedFrame:
+            return
 
     def _read_batch(self, header: BatchHeader, data: memoryview) -> None:
         base, delta = header.base_offset, header.last_offset_delta
@@ -110,14 +181,19 @@ class FetchCursor:
         if following > self.fetch_offset:
             self.fetch_offset = following
             self.last_epoch = header.partition_leader_epoch
-            producer_id = of_any_generation(header.producer_id)
-            if GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE:
-                self.producers.saw(producer_id, header.producer_epoch, header.base_sequence, delta, base)
-                self.gateway_records += delta + 1
+            if header.producer_id >= 0:
+                self._note(header)
+
+    def _note(self, header: BatchHeader) -> None:
+        producer_id = of_any_generation(header.producer_id)
+        if GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE and not header.attributes & CONTROL:
+            delta, base = header.last_offset_delta, header.base_offset
+            self.producers.saw(producer_id, header.producer_epoch, header.base_sequence, delta, base)
+            self.gateway_records += delta + 1
 
     def _misplaced(self, base: int, following: int) -> CannotMirror:
         if base > self.position:
-            return CannotMirror(
+            return NotAsItIs(
                 MirrorError.OFFSET_GAP,
                 f"the source has no record at offsets {self.position}..{base - 1}: the next batch begins at {base}, "
                 f"expected {self.position}",
@@ -137,8 +213,8 @@ def _not_copyable(header: BatchHeader) -> CannotMirror:
         (DELETE_HORIZON, "was compacted (delete horizon)"),
     ):
         if header.attributes & bit:
-            return CannotMirror(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"{at} {what}, which mode preserve cannot copy")
-    return CannotMirror(
+            return NotAsItIs(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"{at} {what}, which mode preserve cannot copy")
+    return NotAsItIs(
         MirrorError.OFFSET_GAP,
         f"{at} holds {header.count} records for offsets {header.base_offset}..{header.last_offset}: "
         "records inside it were removed by compaction",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from gateway.domain.name_filters import ALL_NAMES, NameFilters, parse_filters
@@ -19,6 +20,13 @@ LATEST = -1
 MIN_SYNC_MS = 1_000
 MAX_PREFIX = 12  # Confluent's limit
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
+
+
+class Offsets(StrEnum):
+    """AUTO: equal on both clusters where that is possible, else translated. PRESERVE: equal, or the mirror fails."""
+
+    AUTO = "auto"
+    PRESERVE = "preserve"
 
 
 class LinkConfigError(ValueError):
@@ -49,6 +57,7 @@ class LinkConfig:
     offset_sync: bool = False
     offset_sync_ms: int = 30_000
     offset_sync_groups: NameFilters = ALL_NAMES
+    offsets: Offsets = Offsets.AUTO
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -112,6 +121,13 @@ def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     """All options as text: the ones given, the others at their default; for `describe`."""
     given = canonical(configs)
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
+
+
+def _offsets(text: str) -> Offsets:
+    try:
+        return Offsets(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of auto, preserve") from None
 
 
 def _ack(text: str) -> Ack:
@@ -182,6 +198,7 @@ _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType"
 # option -> attribute of LinkConfig, reader, default as text
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
+    "mirror.offsets": ("offsets", _offsets, "auto"),
     "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
     "topic.config.sync.include": ("sync_include", _include, ",".join(DEFAULT_SYNCED)),
     "topic.config.sync.ms": ("sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "5000"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.domain.map_codec import PartitionKey, way_number
+from gateway.domain.offset_map import Breakpoint
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorRecord, PartitionStart
 
@@ -18,7 +20,8 @@ _FROM_THE_BEGINNING = PartitionStart(0, 0)
 class MirrorWay:
     """`starts`: per partition where the copy begins; `handed_over_at`: the copy's log end when this mirror began.
 
-    `origin_id` is the origin's topic id, "" when unknown.
+    `origin_id` is the origin's topic id, "" when unknown. `implied`: how offsets relate before the offset map says
+    otherwise. `mirror_id` and `number` are what the map's keys have.
     """
 
     origin: str
@@ -27,6 +30,13 @@ class MirrorWay:
     starts: tuple[PartitionStart, ...]
     handed_over_at: tuple[int, ...]
     producer_id: int
+    implied: tuple[Breakpoint, ...]
+    mirror_id: int
+    number: int
+
+    def map_key(self, partition: int) -> PartitionKey:
+        """Of a partition, in the offset map."""
+        return PartitionKey(self.mirror_id, self.number, partition)
 
 
 def way_of(record: MirrorRecord, link_id: int) -> MirrorWay:
@@ -36,11 +46,21 @@ def way_of(record: MirrorRecord, link_id: int) -> MirrorWay:
     starts = record.starts
     if reverse:
         starts = (record.reverse_starts + (_FROM_THE_BEGINNING,) * partitions)[:partitions]
+    handed_over_at = (record.handed_over_at + (0,) * partitions)[:partitions]
     return MirrorWay(
         origin=record.mirror_topic if reverse else record.source_topic,
         origin_id=record.mirror_topic_id if reverse else record.source_topic_id,
         copy=record.source_topic if reverse else record.mirror_topic,
         starts=starts,
-        handed_over_at=(record.handed_over_at + (0,) * partitions)[:partitions],
+        handed_over_at=handed_over_at,
         producer_id=mirror_producer_id(link_id, record.mirror_id, record.generation, reverse=reverse),
+        implied=tuple(map(_implied, starts, handed_over_at, record.handed_over_from or handed_over_at)),
+        mirror_id=record.mirror_id,
+        number=way_number(record.generation, reverse=reverse),
     )
+
+
+def _implied(start: PartitionStart, handed_over_at: int, handed_over_from: int) -> Breakpoint:
+    if handed_over_at:
+        return Breakpoint(handed_over_from, handed_over_at)
+    return Breakpoint(start.source_start, 0) if start.is_translated else Breakpoint(start.pad_to, start.pad_to)

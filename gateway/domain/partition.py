@@ -17,34 +17,42 @@ what was fetched (`SourceSide`) and hands it out in order (`TargetSide`). A part
 once it is padded and the target's log start has been moved up to `source_start`; from then on its offsets are a
 promise, so a source that lost records is an error and no reason to pad again.
 
-In mode preserve, source and target offsets are the same number. `TargetSide` speaks target offsets and
-`SourceSide` source offsets; for mode translate an offset map stands between them, in `FetchCursor`'s push.
+`TargetSide` speaks target offsets and `SourceSide` source offsets. In mode preserve they are the same number. In mode
+translate an offset map stands between them (`domain/translator.py`): the source position is what the map says for the
+target's log end, so it too is never remembered. Such a partition is not padded, and settled at once. A partition in
+mode preserve that has a ledger goes over to the slow path at the first batch that needs it, and to mode translate with
+the first breakpoint.
 
 All inputs return the commands to carry out (`partition_commands`). `now` is a monotonic clock in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
 from gateway.domain.append_window import MAX_IN_FLIGHT, Append, AppendWindow, Pending
 from gateway.domain.log_tail import CannotMirror, LogTail
+from gateway.domain.offset_ledger import OffsetLedger
 from gateway.domain.partition_commands import (
     NOTHING,
     Commands,
+    DecideBreakpoints,
     DeleteRecords,
     Fail,
     PlanStart,
     ReadSourceLog,
     ReadTargetLog,
     Settled,
+    WriteBreakpoints,
 )
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.domain.source_side import SourceSide, records_lost
 from gateway.domain.target_side import TargetSide
+from gateway.domain.translator import Planned, Translator
 from protocol.errors import ErrorCode, error_name
+from protocol.reencode import Skip
 
 PADDING_BATCH: Final = 1_000_000
 
@@ -68,6 +76,8 @@ class PartitionMirror:
         producer_id: under which the target partition is written.
         wall_ms: the time of day in milliseconds, for the timestamps of padding.
         handed_over_at: the target's log end when this mirror began; what is below may be of other writers.
+        ledger: of the partition's offset map; None: offsets must be equal, and a log that cannot have them fails.
+        compacted: records of the source may vanish while they are copied.
 
     Attributes:
         settled: the partition may be read.
@@ -76,6 +86,7 @@ class PartitionMirror:
 
     __slots__ = (
         "_contested_end",
+        "_deciding",
         "_deleting",
         "_handed_over_at",
         "_padding_batch",
@@ -90,11 +101,19 @@ class PartitionMirror:
         "source",
         "target",
         "target_start",
+        "translator",
         "window",
     )
 
     def __init__(
-        self, start: PartitionStart, producer_id: int, *, wall_ms: Callable[[], int], handed_over_at: int = 0
+        self,
+        start: PartitionStart,
+        producer_id: int,
+        *,
+        wall_ms: Callable[[], int],
+        handed_over_at: int = 0,
+        ledger: OffsetLedger | None = None,
+        compacted: bool = False,
     ) -> None:
         self._start = start
         self._handed_over_at = handed_over_at
@@ -112,11 +131,30 @@ class PartitionMirror:
         self._deleting = False
         self._padding_batch = PADDING_BATCH
         self._contested_end: int | None = None  # a target log end that the source must confirm
+        self._deciding = False  # the ledger is being brought up to the target's log end
+        self.translator = None if ledger is None else Translator(ledger, self.window, producer_id)
+        self.source.cursor.may_slow_down = self.translator
+        if compacted:
+            self.window.most_in_flight = 1
 
     @property
     def ended(self) -> bool:
         """Failed or stopped."""
         return self.phase is Phase.FAILED or self.phase is Phase.STOPPED
+
+    @property
+    def mirrored_to(self) -> int:
+        """The next source offset to mirror: everything below is on the target, or not to be copied."""
+        return self.window.source_position
+
+    @property
+    def translates(self) -> bool:
+        """The offsets are not equal, or need not be: mode translate."""
+        return self.translator is not None and (self._start.is_translated or self.translator.ledger.used)
+
+    @property
+    def _slow(self) -> bool:
+        return self.translates or self.source.cursor.slow_path is not None
 
     @property
     def last_error(self) -> str:
@@ -135,6 +173,9 @@ class PartitionMirror:
         self._target_known = False
         self._source_bounds = None
         self.source.asked = True
+        self._deciding = False
+        if self.translator is not None:
+            self.translator.begin_run()
         return (ReadTargetLog(),)
 
     def target_log(self, start: int, end: int, tail: LogTail | None, now: float) -> Commands:
@@ -143,7 +184,7 @@ class PartitionMirror:
         self._tail = tail
         if self.phase is Phase.STARTING and not self._target_known:
             return self._guarded(lambda: self._begin_at(end))
-        if self.window.wants_log_end and self._contested_end is None:
+        if self.window.wants_log_end and self._contested_end is None and not self._deciding:
             return self._guarded(lambda: self._resolve_doubt(end, now))
         return NOTHING
 
@@ -157,7 +198,55 @@ class PartitionMirror:
         self._target_known = True
         self.target.last_error = ""
         self.window.resume(end)
-        return (ReadSourceLog(),)
+        return (ReadSourceLog(),) if self.translator is None else self._decide(self.translator, end)
+
+    def _decide(self, translator: Translator, end: int) -> Commands:
+        self._deciding = True
+        return (DecideBreakpoints(end, translator.run),)
+
+    def breakpoints_decided(self, end: int, run: int) -> Commands:
+        """The ledger knows all breakpoints below the target's log end `end`."""
+        translator = self.translator
+        if self.ended or not self._deciding or translator is None or run != translator.run:
+            return NOTHING
+        self._deciding = False
+        self.target.last_error = ""
+        if self.phase is Phase.STARTING:
+            self.source.cursor.slow_path = translator if self.translates else None
+            return (ReadSourceLog(),)
+        if self._slow:
+            self.window.clear()
+            self.source.cursor.slow_path = translator
+        self._contested_end = end
+        return self._guarded(lambda: self._confirm(self._source_offset(end)))
+
+    def breakpoints_written(self, planned: Planned) -> Commands:
+        """They are durable: the batches that waited for them may go."""
+        if self.translator is not None and not self.ended:
+            self.translator.durable(planned.up_to, planned.run)
+        return NOTHING
+
+    def looked_ahead(self, offset: int, bound: int, *, found: bool) -> Commands:
+        """The source has a batch at or beyond `offset`, or none up to `bound`."""
+        cursor, translator = self.source.cursor, self.translator
+        busy = self.phase is not Phase.COPYING or self._deciding or self.window.in_doubt
+        if busy or found or translator is None or cursor.fetch_offset != offset:
+            return NOTHING
+        if cursor.slow_path is None:
+            cursor.slow_path = translator
+            translator.go_on(cursor.position)
+        translator.put(Skip(bound))
+        cursor.go_on(bound)
+        return NOTHING
+
+    def _source_offset(self, end: int) -> int:
+        """Where reading goes on when the target's log ends at `end`."""
+        if not self._slow or self.translator is None:
+            return end
+        try:
+            return self.translator.ledger.map.position(end)
+        except LookupError as exc:
+            raise CannotMirror(MirrorError.TARGET_DIVERGED, f"the target's log ends at {end}, but {exc}") from None
 
     def _check_tail(self) -> None:
         if self._tail is not None and self._tail.following > self._handed_over_at:
@@ -213,6 +302,8 @@ class PartitionMirror:
 
     def _place(self) -> Commands:
         """The target's log is known, and the source's too unless it is out of reach: decide where to begin."""
+        if self.translates and self.translator is not None:
+            return self._place_translated(self.translator)
         position, start = self.window.position, self._start
         if self._source_bounds is not None:
             first, end = self._source_bounds
@@ -229,6 +320,37 @@ class PartitionMirror:
         first = self._source_bounds[0] if self._source_bounds else max(position, start.source_start)
         self.source.cursor.start(position, first, self._tail if position > start.pad_to else None)
         return self._settle() if position >= start.source_start else NOTHING
+
+    def _place_translated(self, translator: Translator) -> Commands:
+        window = self.window
+        at = self._source_offset(window.position)
+        first = at
+        if self._source_bounds is not None:
+            first, end = self._source_bounds
+            if at > end:
+                raise CannotMirror(
+                    MirrorError.UNEXPECTED_TRUNCATION,
+                    f"the source's log ends at {end}, but its mirror stands at {at}: the source was truncated, or "
+                    "something else wrote to the target partition",
+                )
+            if at < first and self._copied:
+                raise records_lost(at, first)
+        at = max(at, first)
+        window.source_position = at
+        translator.go_on(at)
+        self.phase = Phase.COPYING
+        self.source.cursor.start(at, first)
+        start = self._start
+        if not start.is_translated and self.target_start < start.source_start <= window.position:
+            return self._delete_records()
+        return self._settle() if start.is_translated or window.position >= start.source_start else NOTHING
+
+    @property
+    def _copied(self) -> bool:
+        """The target has something that this mirror appended."""
+        if self._start.is_translated:
+            return self.window.position > self._handed_over_at
+        return self.window.position > self._start.pad_to
 
     def _check_start(self, first: int, end: int) -> None:
         position, pad_to = self.window.position, self._start.pad_to
@@ -259,14 +381,34 @@ class PartitionMirror:
         """True when the partition should be in the next fetch, from `source.cursor.fetch_offset`."""
         return self.phase is Phase.COPYING and self.source.ready(now)
 
-    def fetched(self, records: memoryview | None, high_watermark: int, now: float) -> Commands:
-        """A fetch answer without error."""
+    def fetched(
+        self,
+        records: memoryview | None,
+        high_watermark: int,
+        now: float,
+        asked: int = -1,
+        stable: int = -1,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> Commands:
+        """A fetch answer without error.
+
+        Args:
+            asked: the offset it was asked from; in mode translate nothing else tells a late answer from a hole.
+            stable: the last stable offset, -1 when not told.
+            aborted: the aborted transactions in it, (producer id, first offset).
+        """
         if self.phase is not Phase.COPYING:
             return NOTHING
+        translator = self.translator
+        if translator is not None and (self._deciding or (asked >= 0 and asked != self.source.cursor.fetch_offset)):
+            return NOTHING
         try:
-            return self.source.fetched(records, high_watermark, now)
+            commands = self.source.fetched(records, high_watermark, now, stable, aborted)
         except CannotMirror as exc:
             return self.fail(exc.error, str(exc))
+        if translator is not None and (planned := translator.planned()) is not None:
+            return (*commands, WriteBreakpoints(planned))
+        return commands
 
     def fetch_failed(self, code: int, now: float) -> Commands:
         """A fetch answer with an error for this partition."""
@@ -284,16 +426,21 @@ class PartitionMirror:
     def _check_bounds(self, first: int, end: int) -> Commands:
         if self.phase is not Phase.COPYING:
             return NOTHING
-        nothing_copied = self.window.position <= self._start.pad_to and not len(self.window)
-        if self.source.cursor.position < first and nothing_copied and not self.settled:
+        nothing_copied = not self._copied and not len(self.window)
+        if self.source.cursor.position < first and nothing_copied and (self._start.is_translated or not self.settled):
             return self.begin()
         self.source.check_bounds(first, end)
         return NOTHING
 
     # -- target ------------------------------------------------------------------------------------------------
 
-    def append_answered(self, base: int, code: int, landed_at: int, message: str = "") -> Commands:
-        """The target answered the append that expected `base`: `landed_at` counts when `code` is 0."""
+    def append_answered(
+        self, base: int, code: int, landed_at: int, message: str = "", repeated: bool = False
+    ) -> Commands:
+        """The target answered the append that expected `base`: `landed_at` counts when `code` is 0.
+
+        `repeated`: the target had a batch of these sequences already. In mode translate that need not be this one.
+        """
         if self.ended:
             self.window.outstanding -= 1
             return NOTHING
@@ -303,9 +450,13 @@ class PartitionMirror:
                 return self.target.unknown(error_name(code))
             if code:
                 return self.target.refused(base, code, message)
+            if repeated and landed_at == base and self.translates:
+                return self.target.unknown("another appender is at work")
             commands = self.target.acknowledged(base, landed_at)
         except CannotMirror as exc:
             return self.fail(exc.error, str(exc))
+        if self.translator is not None:
+            self.translator.ledger.acknowledged(self.window.position)
         return commands if self.settled or commands else self._after_append()
 
     def append_unknown(self, message: str) -> Commands:
@@ -319,8 +470,16 @@ class PartitionMirror:
         if self.target.log_end_low(end, now):
             return (ReadTargetLog(0.5),)
         self._check_tail()
+        if self.translator is not None:  # another appender may be ahead, and beyond a hole
+            if self._slow:
+                self.window.clear()
+            self.translator.begin_run()
+            return self._decide(self.translator, end)
         self._contested_end = end
-        if end <= self.source.end or self.phase is Phase.PADDING:
+        return self._confirm(end)
+
+    def _confirm(self, source_offset: int) -> Commands:
+        if source_offset <= self.source.end or self.phase is Phase.PADDING:
             return self._accept_log_end()
         self.source.asked = True  # another appender is ahead; the source must be ahead of it
         return (ReadSourceLog(),)
@@ -333,14 +492,21 @@ class PartitionMirror:
             self.window.clear()
             self.window.resume(end)
             return self.begin()
-        if end > self.source.end:
+        at = self._source_offset(end)
+        if at > self.source.end:
+            where = f"{end}" if at == end else f"{end} (source offset {at})"
             raise CannotMirror(
                 MirrorError.TARGET_DIVERGED,
-                f"the target's log ends at {end}, beyond the source's end {self.source.end}: "
+                f"the target's log ends at {where}, beyond the source's end {self.source.end}: "
                 "something other than the mirror writes to the target partition",
             )
         self.target.resume(end)
-        self.source.cursor.skip_to(end)
+        if self._slow and self.translator is not None:
+            self.window.source_position = at
+            self.translator.go_on(at)
+            self.source.cursor.go_on(at)
+        else:
+            self.source.cursor.skip_to(end)
         return NOTHING if self.settled else self._after_append()
 
     def _after_append(self) -> Commands:

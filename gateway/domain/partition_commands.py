@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.domain.records import MirrorError
+from gateway.domain.translator import Planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,29 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class DecideBreakpoints:
+    """Bring the ledger up to the target's log end `log_end` (`replication/map_topic.py`) → `breakpoints_decided`."""
+
+    log_end: int
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBreakpoints:
+    """Make breakpoints durable → `breakpoints_written`. The shell goes on trying until they are."""
+
+    planned: Planned
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """Find out whether the source has any batch from `offset` on → `looked_ahead`. Its log goes up to `bound`."""
+
+    offset: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """The partition cannot be mirrored exactly and has stopped for good."""
 
@@ -56,7 +80,18 @@ class Fail:
     message: str
 
 
-Command = ReadTargetLog | ReadSourceLog | PlanStart | DeleteRecords | RefreshSource | Settled | Fail
+Command = (
+    ReadTargetLog
+    | ReadSourceLog
+    | PlanStart
+    | DeleteRecords
+    | RefreshSource
+    | Settled
+    | DecideBreakpoints
+    | WriteBreakpoints
+    | LookAhead
+    | Fail
+)
 Commands = tuple[Command, ...]
 
 NOTHING: Commands = ()

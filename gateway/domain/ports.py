@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord, ProducerEntry
 
 
@@ -20,6 +21,8 @@ class PartitionStatus:
     difference in records, `lag_ms` the age of the oldest record not yet mirrored (0 when lag is 0),
     `bytes_per_s` a 5-second moving rate. `phase`: starting | padding | copying | paused | failed | stopped.
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not moved yet).
+    `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
+    before it shows more records, "" when nothing is known.
     """
 
     partition: int
@@ -34,6 +37,8 @@ class PartitionStatus:
     bytes_total: int = 0
     bypassed_last_minute: int = 0
     last_error: str = ""
+    segments: int = 0
+    waits_for: str = ""
 
 
 class MirrorEvents(Protocol):
@@ -47,6 +52,20 @@ class MirrorEvents(Protocol):
 
     def topic_settled(self, link: str, topic: str) -> None:
         """All partitions are padded: the topic may be read."""
+
+    def topic_translated(self, link: str, topic: str, reason: str) -> None:
+        """Offsets differ from here on, for `reason`: the topic's mode is translate now."""
+
+
+class OffsetMaps(Protocol):
+    """The offset maps of mirror topics in mode translate."""
+
+    async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
+        """Of each partition, as of now.
+
+        Raises:
+            Exception: they cannot be read; the message is for the operator.
+        """
 
 
 class MirrorEngine(Protocol):

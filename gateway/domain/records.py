@@ -84,17 +84,26 @@ class LinkRecord:
     created_ms: int = 0
 
 
+NOT_PADDED = -1
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionStart:
     """Where one partition's mirror begins.
 
     `source_start`: first source offset a consumer may see on the target. `pad_to`: the source base offset
     of the batch that holds it (== source_start unless the log starts inside a batch); the target partition
-    is padded to `pad_to`, the batch is copied whole, then DeleteRecords(`source_start`) hides the rest.
+    is padded to `pad_to`, the batch is copied whole, then DeleteRecords(`source_start`) hides the rest. `pad_to` is
+    NOT_PADDED in a topic created in mode translate: its first record gets the first target offset.
     """
 
     source_start: int
     pad_to: int
+
+    @property
+    def is_translated(self) -> bool:
+        """The offsets are not equal from the start on."""
+        return self.pad_to == NOT_PADDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,10 @@ class MirrorRecord:
     to be PAUSED once it has begun. `not_mirrored[p]`: records known to be on the source only when it was failed over,
     -1 when unknown; empty without a failover. `recreate`: configs (and `replication.factor`) of the old source topic,
     kept from before it is deleted until it is there again.
+
+    Mode translate. `compacted`: the source topic is compacted, so records vanish while they are copied.
+    `stopped_copy_at[p]`: the copy's log end at the flip, and `handed_over_from[p]`: the origin's offset that goes with
+    `handed_over_at[p]`; empty where offsets are equal: the same numbers.
     """
 
     link: str
@@ -154,6 +167,9 @@ class MirrorRecord:
     then_pause: bool = False
     not_mirrored: tuple[int, ...] = ()
     recreate: Mapping[str, str] = field(default_factory=dict)
+    compacted: bool = False
+    stopped_copy_at: tuple[int, ...] = ()
+    handed_over_from: tuple[int, ...] = ()
 
     @property
     def is_reverse(self) -> bool:

@@ -6,13 +6,14 @@ being read to find out why it refused our position.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.domain.append_window import AppendWindow
 from gateway.domain.fetch_cursor import CorruptBatch, FetchCursor
 from gateway.domain.log_tail import CannotMirror
 from gateway.domain.mirror_codes import FETCH_ACTIONS, FetchAction
-from gateway.domain.partition_commands import NOTHING, Commands, ReadSourceLog, RefreshSource
+from gateway.domain.partition_commands import NOTHING, Commands, LookAhead, ReadSourceLog, RefreshSource
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
 from gateway.domain.target_side import RETRY_S, SLOW_RETRY_S
@@ -21,23 +22,41 @@ from protocol.errors import error_name
 PAUSE_BYTES: Final = 4 * 1024 * 1024
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
 
+EMPTY_ANSWERS: Final = 3
+"""So many answers in a row without records, below the source's end, before it is asked whether there are any."""
+
 
 class SourceSide:
     """Attributes.
 
     end: the source's high watermark as last seen; -1 before.
+    stable: its last stable offset, where an open transaction begins; the high watermark when there is none.
     asked: a read of the source's log bounds is under way.
     full: fetching waits for the target.
     last_error: what is being retried, "" once a fetch went well again.
     pause_bytes: the limit of what may be queued.
     """
 
-    __slots__ = ("_failures", "_fetch_after", "_window", "asked", "cursor", "end", "full", "last_error", "pause_bytes")
+    __slots__ = (
+        "_empty",
+        "_failures",
+        "_fetch_after",
+        "_window",
+        "asked",
+        "cursor",
+        "end",
+        "full",
+        "last_error",
+        "pause_bytes",
+        "stable",
+    )
 
     def __init__(self, window: AppendWindow) -> None:
         self._window = window
         self.cursor = FetchCursor(window.push, ProducerTable())
         self.end = -1
+        self.stable = -1
+        self._empty = 0  # answers in a row without records, although there should be some
         self.asked = False
         self.full = False
         self.pause_bytes = PAUSE_BYTES
@@ -51,19 +70,36 @@ class SourceSide:
         self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
 
-    def fetched(self, records: memoryview | None, high_watermark: int, now: float) -> Commands:
+    def fetched(
+        self,
+        records: memoryview | None,
+        high_watermark: int,
+        now: float,
+        stable: int = -1,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
         self.end = high_watermark
+        self.stable = high_watermark if stable < 0 else stable
         if records:
+            self._empty = 0
             try:
-                self.cursor.read(records)
+                self.cursor.read(records, aborted)
             except CorruptBatch as exc:
                 self.back_off(str(exc), now)
                 return (RefreshSource(),)
         if self._failures:
             self._failures = 0
             self.last_error = ""
-        return NOTHING
+        return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
+
+    def _missing(self) -> Commands:
+        """No records below the stable end: others took up the answer's size, or there are none up to the end."""
+        self._empty += 1
+        if self.cursor.may_slow_down is None or self._empty < EMPTY_ANSWERS:
+            return NOTHING
+        self._empty = 0
+        return (LookAhead(self.cursor.fetch_offset, self.stable),)
 
     def failed(self, code: int, now: float) -> Commands:
         """A fetch answer with an error for this partition. Raises CannotMirror when it never will be readable."""

@@ -6,15 +6,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from gateway.domain import link_config
+from gateway.domain.link_config import Offsets
+from gateway.domain.mirror_way import way_of
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, ProducerEntry
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
+from gateway.net.offsets import LATEST, list_offsets
+from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
 
@@ -59,6 +66,7 @@ class Engine:
         self._tasks = Tasks()
         self._target = Destination(target, self._tasks)
         self._links: dict[str, LinkMirror] = {}
+        self._maps: dict[str, LinkMaps] = {}
         self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
         self._runners: dict[tuple[str, int], PartitionRunner] = {}  # of topics that are mirrored forward
         self._ticking = False
@@ -84,8 +92,17 @@ class Engine:
             events=self._events,
             clock=self._clock,
             wall_ms=self._wall_ms,
+            maps=self._maps_of(link),
             reverse=reverse,
         )
+
+    def _maps_of(self, link: LinkRecord) -> LinkMaps | None:
+        """The same for both ways; always on the target. None when the link demands equal offsets."""
+        if link_config.parse(link.configs).offsets is Offsets.PRESERVE:
+            return None
+        if link.name not in self._maps:
+            self._maps[link.name] = LinkMaps(self._target.cluster, link.name, self._tasks)
+        return self._maps[link.name]
 
     async def stop_link(self, link: str) -> None:
         """Stop all of the link's mirrors and close its connections."""
@@ -98,6 +115,7 @@ class Engine:
             for topic in found.topics:
                 self._forget(topic)
             await found.close()
+        self._maps.pop(link, None)
 
     def start_mirror(self, mirror: MirrorRecord) -> None:
         """Mirror all partitions from where the copy's logs end.
@@ -163,6 +181,29 @@ class Engine:
         """Per partition the last five batches of each gateway-issued producer id, oldest first."""
         found = self._way_with(link, topic)
         return () if found is None else found.topics[topic].producer_table()
+
+    async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
+        """See `domain.ports.OffsetMaps`. Those of a running mirror go on with it."""
+        way = self._way_with(mirror.link, mirror.mirror_topic)
+        if way is not None:
+            return way.topics[mirror.mirror_topic].offset_maps()
+        maps, link = self._maps.get(mirror.link), self._links.get(mirror.link)
+        if maps is None or link is None:
+            raise ValueError(f"link '{mirror.link}' keeps no offset maps")
+        forward = replace(mirror, direction=MirrorDirection.FORWARD)
+        copy = way_of(forward, link.record.link_id)
+        partitions = range(len(copy.starts))
+        ends = mirror.stopped_copy_at or mirror.stopped_at
+        if not ends:
+            found = await list_offsets(self._target.cluster, {copy.copy: dict.fromkeys(partitions, LATEST)})
+            ends = tuple(found[copy.copy, index].offset for index in partitions)
+        ledgers = [maps.ledger(copy.map_key(index), copy.implied[index]) for index in partitions]
+        for index, ledger in enumerate(ledgers):
+            ledger.begin_run()  # nobody appends under it
+            await maps.decide(ledger, self._target.cluster, copy.copy, index, ends[index])
+            read_to = mirror.stopped_at[index] if mirror.stopped_at else -1
+            ledger.map.advance(ends[index], read_to)
+        return tuple(ledger.map for ledger in ledgers)
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""

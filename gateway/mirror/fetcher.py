@@ -121,6 +121,7 @@ class Fetcher:
                 request.topics,
                 max_wait_ms=max_wait_ms,
                 max_bytes=self._throttle.limit(_RESPONSE_BYTES),
+                read_committed=True,
                 session=request.session,
                 forgotten=request.forgotten,
             )
@@ -182,11 +183,18 @@ class Fetcher:
             found = wanted.get((part.topic, part.partition))
             if found is None or found[1] not in self._runners:
                 continue
-            runner = found[1]
+            asked, runner = found
             if part.error_code:
                 runner.fetch_failed(part.error_code, now)
             elif part.diverging is not None:
                 runner.fetch_diverged(*part.diverging)
             else:
-                runner.fetched(part.records, part.high_watermark, now)
+                runner.fetched(
+                    part.records,
+                    part.high_watermark,
+                    now,
+                    asked=asked.offset,
+                    stable=part.last_stable_offset,
+                    aborted=part.aborted,
+                )
         self._fetched()

@@ -21,6 +21,7 @@ from gateway.mirror.fetcher import Fetcher
 from gateway.mirror.topic import Surroundings, TopicMirror
 from gateway.net.cluster import Cluster, ClusterUnavailable, ClusterView
 from gateway.replication.log_reader import LogReader
+from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
 
@@ -35,6 +36,7 @@ class LinkMirror:
 
     source: not started yet; owned from here on, unless `reverse`.
     destination: where the copies are appended.
+    maps: the offset maps of both ways; None: offsets must be equal.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class LinkMirror:
         events: MirrorEvents,
         clock: Callable[[], float],
         wall_ms: Callable[[], int],
+        maps: LinkMaps | None = None,
         reverse: bool = False,
     ) -> None:
         self.record = record
@@ -63,6 +66,7 @@ class LinkMirror:
             source_logs=LogReader(source, self._tasks, tails=False),
             target_logs=LogReader(destination.cluster, self._tasks, tails=True),
             tasks=self._tasks,
+            maps=maps,
             progress=progress,
             events=events,
             clock=clock,

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.domain.mirror_way import way_of
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import MirrorError, MirrorRecord, ProducerEntry
+from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
 from gateway.domain.source_watch import SourceTopicWatch
+from gateway.mirror.topic_maps import TopicMaps
 from gateway.net.cluster import Cluster, NetError
 from gateway.net.offsets import delete_records
 from gateway.replication.log_reader import LogReader
+from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
 from gateway.replication.tasks import Tasks
@@ -33,7 +36,8 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 class Surroundings:
     """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
 
-    `clock` is monotonic seconds, `wall_ms` the time of day.
+    `maps`: the link's offset maps; None: offsets must be equal. `clock` is monotonic seconds, `wall_ms` the time of
+    day.
     """
 
     link: str
@@ -43,6 +47,7 @@ class Surroundings:
     source_logs: LogReader
     target_logs: LogReader
     tasks: Tasks
+    maps: LinkMaps | None
     progress: MirrorProgress
     events: MirrorEvents
     clock: Callable[[], float]
@@ -61,21 +66,34 @@ class TopicMirror:
         self._around = around
         self._ended = ended
         self._settled = False
+        self._told_translated = False
         self.way = way = way_of(record, around.link_id)
         self._watch = SourceTopicWatch(way.origin, way.origin_id, len(way.starts))
-        topic_id = _id_bytes(way.origin_id)
-        self.runners = [
-            PartitionRunner(
-                (way.copy, index),
-                way.origin,
-                topic_id,
-                PartitionMirror(start, way.producer_id, wall_ms=around.wall_ms, handed_over_at=handed_over),
-                self,
-                clock=around.clock,
-                wall_ms=around.wall_ms,
-            )
-            for index, (start, handed_over) in enumerate(zip(way.starts, way.handed_over_at, strict=True))
-        ]
+        self.maps: TopicMaps | None = None
+        if around.maps is not None:
+            self.maps = TopicMaps(around.maps, around.source, around.target, around.tasks, self._translated)
+        self.runners = [self._runner(index) for index in range(len(way.starts))]
+
+    def _runner(self, index: int) -> PartitionRunner:
+        around, way, maps = self._around, self.way, self._around.maps
+        mirror = PartitionMirror(
+            way.starts[index],
+            way.producer_id,
+            wall_ms=around.wall_ms,
+            handed_over_at=way.handed_over_at[index],
+            ledger=None if maps is None else maps.ledger(way.map_key(index), way.implied[index]),
+            compacted=self.record.compacted,
+        )
+        return PartitionRunner(
+            (way.copy, index),
+            way.origin,
+            _id_bytes(way.origin_id),
+            mirror,
+            self,
+            clock=around.clock,
+            wall_ms=around.wall_ms,
+            offsets=self.maps,
+        )
 
     def begin(self) -> None:
         """Start every partition."""
@@ -108,6 +126,8 @@ class TopicMirror:
         """Once a second: measure, and look whether the source topic is still the same."""
         for runner in self.runners:
             runner.sample(now)
+            if self.maps is not None:
+                self.maps.look_at_transactions(runner, now)
         self.look(now)
 
     def look(self, now: float) -> None:
@@ -126,6 +146,20 @@ class TopicMirror:
         if failure is not None:
             for runner in self.runners:
                 runner.fail(*failure)
+
+    def _translated(self, runner: PartitionRunner, reason: str) -> None:
+        """Offsets are not equal any more, or were found to be not."""
+        if self.record.mode is MirrorMode.PRESERVE and not self._told_translated:
+            self._told_translated = True
+            _log.warning(
+                "link %s: %s is translated from now on: %s", self._around.link, self.record.mirror_topic, reason
+            )
+            self._around.events.topic_translated(self._around.link, self.record.mirror_topic, reason)
+
+    def offset_maps(self) -> Sequence[OffsetMap]:
+        """The maps of all partitions, as they are kept while the mirror runs."""
+        ledgers = (None if one.mirror.translator is None else one.mirror.translator.ledger for one in self.runners)
+        return tuple(ledger.map for ledger in ledgers if ledger is not None)
 
     def status(self) -> Sequence[PartitionStatus]:
         """All partitions."""

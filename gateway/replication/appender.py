@@ -116,10 +116,11 @@ class Appender:
             except MalformedFrame as exc:
                 connection.close(f"a malformed Produce response: {exc}")
             else:
-                for topic, index, code, landed_at, _, _, message, _ in results:
+                for topic, index, code, landed_at, append_time, _, message, _ in results:
                     found = sent.pop((topic, index), None)
                     if found is not None:
-                        found[0].append_answered(found[1], code, landed_at, message or "")
+                        # A broker tells the time of a batch that it had already, even with CreateTime.
+                        found[0].append_answered(found[1], code, landed_at, message or "", append_time >= 0)
         for runner, _ in sent.values():
             runner.append_unknown(f"no answer from target broker {self._node}: {connection.close_reason}")
         self.pump()

@@ -7,7 +7,8 @@ DeleteRecords and the like run as tasks of the link and come back as inputs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from gateway.domain.append_window import Append
@@ -16,16 +17,20 @@ from gateway.domain.partition import PartitionMirror, Phase
 from gateway.domain.partition_commands import (
     Command,
     Commands,
+    DecideBreakpoints,
     DeleteRecords,
     Fail,
+    LookAhead,
     PlanStart,
     ReadSourceLog,
     ReadTargetLog,
     RefreshSource,
     Settled,
+    WriteBreakpoints,
 )
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorError, PartitionStart
+from gateway.domain.translator import Planned
 from gateway.replication.appender import Appender
 from gateway.replication.log_reader import LogBounds
 from gateway.replication.meters import BypassMeter, RateMeter
@@ -61,6 +66,19 @@ class Shell(Protocol):
         """Everything below `position` (source offset) is on the target."""
 
 
+class OffsetShell(Protocol):
+    """What a partition with an offset map needs besides. Each goes on trying until it has an answer."""
+
+    def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int) -> None:
+        """→ `breakpoints_decided`; `map_delayed` with each failure."""
+
+    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
+        """→ `breakpoints_written`; `map_delayed` with each failure."""
+
+    def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
+        """→ `looked_ahead`, or nothing when it cannot be told now."""
+
+
 class PartitionRunner:
     """One partition of a mirror topic.
 
@@ -68,11 +86,13 @@ class PartitionRunner:
         key: (mirror topic, partition).
         source_topic_id: 16 bytes, or None when the source has no topic ids.
         appender: of the broker that leads the target partition; None while there is none.
+        waits_for: what the source waits for before it shows more records.
     """
 
     __slots__ = (
         "_bypass",
         "_clock",
+        "_offsets",
         "_on_quiet",
         "_rate",
         "_sampled_at",
@@ -87,6 +107,7 @@ class PartitionRunner:
         "partition",
         "source_topic",
         "source_topic_id",
+        "waits_for",
     )
 
     def __init__(
@@ -99,6 +120,7 @@ class PartitionRunner:
         *,
         clock: Callable[[], float],
         wall_ms: Callable[[], int],
+        offsets: OffsetShell | None = None,
     ) -> None:
         self.key = key
         self.partition = key[1]
@@ -109,6 +131,8 @@ class PartitionRunner:
         self.appender: Appender | None = None
         self._window = mirror.window
         self._shell = shell
+        self._offsets = offsets
+        self.waits_for = ""
         self._clock = clock
         self._wall_ms = wall_ms
         self._told = -1
@@ -141,9 +165,17 @@ class PartitionRunner:
         """True when it should be in the next fetch."""
         return self.mirror.wants_fetch(now)
 
-    def fetched(self, records: memoryview, high_watermark: int, now: float) -> None:
-        """A fetch answer. The caller pumps the appenders when all partitions have theirs."""
-        self._do(self.mirror.fetched, records, high_watermark, now)
+    def fetched(
+        self,
+        records: memoryview,
+        high_watermark: int,
+        now: float,
+        asked: int = -1,
+        stable: int = -1,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """A fetch answer, see `PartitionMirror`. The caller pumps the appenders when all partitions have theirs."""
+        self._do(self.mirror.fetched, records, high_watermark, now, asked, stable, aborted)
 
     def fetch_failed(self, code: int, now: float) -> None:
         """A fetch answer with an error."""
@@ -168,9 +200,9 @@ class PartitionRunner:
             self._broken(exc)
             return None
 
-    def append_answered(self, base: int, code: int, landed_at: int, message: str) -> None:
+    def append_answered(self, base: int, code: int, landed_at: int, message: str, repeated: bool = False) -> None:
         """The target answered. The caller pumps."""
-        self._do(self.mirror.append_answered, base, code, landed_at, message)
+        self._do(self.mirror.append_answered, base, code, landed_at, message, repeated)
 
     def append_unknown(self, message: str) -> None:
         """Nobody knows what became of an append."""
@@ -208,6 +240,25 @@ class PartitionRunner:
             self._do(self.mirror.delete_failed, error)
         else:
             self._do(self.mirror.records_deleted)
+
+    def breakpoints_decided(self, log_end: int, run: int) -> None:
+        """The ledger is up to the target's log end."""
+        self._do(self.mirror.breakpoints_decided, log_end, run)
+        self.pump()
+
+    def breakpoints_written(self, planned: Planned) -> None:
+        """They are durable."""
+        self._do(self.mirror.breakpoints_written, planned)
+        self.pump()
+
+    def map_delayed(self, message: str) -> None:
+        """The offset map cannot be read or written now."""
+        if not self.mirror.ended:
+            self.mirror.target.last_error = message
+
+    def looked_ahead(self, offset: int, bound: int, found: bool) -> None:
+        """Whether the source has any batch from an offset on."""
+        self._do(partial(self.mirror.looked_ahead, found=found), offset, bound)
 
     # from above
 
@@ -250,15 +301,14 @@ class PartitionRunner:
     def status(self) -> PartitionStatus:
         """As it stands now."""
         mirror, window = self.mirror, self._window
-        position = window.position
-        lag = max(0, mirror.source.end - position) if self._told >= 0 else 0
+        lag = max(0, mirror.source.end - mirror.mirrored_to) if self._told >= 0 else 0
         waiting = window.oldest.timestamp_ms if window.oldest else window.last_timestamp_ms
         return PartitionStatus(
             partition=self.partition,
             phase=mirror.phase,
             source_end=max(0, mirror.source.end),
             mirrored_to=max(self._told, 0),
-            target_end=position,
+            target_end=window.position,
             lag=lag,
             lag_ms=max(0, self._wall_ms() - waiting) if lag and waiting > 0 else 0,
             bytes_per_s=self._rate.per_second(),
@@ -266,6 +316,8 @@ class PartitionRunner:
             bytes_total=window.bytes,
             bypassed_last_minute=self._bypass.last_minute(self._clock()),
             last_error=mirror.last_error,
+            segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
+            waits_for=self.waits_for,
         )
 
     # inside
@@ -274,10 +326,12 @@ class PartitionRunner:
         try:
             for command in step(*args):
                 self._carry_out(command)
-            if self.mirror.phase is Phase.COPYING and self._window.position != self._told:
+            if self.mirror.phase is Phase.COPYING and self._window.source_position != self._told:
                 if self._told < 0:
                     self.sample(self._clock())  # what the source grows by is counted from here
-                self._told = self._window.position
+                self._told = self._window.source_position
+                if self.mirror.translator is not None:
+                    self.mirror.translator.ledger.map.advance(self._window.position, self._told)
                 self._shell.advanced(self, self._told)
         except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
             self._broken(exc)
@@ -303,6 +357,19 @@ class PartitionRunner:
                 shell.plan_start(self)
             case Fail(error, message):
                 shell.failed(self, error, message)
+            case _:
+                self._carry_out_for_map(command)
+
+    def _carry_out_for_map(self, command: Command) -> None:
+        if self._offsets is None:
+            raise TypeError(f"nobody to carry out {command}")
+        match command:
+            case DecideBreakpoints(log_end, run):
+                self._offsets.decide_breakpoints(self, log_end, run)
+            case WriteBreakpoints(planned):
+                self._offsets.write_breakpoints(self, planned)
+            case LookAhead(offset, bound):
+                self._offsets.look_ahead(self, offset, bound)
 
     def _offer(self) -> None:
         if self.appender is not None and self._window.unsent and not self._window.in_doubt:

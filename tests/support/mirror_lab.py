@@ -29,6 +29,7 @@ class EventLog:
     failures: list[tuple[str, int, MirrorError, str]] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
     availability: list[bool] = field(default_factory=list)
+    translated: dict[str, str] = field(default_factory=dict)
 
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         self.failures.append((topic, partition, error, message))
@@ -38,6 +39,9 @@ class EventLog:
 
     def topic_settled(self, link: str, topic: str) -> None:
         self.settled.append(topic)
+
+    def topic_translated(self, link: str, topic: str, reason: str) -> None:
+        self.translated[topic] = reason
 
 
 @dataclass

@@ -1,0 +1,132 @@
+"""What a source has, appended under other offsets: the slow path of one partition's mirror, for mode translate.
+
+What the source's log lacks (compacted, aborted, markers) is left out, and what cannot be copied as it is is encoded
+anew (`protocol/reencode`). Wherever source and target offsets then stop to grow in step, a breakpoint is planned; the
+batch that needs it is held back until the breakpoint is durable.
+
+More than one appender at once
+------------------------------
+The target's broker takes a batch only as the exact continuation of its log, and answers one that it has, by sequence
+numbers, with the offset it has there. In a log that is not compacted, two appenders put the same records at the same
+target offset, however they cut their batches: then that answer is true. In one that is compacted while it is copied, a
+record that one appender has read may be gone when the other comes by; both would be told that "their" batch is there.
+Three rules keep that from doing harm:
+
+* A success that was a repetition is known by its log append time (a broker sets it for repeated batches only, while
+  the topic's type is CreateTime). It is treated as a doubt: all is forgotten, log end and map are read again.
+* Where records can vanish, one append travels at a time. So an appender knows the log below each batch that it sends.
+* Which breakpoints hold is decided by what is in the log (`domain/offset_ledger.py`), not by who wrote them last.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from gateway.domain.append_window import NOT_HELD, AppendWindow, Pending
+from gateway.domain.map_codec import Chunk
+from gateway.domain.offset_ledger import Change, OffsetLedger
+from gateway.domain.offset_map import Breakpoint
+from protocol.records import mirror_sequence, rewrite_batch
+from protocol.reencode import Piece, Skip
+
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = 17
+
+
+class Planned(NamedTuple):
+    """Breakpoints to be made durable, for the batches up to the target offset `up_to`; `run`: see `Translator`."""
+
+    changes: tuple[Change, ...]
+    up_to: int
+    run: int
+
+
+class Translator:
+    """Args: the partition's ledger, its window, and the producer id of the mirror.
+
+    Attributes:
+        reason: why offsets differ, as first seen; "" while they do not.
+        run: counts starts and doubts: an answer to an earlier run is stale.
+    """
+
+    __slots__ = ("_last", "_planned", "_producer_id", "_read_to", "_undurable", "_window", "ledger", "reason", "run")
+
+    def __init__(self, ledger: OffsetLedger, window: AppendWindow, producer_id: int) -> None:
+        self.ledger = ledger
+        self._window = window
+        self._producer_id = producer_id
+        self._last = Breakpoint(0, 0)
+        self._read_to = 0
+        self._planned: list[Change] = []
+        self._undurable: deque[int] = deque()  # target offsets of batches that wait for their breakpoints
+        self.reason = ""
+        self.run = 0
+
+    def begin_run(self) -> None:
+        """A start, or a doubt: nothing that was planned counts any more."""
+        self.run += 1
+        self.ledger.begin_run()
+        self._planned.clear()
+        self._undurable.clear()
+
+    def go_on(self, source_position: int) -> None:
+        """The ledger is decided; reading goes on at this source offset."""
+        self._last = self.ledger.map.last or Breakpoint(0, 0)
+        self._read_to = source_position
+
+    def put(self, item: Piece | Skip) -> None:
+        """Queue what comes next of the source."""
+        if isinstance(item, Piece):
+            self._push(item)
+        else:
+            self.reason = self.reason or f"source offset {self._read_to}: transaction markers or aborted records"
+            self._window.read_up_to(item.next_source)
+        self._read_to = item.next_source
+
+    def _push(self, piece: Piece) -> None:
+        window = self._window
+        base = window.newest.following if window.newest else window.position
+        data = rewrite_batch(memoryview(piece.data), producer_id=self._producer_id, sequence=mirror_sequence(base))
+        found = self._breakpoints(piece, base)
+        if found:
+            crc = _CRC.unpack_from(data, _CRC_AT)[0]
+            self._planned.append(self.ledger.plan(base, Chunk.of(piece.count, crc, found)))
+            self._undurable.append(base)
+            window.held_at = min(window.held_at, base)
+        window.push(
+            Pending(base, base + piece.count, memoryview(data), piece.max_timestamp, piece.next_source, stamped=True)
+        )
+
+    def _breakpoints(self, piece: Piece, base: int) -> Sequence[Breakpoint]:
+        found: list[Breakpoint] = []
+        last, at, expected = self._last, base, self._read_to
+        for source, count in piece.runs:
+            if source - last.source != at - last.target:
+                last = Breakpoint(source, at)
+                found.append(last)
+            if source > expected:  # no marker, nothing aborted: compaction
+                self._window.most_in_flight = 1
+                self.reason = self.reason or f"source offsets {expected}..{source - 1} have no record: compacted"
+            at += count
+            expected = source + count
+        self._last = last
+        return found
+
+    def planned(self) -> Planned | None:
+        """The breakpoints planned since the last call; None if there are none."""
+        if not self._planned:
+            return None
+        changes, self._planned = tuple(self._planned), []
+        return Planned(changes, self._undurable[-1], self.run)
+
+    def durable(self, up_to: int, run: int) -> None:
+        """What `planned` gave is on the target."""
+        if run != self.run:
+            return
+        waiting = self._undurable
+        while waiting and waiting[0] <= up_to:
+            waiting.popleft()
+        self._window.held_at = waiting[0] if waiting else NOT_HELD

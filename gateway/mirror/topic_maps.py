@@ -1,0 +1,124 @@
+"""What the partitions of a mirror topic need of the offset map and of the source's transactions.
+
+Implements `runner.OffsetShell`: each question is a task that goes on until it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.domain.partition import Phase
+from gateway.domain.records import MirrorError
+from gateway.domain.translator import Planned
+from gateway.net.backoff import Backoff
+from gateway.net.cluster import Cluster, NetError
+from gateway.replication.map_topic import LinkMaps, MapFormatError
+from gateway.replication.runner import PartitionRunner
+from gateway.replication.start import batch_at
+from gateway.replication.tasks import Tasks
+from protocol.errors import ProtocolError
+
+_log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 10.0
+_OPEN_FOR_S: Final = 2.0
+"""A transaction that holds the mirror up for longer is shown."""
+
+Translated = Callable[[PartitionRunner, str], None]
+
+
+class TopicMaps:
+    """Args.
+
+    maps: the link's.
+    source, target: the origin and the copy.
+    translated: told, with the reason, of each partition whose offsets are not equal (any more).
+    """
+
+    def __init__(self, maps: LinkMaps, source: Cluster, target: Cluster, tasks: Tasks, translated: Translated) -> None:
+        self._maps = maps
+        self._source = source
+        self._target = target
+        self._tasks = tasks
+        self._translated = translated
+        self._held_since: dict[PartitionRunner, tuple[int, float]] = {}  # last stable offset, since when
+
+    # OffsetShell
+
+    def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int) -> None:
+        """Read the map to its end, and look up in the log what it leaves open."""
+        self._tasks.spawn(self._decide(runner, log_end, run), "mirror offset map")
+
+    async def _decide(self, runner: PartitionRunner, log_end: int, run: int) -> None:
+        translator = runner.mirror.translator
+        backoff = Backoff(*self._target.config.retry_backoff_s)
+        while translator is not None and translator.run == run and not runner.mirror.ended:
+            try:
+                await self._maps.decide(translator.ledger, self._target, *runner.key, log_end)
+            except (MapFormatError, ValueError) as exc:
+                runner.fail(MirrorError.INTERNAL_ERROR, f"the offset map cannot be read: {exc}")
+            except (NetError, ProtocolError, TimeoutError, OSError) as exc:
+                _log.warning("offset map for %s-%d: %s", *runner.key, exc)
+                runner.map_delayed(f"the offset map cannot be read: {exc}")
+                await asyncio.sleep(backoff.next())
+            else:
+                if runner.mirror.translates:
+                    self._translated(runner, translator.reason or "its offset map says so")
+                runner.breakpoints_decided(log_end, run)
+                return
+
+    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
+        """Append to the map topic."""
+
+        def done() -> None:
+            translator = runner.mirror.translator
+            if translator is not None:
+                self._translated(runner, f"partition {runner.partition}: {translator.reason}")
+            runner.breakpoints_written(planned)
+
+        self._maps.append(planned.changes, done, runner.map_delayed)
+
+    def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
+        """Read the source at one offset."""
+        self._tasks.spawn(self._look_ahead(runner, offset, bound), "mirror look ahead")
+
+    async def _look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
+        try:
+            header = await batch_at(self._source, runner.source_topic, runner.partition, offset, timeout_s=_LOOK_S)
+        except (NetError, ProtocolError) as exc:  # it is asked again after the next empty answers
+            _log.debug("look ahead of %s-%d: %s", *runner.key, exc)
+        else:
+            runner.looked_ahead(offset, bound, header is not None and header.base_offset < bound)
+
+    # open transactions
+
+    def look_at_transactions(self, runner: PartitionRunner, now: float) -> None:
+        """Once a second: is the mirror held up by an open transaction of the source, and whose?"""
+        source = runner.mirror.source
+        held = runner.mirror.phase is Phase.COPYING and source.stable < source.end
+        if not held or runner.mirror.source.cursor.position < source.stable:
+            self._held_since.pop(runner, None)
+            runner.waits_for = ""
+            return
+        stable, since = self._held_since.setdefault(runner, (source.stable, now))
+        if stable != source.stable:
+            self._held_since[runner] = source.stable, now
+            runner.waits_for = ""
+        elif now - since >= _OPEN_FOR_S and not runner.waits_for:
+            runner.waits_for = f"waiting for a transaction that is open since source offset {stable}"
+            self._tasks.spawn(self._name_transaction(runner, stable), "mirror open transaction")
+
+    async def _name_transaction(self, runner: PartitionRunner, stable: int) -> None:
+        """The oldest open transaction begins at the last stable offset: its first batch says whose it is."""
+        try:
+            header = await batch_at(self._source, runner.source_topic, runner.partition, stable, timeout_s=_LOOK_S)
+        except (NetError, ProtocolError) as exc:
+            _log.debug("open transaction of %s-%d: %s", *runner.key, exc)
+            return
+        if header is not None and runner.waits_for and runner.mirror.source.stable == stable:
+            since = datetime.fromtimestamp(header.base_timestamp / 1000, UTC).isoformat(timespec="milliseconds")
+            runner.waits_for = f"waiting for transaction of producer id {header.producer_id} since {since}"
