@@ -194,6 +194,9 @@ def _partitions(mirror: Any) -> None:
         ),
         empty="no partition is being mirrored",
     )
+    for lag in mirror["mirror_lags"]:
+        if lag["waits_for"]:
+            typer.echo(f"Partition {lag['partition']}: {lag['waits_for']}")
 
 
 def _not_moved(not_moved: Any) -> None:

@@ -34,7 +34,8 @@ class AlterMirrors(Body):
 class MirrorLag(BaseModel):
     """One partition. Offsets are the source's unless named target; `mirrored_to` is the next one to mirror.
 
-    `lag_ms` is -1 where it is not known: the mirror is not running.
+    `lag_ms` is -1 where it is not known: the mirror is not running. `segments`: of the offset map, 0 while offsets are
+    equal. `waits_for`: what the source waits for before it shows more records, such as the end of a transaction.
     """
 
     partition: int
@@ -49,6 +50,8 @@ class MirrorLag(BaseModel):
     bytes_total: int
     bypassed_last_minute: int
     last_error: str
+    segments: int
+    waits_for: str
 
     @classmethod
     def of(cls, status: PartitionStatus) -> MirrorLag:
