@@ -70,7 +70,10 @@ def test_describe_shows_the_job_that_copies(linked, run):
 
 def test_describe(linked, run):
     run("mirror", "create", "orders", "--link", "l")
-    linked.plane.engine.numbers["l", "orders"] = [status(0, bypassed_last_minute=9), status(1, last_error="slow disk")]
+    linked.plane.engine.numbers["l", "orders"] = [
+        status(0, bypassed_last_minute=9),
+        status(1, last_error="slow disk", waits_for="waiting for transaction of producer id 9"),
+    ]
     member = MemberView(member_id="m", client_id="billing", host="/10.1.1.1", subscribed=frozenset({"orders"}))
     linked.plane.source.groups["g"] = GroupView(
         group="g", state="Stable", type="classic", protocol_type="consumer", members=(member,)
@@ -78,7 +81,15 @@ def test_describe(linked, run):
 
     shown = run("mirror", "describe", "orders", "--link", "l").stdout
 
-    for words in ("ACTIVE", "preserve (", "slow disk", "9 records of the last minute", "billing", "/10.1.1.1"):
+    for words in (
+        "ACTIVE",
+        "preserve (",
+        "slow disk",
+        "Partition 1: waiting for transaction of producer id 9",
+        "9 records of the last minute",
+        "billing",
+        "/10.1.1.1",
+    ):
         assert words in shown
     answer = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
     assert answer["not_moved"]["readers"] == [{"group": "g", "client_id": "billing", "host": "/10.1.1.1"}]
