@@ -74,7 +74,7 @@ async def _mark_active(context: ControlContext, offsets: GroupOffsets, record: G
     """Persist it, for certain: while the outcome is unknown the gate can neither be opened nor left closed."""
     while True:
         try:
-            return await offsets.store(record, GroupState.ACTIVE, offsets=(), note="")
+            return await offsets.store(record, GroupState.ACTIVE, offsets=(), note="", demoted=True)
         except StoreUncertain:
             await asyncio.sleep(_STORE_AGAIN_S)
         except StoreConflict:

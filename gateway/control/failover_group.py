@@ -120,7 +120,7 @@ class GroupFailovers:
         else:
             how = "no offset of it is known, auto.offset.reset decides"
         note = failover_note(plan, how)
-        await self._offsets.store(record, GroupState.PROMOTED, offsets=plan.offsets, note=note)
+        await self._offsets.store(record, GroupState.PROMOTED, offsets=plan.offsets, note=note, demoted=False)
         self._context.gates.set(record.group, GateStatus.OPEN)
         _log.warning("group failed over", link=record.link, group=record.group, records=plan.records, note=note)
 

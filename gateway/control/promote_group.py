@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -103,8 +104,8 @@ class GroupPromotions:
             if requested:
                 progress.forget_offsets()
             while True:
-                record = self._record(link, group)
-                await self._ask_members(record, progress, force=force)
+                await self._ask_members(self._record(link, group), progress, force=force)
+                record = await self._arrived(self._record(link, group), progress)
                 snapshot = self._snapshot(record, progress, requested=requested, force=force)
                 step = next_step(snapshot, self._limits)
                 check_invariants(snapshot, step)
@@ -155,6 +156,14 @@ class GroupPromotions:
         elif progress.empty_since is None or looked_away:
             progress.empty_since = now
 
+    async def _arrived(self, record: GroupRecord, progress: GroupProgress) -> GroupRecord:
+        """A demoted group that is back on the source, as a member or not, may be promoted by itself again."""
+        if not record.demoted or not (progress.members or progress.memberless_at is not None):
+            return record
+        back = replace(record, demoted=False)
+        await self._context.store.replace(record, back)
+        return back
+
     async def _watch_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
         """Of a group without members: whether somebody commits for it all the same."""
         if progress.seen is not None and self._clock() - progress.seen_at < WATCH_S:
@@ -188,6 +197,7 @@ class GroupPromotions:
             read_back=progress.read_back,
             failure=progress.failure,
             static=progress.static,
+            demoted=record.demoted,
             memberless_at=progress.memberless_at,
         )
 
@@ -228,7 +238,7 @@ class GroupPromotions:
                     progress.memberless_at = self._clock()
             case GroupStepKind.MARK_PROMOTED:
                 await self._offsets.store(
-                    record, GroupState.PROMOTED, offsets=progress.offsets or (), note=progress.note
+                    record, GroupState.PROMOTED, offsets=progress.offsets or (), note=progress.note, demoted=False
                 )
             case GroupStepKind.OPEN_GATE:
                 self._context.gates.set(record.group, GateStatus.OPEN)
@@ -268,5 +278,5 @@ class GroupPromotions:
         async with progress.lock:
             demoted = await demote_group(self._context, self._offsets, self._record(link, group))
             progress.forget_offsets()
-            progress.empty_since = None
+            progress.empty_since = progress.seen = progress.memberless_at = None
             return demoted

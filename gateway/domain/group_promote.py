@@ -67,7 +67,8 @@ class GroupSnapshot:
     the mirror in source offsets; `ends`: where the source's logs ended, as far as it told. `committed`: the offsets
     went to the target. `read_back`: what it holds now. `requested`: an operator asked; `force`: even while the source
     group has members. `static`: instance ids of the members, when all of them are static ones. `memberless_at`: when
-    the offsets on the source were last seen to change while the group had no members.
+    the offsets on the source were last seen to change while the group had no members. `demoted`: it was sent back, and
+    nobody has come to the source since.
     """
 
     state: GroupState
@@ -89,6 +90,7 @@ class GroupSnapshot:
     read_back: Mapping[Partition, tuple[int, str]] | None = None
     failure: str = ""
     static: tuple[str, ...] = ()
+    demoted: bool = False
     memberless_at: float | None = None
 
 
@@ -147,6 +149,10 @@ def _may_begin(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
         return GroupStep(GroupStepKind.MARK_PENDING)
     if not snapshot.auto:
         return GroupStep(GroupStepKind.WAIT, "groups.auto.promote is off: promote it by hand")
+    if snapshot.demoted:
+        return GroupStep(
+            GroupStepKind.WAIT, "it was demoted, and has had no member on the source since: promote it by hand"
+        )
     if not snapshot.waiting:
         return GroupStep(GroupStepKind.WAIT, "no member waits at the gate: an empty group is not a migrated one")
     if snapshot.empty_since is None or snapshot.members_at - snapshot.empty_since < limits.quiet_s:

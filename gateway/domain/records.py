@@ -197,7 +197,8 @@ class GroupRecord:
     """A mirror group: gated on the target until promoted.
 
     `group` is its name on the target, `source_group` the one on the source where the link's prefix makes it another.
-    `note`: what the operator should know of the offsets that were carried.
+    `note`: what the operator should know of the offsets that were carried. `demoted`: it was sent back to the source
+    and has not been seen there with a member since.
     """
 
     link: str
@@ -208,6 +209,7 @@ class GroupRecord:
     error_message: str = ""
     note: str = ""
     source_group: str = ""
+    demoted: bool = False
 
     @property
     def source_name(self) -> str:

@@ -189,6 +189,7 @@ class GroupLab:
 
     def wait_for_reason(self, group: str, text: str, deadline: float = 60.0) -> None:
         """Wait until `describe` says why the group is not promoted."""
+        wait_until(lambda: self.state(group) != "", deadline, what=f"mirror group {group}")
         wait_until(lambda: text in self.group(group)["waits_for"], deadline, what=f"waits_for to say {text!r}")
 
     def post(self, group: str, verb: str) -> tuple[int, dict[str, Any]]:

@@ -343,6 +343,37 @@ async def test_demote_is_the_exact_way_back(scene: Scene) -> None:
     assert again.offsets == (CarriedOffset("orders", 0, 77, 77, "later"),)
 
 
+async def test_a_demoted_group_is_not_promoted_by_itself_before_it_was_on_the_source(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    scene.wait_at_the_gate()
+    await scene.attempts(30)
+    assert scene.record.demoted
+    assert "it was demoted" in scene.promoter.waits_for("l", "g")
+    scene.offsets.members = 1
+    await scene.attempts(1)
+    scene.offsets.members = 0
+    await scene.attempts(30)
+    assert (scene.record.state, scene.record.demoted) == (GroupState.PROMOTED, False)
+
+
+async def test_a_demoted_group_that_commits_on_the_source_without_a_member_is_back_there(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    await scene.attempts(3)
+    scene.later(2)
+    scene.offsets.source_holds[KEY] = (90, "")
+    await scene.attempts(1)
+    assert not scene.record.demoted
+
+
+async def test_a_demoted_group_is_promoted_by_hand(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    await scene.promoted()
+    assert not scene.record.demoted
+
+
 async def test_demote_waits_for_commits_that_passed_the_gate(scene: Scene) -> None:
     await scene.promoted()
     scene.plane.gates.commit_begins("g")
