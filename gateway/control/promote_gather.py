@@ -113,7 +113,14 @@ class Gatherer:
         route = self._tools.routing.current.topics.get(record.mirror_topic)
         phases = dict.fromkeys(gateways, Phase.FORWARD if route is None else route.phase)
         seen, as_seen = as_promote(record, phases) if self.homeward else (record, phases)
-        return TopicFacts(record=seen, phases=as_seen, positions=self._positions(record), lag=lag)
+        held_up = (fences.held_up_by(record.mirror_topic) for fences in self._tools.fences.values())
+        return TopicFacts(
+            record=seen,
+            phases=as_seen,
+            positions=self._positions(record),
+            lag=lag,
+            held_up_by="; ".join(filter(None, held_up)) if self._memory.fenced_at is not None else "",
+        )
 
     def _positions(self, record: MirrorRecord) -> tuple[int, ...]:
         found = (self._context.progress.position(record.mirror_topic, index) for index in range(len(record.starts)))

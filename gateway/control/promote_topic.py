@@ -36,7 +36,7 @@ from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
 from gateway.domain.ports import Fences
 from gateway.domain.producer_ids import MAX_GENERATION
 from gateway.domain.promote_snapshot import PromoteLimits
-from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing import RoutingTable
 
 _log = structlog.get_logger("lockgate.promote")
@@ -167,10 +167,6 @@ class TopicPromoter:
             transition(operation, mirror.state)
         except WrongState as exc:
             raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
-        if mirror.mode is not MirrorMode.PRESERVE:
-            raise Conflict(
-                f"mirror topic '{mirror.mirror_topic}' has mode {mirror.mode}; only preserve can be promoted"
-            )
 
     async def _check_way_home(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
         """No group is asked for: consumers of the gateway go on reading on the target."""

@@ -109,6 +109,9 @@ class Fences(Protocol):
     async def fence(self, topic: str, epoch: int) -> FenceAck:
         """Hold new writes to the topic (its route is FENCED by now) and wait until none is in flight."""
 
+    def held_up_by(self, topic: str) -> str:
+        """What a fence of the topic waits for here, such as an open transaction; '' when nothing, or just an answer."""
+
 
 class SourceTopics(Protocol):
     """What the proxy asks about a link's source."""

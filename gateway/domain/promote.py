@@ -195,6 +195,8 @@ def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
         return f"the source is not reachable: {snapshot.source_error}"
     for topic in snapshot.topics:
         if missing := topic.missing(snapshot.gateways):
+            if topic.held_up_by:
+                return f"{topic.topic}: {topic.held_up_by}"
             return f"writes to {topic.topic} still in flight at {', '.join(sorted(missing))}"
         drain = topic.drain
         if drain is None or _quiet(topic, snapshot, limits):

@@ -22,6 +22,7 @@ class TopicFacts:
     phases: Mapping[str, Phase]
     positions: tuple[int, ...]
     lag: int | None = None
+    held_up_by: str = ""
 
 
 class PromoteMemory:
@@ -133,4 +134,5 @@ class PromoteMemory:
             positions=facts.positions,
             stopped=topic in self._stopped,
             restored=self.restore_later or not record.restore_configs,
+            held_up_by=facts.held_up_by,
         )

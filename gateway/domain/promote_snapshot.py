@@ -99,7 +99,8 @@ class TopicSnapshot:
     `state` and `epoch` are the record's; `marked`: this run wrote that epoch; `phases`: the route in force at
     each live gateway; `lag`: records of the partition that is furthest behind, None when unknown; `acks` by
     gateway and `acked_at`, when the last of them came; `positions`: the mirror's, -1 where unknown;
-    `stopped`: this run has stopped the mirror; `restored`: the topic's configs need no restoring.
+    `stopped`: this run has stopped the mirror; `restored`: the topic's configs need no restoring; `held_up_by`: what
+    gateways say that their fence waits for.
     """
 
     topic: str
@@ -114,6 +115,7 @@ class TopicSnapshot:
     positions: tuple[int, ...] = ()
     stopped: bool = False
     restored: bool = True
+    held_up_by: str = ""
 
     def acknowledged(self, gateways: frozenset[str]) -> bool:
         """True when every gateway acknowledged the present epoch."""

@@ -80,6 +80,10 @@ class Forwarder:
         unknown = sum(1 for at in self._unknown.get(topic, ()) if at >= since)
         return FenceAck(self._gateway, topic, epoch, unknown)
 
+    def held_up_by(self, topic: str) -> str:
+        """See `domain.ports.Fences`."""
+        return "" if self.transactions is None or self.in_flight(topic) else self.transactions.held_up_by(topic)
+
     def hold(self, topic: str, release: Callable[[], None]) -> int:
         """Keep a write until the topic's fence ends; `release` is called then. Returns the key for `leave`."""
         key = next(self._keys)

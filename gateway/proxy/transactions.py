@@ -195,6 +195,18 @@ class Transactions:
         closing = {r.mirror_topic for r in routes if r.phase is Phase.FENCED and r.mirror_topic not in self._closed}
         return [producer for producer in self._producers.values() if producer.holds_up(topic, closing)]
 
+    def held_up_by(self, topic: str) -> str:
+        """The transaction that has been open longest, of those that a fence of the topic must wait for; '' if none."""
+        blocking = self.blocking(topic)
+        opened = [(p.open.since, p) for p in blocking if p.open is not None]
+        if opened:
+            since, producer = min(opened, key=lambda each: each[0])
+            return (
+                f"the end of a transaction of {producer.transactional_id!r}, open for {self._clock() - since:.1f} s"
+                + (f", and of {len(opened) - 1} more" if len(opened) > 1 else "")
+            )
+        return f"the markers of the last transaction of {blocking[0].transactional_id!r}" if blocking else ""
+
     def close(self, topic: str) -> None:
         """The topic's fence is acknowledged: no transaction takes it in until the fence has ended."""
         self._closed.add(topic)

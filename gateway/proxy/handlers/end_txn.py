@@ -11,6 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from gateway.domain.routing import Phase
 from gateway.domain.transactional_ids import OWN, ProducerIdentity, id_at
 from gateway.domain.transactional_producers import TransactionalProducer
 from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, serve
@@ -56,6 +57,10 @@ class EndTxnHandler:
         if producer.begun_in_vain and not request.committed:
             return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
         await self._produced(producer)
+        if self._is_stranded(producer):
+            producer.ended(settled=True)
+            code = ErrorCode.INVALID_TXN_STATE if request.committed else ErrorCode.NONE
+            return lambda: self._reply(exchange, code)
         place = producer.end_place(commit=request.committed)
         if place == OWN:
             producer.end(commit=request.committed)
@@ -84,6 +89,18 @@ class EndTxnHandler:
         transactions.places.noticed(place, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)
+
+    def _is_stranded(self, producer: TransactionalProducer) -> bool:
+        """Its transaction is on a source that was failed over: a promote would have waited for its end.
+
+        What is not committed there by now is not on the target, and never will be: as good as aborted.
+        """
+        transaction = producer.open
+        if transaction is None or not transaction.place.cluster:
+            return False
+        routes = self._context.routing.current.topics
+        mirrored = [routes[topic] for topic in transaction.topics if topic in routes]
+        return bool(mirrored) and all(route.phase is Phase.SWITCHED for route in mirrored)
 
     async def _produced(self, producer: TransactionalProducer) -> None:
         """Wait until no Produce of the producer is in flight to a broker: its end must not overtake data."""

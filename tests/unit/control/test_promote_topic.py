@@ -55,6 +55,9 @@ class FakeForwarder:
     silent: bool = False
     fenced: list[tuple[str, int]] = field(default_factory=list)
 
+    def held_up_by(self, topic: str) -> str:
+        return ""
+
     async def fence(self, topic: str, epoch: int) -> FenceAck:
         assert self.plane.routing.current.topics[topic].phase is Phase.FENCED
         self.fenced.append((topic, epoch))
