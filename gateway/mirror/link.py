@@ -18,7 +18,6 @@ from gateway.domain.records import LinkRecord, MirrorRecord
 from gateway.domain.throttle import Throttle
 from gateway.mirror.destination import Destination
 from gateway.mirror.fetcher import Fetcher
-from gateway.mirror.open_transactions import OpenTransactions
 from gateway.mirror.topic import Surroundings, TopicMirror
 from gateway.net.cluster import Cluster, ClusterUnavailable, ClusterView
 from gateway.replication.log_reader import LogReader
@@ -73,7 +72,6 @@ class LinkMirror:
             clock=clock,
             wall_ms=wall_ms,
         )
-        self._open_transactions = OpenTransactions(source, self._tasks)
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
         self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
         self._fetched_from: dict[PartitionRunner, int] = {}
@@ -136,7 +134,6 @@ class LinkMirror:
         for runner in self.runners():
             if runner not in self._fetched_from and not runner.mirror.ended:
                 self.source.invalidate(runner.source_topic)  # no leader known
-        self._open_transactions.tick(self.runners(), now)
 
     def _check_available(self, now: float) -> None:
         events, name = self._around.events, self.record.name

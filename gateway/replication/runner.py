@@ -157,13 +157,6 @@ class PartitionRunner:
         """Not fetched, because so much waits to be appended."""
         return self.mirror.source.full
 
-    @property
-    def held_up_at(self) -> int:
-        """The source's last stable offset, when all below it is read and an open transaction begins there; else -1."""
-        source = self.mirror.source
-        open_transaction = self.copying and 0 <= source.stable < source.end
-        return source.stable if open_transaction and self.cursor.position >= source.stable else -1
-
     def limit(self, pause_bytes: int) -> None:
         """How much may wait for the target before fetching pauses."""
         self.mirror.source.pause_bytes = pause_bytes
