@@ -21,7 +21,7 @@ from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain.mirror_states import MirrorOperation, apply, require
 from gateway.domain.ports import Fences
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
 from gateway.domain.way_home import Producers, handed_over
 from gateway.net.errors import NetError
@@ -51,6 +51,8 @@ class Failover:
         self._measure = measure
         self._ends = ends
         self._fences = fences
+        self._seen: dict[tuple[str, str], tuple[int, ...]] = {}
+        context.on_deleted.append(lambda mirror: self._seen.pop((mirror.link, mirror.mirror_topic), None))
 
     async def plan(self, link: str, topic: str) -> FailoverPlan:
         """What it would lose.
@@ -103,7 +105,9 @@ class Failover:
             except TimeoutError:
                 raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
             mirrored = await self._mirrored(record)
-            return await self._persist(mirrored, _left_behind(ends, mirrored), seen, record)
+            with target_errors():
+                copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
+            return await self._persist(mirrored, [end for _, end in copied], _left_behind(ends, mirrored), seen, record)
         except BaseException:
             current = context.store.mirrors.get(key)
             if current is not None and _runs(current):
@@ -119,7 +123,12 @@ class Failover:
                 await fences.fence(record.mirror_topic, record.fence_epoch)
 
     async def _persist(
-        self, mirrored: Sequence[int], left: tuple[int, ...], seen: Producers, record: MirrorRecord
+        self,
+        mirrored: Sequence[int],
+        copied: Sequence[int],
+        left: tuple[int, ...],
+        seen: Producers,
+        record: MirrorRecord,
     ) -> MirrorRecord:
         old = self._context.mirror(record.link, record.mirror_topic)
         now_ms = self._context.now_ms()
@@ -128,6 +137,7 @@ class Failover:
             old,
             now_ms,
             stopped_at=tuple(mirrored),
+            stopped_copy_at=tuple(copied),
             producers=handed_over(old, seen, now_ms),
             flipped_ms=now_ms,
             not_mirrored=left,
@@ -184,14 +194,27 @@ class Failover:
         known = [self._context.progress.position(topic, partition) for partition in range(partitions)]
         if all(position is not None for position in known):
             return tuple(position or 0 for position in known)
+        if record.mode is MirrorMode.TRANSLATE:
+            with target_errors():
+                return tuple(found.read_to for found in await self._context.offset_maps(record))
         with target_errors():
             return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
 
+    async def look(self) -> None:
+        """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
+        for mirror in list(self._context.store.mirrors.values()):
+            if mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) and not written_on_target(mirror):
+                await self._source_ends(mirror)
+
     async def _source_ends(self, record: MirrorRecord) -> list[int]:
-        """The source's ends as it tells them now, else as the mirror last saw them; -1 where nobody saw them."""
-        partitions = len(record.starts)
-        seen = {status.partition: status.source_end for status in self._measure.known(record)}
-        known = [seen.get(partition, UNKNOWN) for partition in range(partitions)]
+        """The source's ends as it tells them now, else as they were last seen; -1 where nobody saw them."""
+        key, partitions = (record.link, record.mirror_topic), len(record.starts)
+        engine = {status.partition: status.source_end for status in self._measure.known(record)}
+        before = self._seen.get(key, ())
+        known = [
+            max(engine.get(partition, UNKNOWN), before[partition] if partition < len(before) else UNKNOWN)
+            for partition in range(partitions)
+        ]
         health = self._context.health.get(record.link)
         if health is not None and not health.available:
             return known
@@ -203,6 +226,7 @@ class Failover:
             return known
         told = found[record.source_topic]
         tops = told.log_ends if told.log_ends is not None else told.high_watermarks
+        self._seen[key] = tuple(tops)
         return [max(pair) for pair in zip(known, tops, strict=True)]
 
 

@@ -45,6 +45,7 @@ class PromoteRun:
         self._memory = PromoteMemory(topics)
         self._gather = Gatherer(tools, link, topics, self._memory)
         self._producers: dict[str, tuple[tuple[ProducerEntry, ...], ...]] = {}
+        self._copy_ends: dict[str, tuple[int, ...]] = {}
         self._log = _log.bind(link=link, topics=list(topics))
         self.waiting_for = ""
         self._actions: Mapping[StepKind, Callable[[Step], Awaitable[None]]] = {
@@ -186,6 +187,7 @@ class PromoteRun:
         engine, link = self._context.engine, self._link
         for topic in self._topics:  # before the stop: afterwards the engine knows nothing of the topic
             self._producers[topic] = engine.producer_table(link, topic)
+            self._copy_ends[topic] = tuple(status.target_end for status in engine.status(link, topic))
         try:
             async with asyncio.timeout(max(0.0, self._gather.fence_left_s())):
                 await asyncio.gather(*(engine.stop_mirror(link, topic) for topic in self._topics))
@@ -228,7 +230,8 @@ class PromoteRun:
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         topic = record.mirror_topic
-        return stopped(record, self._memory.ends(topic), self._producers[topic], self._context.now_ms())
+        ends, copy_ends = self._memory.ends(topic), self._copy_ends[topic]
+        return stopped(record, ends, copy_ends, self._producers[topic], self._context.now_ms())
 
     # -- after the flip ------------------------------------------------------------------------------------
 

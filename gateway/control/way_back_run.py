@@ -21,8 +21,10 @@ from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain import link_config
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
 from gateway.domain.records import (
+    NOT_PADDED,
     MirrorDirection,
     MirrorError,
+    MirrorMode,
     MirrorRecord,
     MirrorState,
     PartitionStart,
@@ -221,7 +223,9 @@ class WayBackRun:
                 await copy.add_partitions(copy_topic, partitions)
         if record.state is MirrorState.PENDING_SETUP_FOR_RESTORE:
             with target_errors():
-                self._starts = tuple(await target.starts(origin_topic, partitions))
+                starts = await target.starts(origin_topic, partitions)
+            translated = record.mode is MirrorMode.TRANSLATE
+            self._starts = tuple(replace(at, pad_to=NOT_PADDED) if translated else at for at in starts)
         self._partitions = partitions
         self._synced = synced
 
@@ -245,6 +249,7 @@ class WayBackRun:
             MirrorOperation.SYNCHRONIZED,
             direction=MirrorDirection.REVERSE,
             handed_over_at=stopped_at(record, source)[: self._partitions],
+            handed_over_from=_filled(record.stopped_copy_at, self._partitions),
             starts=record.starts + (PartitionStart(0, 0),) * (self._partitions - len(record.starts)),
             reverse_starts=(),
             restore_configs=dict(synced.restore),
@@ -305,8 +310,10 @@ class WayBackRun:
                 starts=(old.starts + self._starts)[: self._partitions],
                 reverse_starts=self._starts,
                 handed_over_at=(0,) * self._partitions,
+                handed_over_from=(),
                 restore_configs=dict(synced.restore),
                 stopped_at=(),
+                stopped_copy_at=(),
                 not_mirrored=(),
                 recreate={},
                 error=MirrorError.NO_ERROR,
@@ -346,6 +353,11 @@ async def _topic(access: ClusterAccess, name: str) -> TopicInfo:
     if found is None:
         raise Conflict(f"topic {name} does not exist any more")
     return found
+
+
+def _filled(ends: tuple[int, ...], partitions: int) -> tuple[int, ...]:
+    """With 0 for partitions that came later; () where offsets are equal, which says the same."""
+    return ends + (0,) * (partitions - len(ends)) if ends else ()
 
 
 def _to_be_reverse(record: MirrorRecord) -> bool:

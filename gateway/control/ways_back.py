@@ -34,6 +34,7 @@ from gateway.domain.routing import RoutingTable
 from gateway.domain.way_back import UNDER_WAY, late_records, why_not_reversed
 
 _LOOK_S = 10.0
+_WATCH_S = 5.0
 _log = structlog.get_logger("lockgate.way_back")
 
 
@@ -77,6 +78,7 @@ class WaysBack:
         for (link, topic), mirror in list(self._context.store.mirrors.items()):
             if mirror.state in UNDER_WAY:
                 self._go_on(link, topic)
+        self._context.background.every(_WATCH_S, self._failover.look, "ends of mirrors that rest")
 
     # -- reverse -----------------------------------------------------------------------------------------------
 

@@ -33,8 +33,11 @@ def as_promote(record: MirrorRecord, phases: Mapping[str, Phase]) -> tuple[Mirro
     )
 
 
-def stopped(record: MirrorRecord, ends: Sequence[int], seen: Producers, now_ms: int) -> MirrorRecord:
-    """The record of a promote's flip: the origin's log ended at `ends`, all of it is on the copy.
+def stopped(
+    record: MirrorRecord, ends: Sequence[int], copy_ends: Sequence[int], seen: Producers, now_ms: int
+) -> MirrorRecord:
+    """The record of a promote's flip: the origin's log ended at `ends`, all of it is on the copy, which ends at
+    `copy_ends`.
 
     On the way home it begins the next generation (see `domain/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last flip that a client may still retry are kept.
@@ -46,6 +49,7 @@ def stopped(record: MirrorRecord, ends: Sequence[int], seen: Producers, now_ms: 
             record,
             now_ms,
             stopped_at=tuple(ends),
+            stopped_copy_at=tuple(copy_ends),
             producers=producers,
             flipped_ms=now_ms,
             not_mirrored=(),
@@ -61,8 +65,10 @@ def stopped(record: MirrorRecord, ends: Sequence[int], seen: Producers, now_ms: 
         producers=producers,
         flipped_ms=now_ms,
         handed_over_at=tuple(ends),
+        handed_over_from=tuple(copy_ends),
         reverse_starts=(),
         stopped_at=(),
+        stopped_copy_at=(),
         not_mirrored=(),
         then_pause=False,
         recreate={},

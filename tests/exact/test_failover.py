@@ -1,0 +1,167 @@
+"""A source that dies: failover with its losses in numbers, and truncate-and-restore once it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from gateway.devcluster import DevCluster
+from tests.support.clusters import running_cluster
+from tests.support.gateway import GatewayProcess
+from tests.support.logs import create_topic, log_ends, numbers, read_logs
+from tests.support.waiting import wait_until
+from tests.support.way_back import PARTITIONS, RoundTrip
+from tests.support.writer import Writer
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """A source of its own, to be killed."""
+    with running_cluster("mortal", "3.9.1", tmp_path_factory.mktemp("mortal")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def way(tmp_path: Path, mortal: DevCluster, target: DevCluster, topic: str) -> Iterator[RoundTrip]:
+    """One mirrored topic of that source."""
+    mortal.up()
+    gateway = GatewayProcess(tmp_path, target.bootstrap)
+    link = f"link-{topic}"
+    try:
+        gateway.start()
+        create_topic(mortal.bootstrap, topic, partitions=PARTITIONS, retention_ms="86400000", segment_ms="600000")
+        gateway.create_link(link, mortal.bootstrap)
+        gateway.create_mirror(link, topic)
+        yield RoundTrip(gateway, link, (topic,), mortal, target)
+        gateway.delete_link(link)
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
+
+
+def left_behind(way: RoundTrip) -> int:
+    """Write records to the source that the mirror does not get, and kill the source; how many there are."""
+    path = f"/v3/links/{way.link}/mirrors/{way.topics[0]}"
+    assert way.gateway.api.post(f"{path}:pause").is_success
+    with way.writer(rate=500) as writer:
+        writer.wait_for_acks(90)
+    wait_until(lambda: foretold(way) == writer.sent, what="the lag to be known")
+    way.source.kill()
+    return writer.sent
+
+
+def foretold(way: RoundTrip) -> int:
+    """What a failover now would lose."""
+    (plan,) = way.post("failover", validate_only="true")["data"]
+    return sum(plan["records_not_mirrored"].values())
+
+
+def fail_over(way: RoundTrip) -> tuple[int, int]:
+    """What was foretold to be lost, and what is then shown as lost."""
+    said = foretold(way)
+    (shown,) = way.post("failover")["data"]
+    assert shown["mirror_status"] == "STOPPED"
+    return said, sum(shown["records_not_mirrored"].values())
+
+
+def test_a_dead_source_is_failed_over_at_once_and_the_loss_is_said(way: RoundTrip) -> None:
+    with way.writer() as before:
+        before.wait_for_acks(300)
+    way.level()
+    lost = left_behind(way)
+    assert fail_over(way) == (lost, lost)
+    with way.writer() as after:
+        after.wait_for_acks(300)
+    target = read_logs(way.target.bootstrap, way.topics[0], PARTITIONS)
+    assert [numbers(log) for log in target] == _numbers(before, after)
+
+
+def test_a_source_that_died_in_the_midst_of_writes_costs_at_most_what_it_alone_had(way: RoundTrip) -> None:
+    """The producer is not restarted: it goes on on the target. What is missing is one stretch, around the failover."""
+    with way.writer(rate=500) as writer:
+        writer.wait_for_acks(500)
+        way.source.kill()
+        way.post("failover")
+        writer.wait_for_acks(500)
+    assert not writer.failed
+    target = read_logs(way.target.bootstrap, way.topics[0], PARTITIONS)
+    for partition, log in enumerate(target):
+        found = numbers(log)
+        assert found == sorted(set(found)), "repeated or out of order"
+        missing = sorted(set(range(partition, writer.sent, PARTITIONS)) - set(found))
+        assert missing == list(range(missing[0], missing[-1] + 1, PARTITIONS)) if missing else True
+
+
+def test_truncate_and_restore_brings_the_old_source_back_as_a_mirror(way: RoundTrip) -> None:
+    with way.writer() as before:
+        before.wait_for_acks(300)
+    way.level()
+    lost = left_behind(way)
+    fail_over(way)
+    with way.writer() as after:
+        after.wait_for_acks(300)
+        way.source.up()
+        wait_until(lambda: _back(way), 60.0, what="the source to be known as back")
+        assert f"{lost} records are on the source" in way.post("reverse-and-start-mirror", code=409)["message"]
+        plan = way.post("truncate-and-restore", validate_only="true")["data"][0]
+        assert sum(plan["records_divergent"].values()) == lost
+        assert way.mirror()["mirror_status"] == "STOPPED"  # nothing was changed
+        way.post("truncate-and-restore")
+        way.wait_for("ACTIVE", "REVERSE", 90)
+        after.wait_for_acks(200)
+        restored = read_logs(way.source.bootstrap, way.topics[0], PARTITIONS)
+        way.home()
+        after.wait_for_acks(200)
+    logs = way.level()
+    assert [numbers(log) for log in logs] == _numbers(before, after)
+    assert all(log[: len(old)] == old for log, old in zip(logs, restored, strict=True))
+    assert not after.failed
+
+
+def test_the_restored_topic_begins_where_the_targets_log_does(way: RoundTrip) -> None:
+    """What the target does not keep any more is not restored, and offsets are the target's."""
+    with way.writer() as writer:
+        writer.wait_for_acks(600)
+    way.promote()
+    _delete_records(way.target.bootstrap, way.topics[0], 100)
+    plan = way.post("truncate-and-restore", validate_only="true")["data"][0]
+    assert plan["records_older"] == {str(partition): 100 for partition in range(PARTITIONS)}
+    way.post("truncate-and-restore")
+    way.wait_for("ACTIVE", "REVERSE", 90)
+    logs = way.level()
+    assert [log[0].offset for log in logs] == [100] * PARTITIONS
+    ends = log_ends(way.source.bootstrap, way.topics[0], PARTITIONS)
+    assert [log[-1].offset + 1 for log in logs] == ends
+    assert _config(way.source.bootstrap, way.topics[0], "segment.ms") == "600000"  # as the old topic had it
+    way.home()
+    assert _config(way.source.bootstrap, way.topics[0], "retention.ms") == "86400000"
+    with way.writer() as again:
+        again.wait_for_acks(100)
+    way.level()
+
+
+def _numbers(*writers: Writer) -> list[list[int]]:
+    return [[n for w in writers for n in range(partition, w.sent, PARTITIONS)] for partition in range(PARTITIONS)]
+
+
+def _back(way: RoundTrip) -> bool:
+    (link,) = [x for x in way.gateway.api.get("/v3/links").json()["data"] if x["link_name"] == way.link]
+    return bool(link["link_state"] == "ACTIVE")
+
+
+def _delete_records(bootstrap: str, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    found = admin.delete_records([TopicPartition(topic, p, before) for p in range(PARTITIONS)])
+    for future in found.values():
+        future.result(30)
+
+
+def _config(bootstrap: str, topic: str, name: str) -> str:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return str(future.result(30)[name].value)
