@@ -17,6 +17,9 @@ LOCAL: Final = "local[*]"
 TASK_ATTEMPTS: Final = 4
 """Of one task before the job fails. Spark's default for a cluster; its default for local masters is 1."""
 
+_SHUFFLE: Final = "spark.sql.shuffle.partitions"
+SHUFFLE_PER_CORE: Final = 3
+_LEAST_SHUFFLE: Final = 6
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of what spark-submit runs
 _ARROW_BYTES: Final = 4 * 1024 * 1024
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -61,6 +64,9 @@ def build_session(
     for name, value in {**settings, **(configs or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    if not spark.sparkContext.getConf().contains(_SHUFFLE):
+        # Spark's own 200 is a second of work for each of some shuffles when there is little to shuffle.
+        spark.conf.set(_SHUFFLE, str(max(_LEAST_SHUFFLE, SHUFFLE_PER_CORE * spark.sparkContext.defaultParallelism)))
     register(spark)
     return spark
 

@@ -16,7 +16,6 @@ from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
 from gateway.domain.source_watch import SourceTopicWatch
-from gateway.mirror.topic_maps import TopicMaps
 from gateway.net.cluster import Cluster, NetError
 from gateway.net.offsets import delete_records
 from gateway.replication.log_reader import LogReader
@@ -24,6 +23,7 @@ from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
 from gateway.replication.tasks import Tasks
+from gateway.replication.topic_maps import TopicMaps
 from protocol.errors import ProtocolError
 
 _log = logging.getLogger(__name__)
