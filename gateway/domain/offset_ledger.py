@@ -37,6 +37,7 @@ Change = tuple[bytes, bytes | None]
 """A record for the map topic: key and value; None deletes."""
 
 _NOBODY: Final = 0
+_NO_MARK: Final = Mark(0, 0)
 
 
 class Promised(NamedTuple):
@@ -69,20 +70,37 @@ class OffsetLedger:
         used: a chunk was read or written: the offsets are translated.
     """
 
-    __slots__ = ("_decided", "_incoming", "_mark", "_mine", "_new_writer", "_of", "_open", "_own", "_seen", "_void",
-                 "_writer", "map", "used")  # fmt: skip
+    __slots__ = (
+        "_acknowledged",
+        "_decided",
+        "_incoming",
+        "_mark",
+        "_new_writer",
+        "_of",
+        "_open",
+        "_own",
+        "_own_read",
+        "_seen",
+        "_void",
+        "_was_read",
+        "_writer",
+        "map",
+        "used",
+    )
 
     def __init__(self, of: PartitionKey, implied: Breakpoint, new_writer: Callable[[], int]) -> None:
         self._of = of
         self._new_writer = new_writer
         self.map = OffsetMap([implied], end=implied.target)
         self._writer = new_writer()
-        self._mine = {self._writer}
+        self._acknowledged: dict[int, int] = {}  # by own writer, below which target offset its chunks are in `map`
         self._own: deque[Promised] = deque()  # planned in this run, not acknowledged
+        self._own_read: dict[int, tuple[int, Chunk]] = {}  # of this run, by base, as read back from the topic
         self._open: dict[int, list[Promised]] = {}  # by writer, ascending
         self._incoming: dict[tuple[int, int], tuple[int, Chunk]] = {}  # (base, writer) -> (offset in the topic, chunk)
         self._void: set[tuple[int, int]] = set()  # (base, writer)
         self._mark = Mark(0, 0)
+        self._was_read = False
         self._decided = 0  # target offset; what is below it is in `map`, or lost
         self._seen = 0
         self.used = False
@@ -93,8 +111,11 @@ class OffsetLedger:
         """A record of the topic at `offset`, in order. `absorb` ends a reading."""
         if isinstance(value, Mark):
             self._mark = value
-        elif base == MARK_BASE or writer in self._mine:
+        elif base == MARK_BASE or base < self._acknowledged.get(writer, 0):
             return
+        elif writer == self._writer:
+            if value is not None:
+                self._own_read[base] = offset, value
         elif value is None:  # lost, as another appender found
             self._incoming.pop((base, writer), None)
             kept = [promised for promised in self._open.pop(writer, ()) if promised.base != base]
@@ -105,20 +126,27 @@ class OffsetLedger:
             self._incoming[base, writer] = offset, value
 
     def absorb(self, seen: int) -> None:
-        """The topic was read to its end, at `seen`."""
+        """The topic was read to its end, at `seen`.
+
+        The mark counts at the first reading only. Later this process has looked up everything by itself up to where it
+        stands, and goes on so.
+        """
         self._seen = seen
-        settled = []
+        mark = _NO_MARK if self._was_read else self._mark
+        self._was_read = True
+        settled: dict[int, Promised] = {}
         for (base, writer), (offset, chunk) in sorted(self._incoming.items()):
-            below_mark = base < self._mark.settled_to
-            if base < self._decided or (below_mark and offset >= self._mark.seen):
-                self._void.add((base, writer))
+            below_mark = base < mark.settled_to
+            if base < self._decided or (below_mark and offset >= mark.seen):
+                if below_mark or not self._agrees(chunk):
+                    self._void.add((base, writer))
             elif below_mark:
-                settled.append(Promised(base, chunk))
+                settled[base] = Promised(base, chunk)
             else:
                 self._open.setdefault(writer, []).append(Promised(base, chunk))
         self._incoming.clear()
-        self._take(settled)
-        self._decided = max(self._decided, self._mark.settled_to)
+        self._take(settled.values())
+        self._decided = max(self._decided, mark.settled_to)
 
     # -- what the log says -----------------------------------------------------------------------------------
 
@@ -139,38 +167,54 @@ class OffsetLedger:
         Returns:
             What the map topic is to be told, in one batch.
         """
-        won: list[Promised] = []
+        won: dict[int, Promised] = {}
         lost = self._void
         for writer, below in self.undecided(log_end).items():
-            count = landed[writer]
-            won += below[:count]
-            lost |= {(promised.base, writer) for promised in below[count:]}
+            for index, promised in enumerate(below):
+                base = promised.base
+                if index >= landed[writer]:
+                    lost.add((base, writer))
+                elif base >= self._decided:
+                    # The same batch may have been planned twice. Both chunks stay in the topic: two appenders that each
+                    # deleted the other's would leave none.
+                    won[base] = promised
             self._open[writer] = self._open[writer][len(below) :]
         self._open = {writer: chunks for writer, chunks in self._open.items() if chunks}
         self._void = set()
-        self._take(won)
+        self._take(won.values())
         self._decided = max(self._decided, log_end)
         self.map.end = max(self.map.end, log_end)
         changes: list[Change] = [(self._key(*key), None) for key in sorted(lost)]
         if won or changes:
-            self._mark = Mark(self._decided, self._seen)
-            changes.append((self._key(MARK_BASE, _NOBODY), encode_value(self._mark)))
+            mark = Mark(self._decided, self._seen)
+            changes.append((self._key(MARK_BASE, _NOBODY), encode_value(mark)))
         return changes
 
+    def _agrees(self, chunk: Chunk) -> bool:
+        """The map says the same. In a log that is not compacted two appenders may both be right, and delete nothing."""
+        pairs = zip(chunk.sources, chunk.targets, strict=True)
+        return all(self.map.to_source(target).offset == source for source, target in pairs)
+
     def _take(self, promised: Iterable[Promised]) -> None:
-        for _, chunk in sorted(promised, key=lambda each: each.base):
-            for source, target in zip(chunk.sources, chunk.targets, strict=True):
+        pairs = ((t, s) for _, chunk in promised for s, t in zip(chunk.sources, chunk.targets, strict=True))
+        for target, source in sorted(pairs):
+            last = self.map.last
+            if last is None or target > last.target or (target == last.target and source > last.source):
                 self.map.append(source, target)
 
     # -- what this appender does -----------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """A start, or a doubt: what was planned and not acknowledged may be in the log or not, or come there still."""
-        if self._own:
-            self._open[self._writer] = list(self._own)
-            self._own.clear()
+        """A start, or a doubt: what was planned and not acknowledged may be in the log or not, or come there still.
+
+        If it is, its chunk is in the topic, and will be read there like anybody's.
+        """
+        self._own.clear()
+        for base, found in self._own_read.items():
+            if base >= self._acknowledged.get(self._writer, 0):
+                self._incoming[base, self._writer] = found
+        self._own_read.clear()
         self._writer = self._new_writer()
-        self._mine.add(self._writer)
 
     def plan(self, base: int, chunk: Chunk) -> Change:
         """The batch at `base` needs these breakpoints. Returns what must be durable before it is appended."""
@@ -183,7 +227,7 @@ class OffsetLedger:
         own = self._own
         while own and own[0].base < position:
             self._take((own.popleft(),))
-        self._decided = position
+        self._decided = self._acknowledged[self._writer] = position
 
     def _key(self, base: int, writer: int) -> bytes:
         return encode_key(MapKey(self._of, base, writer))

@@ -68,6 +68,7 @@ class LinkMaps:
         self._tasks = tasks
         self._lock = asyncio.Lock()
         self._exists = False
+        self._was_read = False
         self._position = 0  # the next record of the topic to read
         self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Chunk | Mark | None]]] = {}
         self._ledgers: dict[PartitionKey, OffsetLedger] = {}
@@ -81,7 +82,8 @@ class LinkMaps:
             ledger = self._ledgers[of] = OffsetLedger(of, implied, _new_writer)
             for record in self._unclaimed.pop(of, ()):
                 ledger.read(*record)
-            ledger.absorb(self._position)
+            if self._was_read:
+                ledger.absorb(self._position)
         return ledger
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -101,6 +103,7 @@ class LinkMaps:
             end, start = ends[self.topic, 0].offset, starts[self.topic, 0].offset
             if end > self._position:
                 await self._read(max(self._position, start), end)
+            self._was_read = True
             for ledger in self._ledgers.values():
                 ledger.absorb(self._position)
 
