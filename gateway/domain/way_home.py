@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gateway.domain.mirror_states import MirrorOperation, apply
 from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase
 from gateway.domain.routing_build import PRODUCERS_KEPT_MS
 
@@ -56,10 +56,15 @@ def stopped(
             error=MirrorError.NO_ERROR,
             error_message="",
         )
+    mode, reason = record.mode, record.mode_reason
+    if mode is MirrorMode.PRESERVE and tuple(ends) != tuple(copy_ends):
+        mode, reason = MirrorMode.TRANSLATE, "the logs of both clusters ended at different offsets on the way home"
     return apply(
         MirrorOperation.COMPLETE_HOME,
         record,
         now_ms,
+        mode=mode,
+        mode_reason=reason,
         direction=MirrorDirection.FORWARD,
         generation=record.generation + 1,
         producers=producers,

@@ -76,12 +76,15 @@ class TopicMirror:
 
     def _runner(self, index: int) -> PartitionRunner:
         around, way, maps = self._around, self.way, self._around.maps
+        ledger = None if maps is None else maps.ledger(way.map_key(index), way.implied[index])
+        if ledger is not None and way.implied[index].source != way.implied[index].target:
+            ledger.used = True  # the other way has left the two logs with different ends
         mirror = PartitionMirror(
             way.starts[index],
             way.producer_id,
             wall_ms=around.wall_ms,
             handed_over_at=way.handed_over_at[index],
-            ledger=None if maps is None else maps.ledger(way.map_key(index), way.implied[index]),
+            ledger=ledger,
             compacted=self.record.compacted,
         )
         return PartitionRunner(
