@@ -17,7 +17,6 @@ from gateway.domain.names import bad_name, is_internal
 from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart, SequenceRecord
 from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs, unmirrorable
 from gateway.net.errors import NetError
-from protocol.records import OldFormat
 
 _log = structlog.get_logger("lockgate.control")
 
@@ -120,10 +119,7 @@ class MirrorCreator:
                 own = await context.target.topic_overrides(target.name) if target else {}
         configs = synced_configs(source_configs, present, config.sync_include, own)
         with source_errors(link.name):
-            try:
-                starts = await context.plan_start(link, topic, found.partitions, config.start_timestamp)
-            except OldFormat as exc:
-                raise BadRequest(f"topic '{topic}' cannot be mirrored: its records are of format v0 or v1") from exc
+            starts = await context.plan_start(link, topic, found.partitions, config.start_timestamp)
         wanted = config.replication_factor or found.replication_factor
         brokers = max(1, context.target.broker_count())
         if config.replication_factor and config.replication_factor > brokers:

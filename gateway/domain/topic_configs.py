@@ -128,6 +128,4 @@ def unmirrorable(source: Mapping[str, str]) -> str:
     policies = {policy.strip() for policy in source.get("cleanup.policy", "delete").split(",")}
     if "compact" in policies:
         return "cleanup.policy is compact: its log has holes, and offsets with holes cannot be kept equal yet"
-    if source.get("message.timestamp.type") == "LogAppendTime":
-        return "message.timestamp.type is LogAppendTime: its timestamps cannot be kept yet"
     return ""

@@ -17,7 +17,7 @@ from gateway.net.offsets import EARLIEST, LATEST, list_offsets
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
-from protocol.records import BatchHeader, iter_batches
+from protocol.records import BatchHeader, OldFormat, iter_batches
 
 _BY_NAME: Final = 12  # the last Fetch version that names topics
 _AT_ONCE: Final = 32
@@ -36,7 +36,6 @@ async def plan_start(
     Raises:
         BrokerError: the source does not know the topic, or refuses to read it.
         PartitionErrors, ClusterUnavailable: offsets could not be had within the deadline.
-        OldFormat: the log begins with records of format v0 or v1.
     """
     if partitions is None:
         view = await source.refresh((topic,), timeout_s)
@@ -70,8 +69,14 @@ async def _offsets(source: Cluster, topic: str, wanted: dict[int, int], timeout_
 async def start_at(
     source: Cluster, topic: str, partition: int, offset: int, *, timeout_s: float | None = None
 ) -> PartitionStart:
-    """The mirror of one partition that begins at an offset of its log. Raises as `batch_at` does."""
-    header = await batch_at(source, topic, partition, offset, timeout_s=timeout_s)
+    """The mirror of one partition that begins at an offset of its log. Raises as `batch_at` does.
+
+    Records of formats v0 and v1 are encoded anew one by one, so that nothing below the offset needs to be copied.
+    """
+    try:
+        header = await batch_at(source, topic, partition, offset, timeout_s=timeout_s)
+    except OldFormat:
+        return PartitionStart(offset, offset)
     return PartitionStart(offset, offset if header is None else min(offset, header.base_offset))
 
 

@@ -137,14 +137,10 @@ def _why_not_preserved(topic: TopicFacts) -> list[str]:
     by_configs = unmirrorable(topic.configs)
     if by_configs:
         reasons.append(by_configs)
-    if sample.old_format:
-        reasons.append("it has records of format v0 or v1")
     if sample.transactional or sample.control:
         reasons.append("it is written by transactional producers: its log has markers, which leave holes")
     if sample.with_holes:
         reasons.append("its log has batches with holes, as compaction leaves them")
-    if sample.log_append_time and "LogAppendTime" not in by_configs:
-        reasons.append("it has records with LogAppendTime from an earlier config")
     return reasons
 
 

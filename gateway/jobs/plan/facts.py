@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What some record batches of a topic were like. `old_format`: records of format v0 or v1 were met."""
+    """What some record batches of a topic were like."""
 
     batches: int = 0
     records: int = 0
     bytes: int = 0
     transactional: int = 0
     control: int = 0
-    log_append_time: int = 0
     with_holes: int = 0
     idempotent: int = 0
     codecs: frozenset[str] = frozenset()
-    old_format: bool = False
 
     def __add__(self, other: Sample) -> Sample:
         return Sample(
@@ -28,11 +26,9 @@ class Sample:
             bytes=self.bytes + other.bytes,
             transactional=self.transactional + other.transactional,
             control=self.control + other.control,
-            log_append_time=self.log_append_time + other.log_append_time,
             with_holes=self.with_holes + other.with_holes,
             idempotent=self.idempotent + other.idempotent,
             codecs=self.codecs | other.codecs,
-            old_format=self.old_format or other.old_format,
         )
 
 

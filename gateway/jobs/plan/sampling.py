@@ -34,7 +34,6 @@ def sample_of(headers: Iterable[BatchHeader]) -> Sample:
         bytes=sum(header.size for header in found),
         transactional=sum(header.is_transactional for header in found),
         control=sum(header.is_control for header in found),
-        log_append_time=sum(header.is_log_append_time for header in found),
         with_holes=sum(not header.is_dense for header in found),
         idempotent=sum(header.producer_id >= 0 for header in found),
         codecs=frozenset(_CODECS[header.codec] for header in found if header.codec < len(_CODECS)),
@@ -65,9 +64,7 @@ async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, Sam
             reader = RangeReader(cluster, *key, at, ranges[key][1], fetch_bytes=_FETCH_BYTES, patience_s=_PATIENCE_S)
             try:
                 chunk = await reader.next()
-            except OldFormat:
-                return key[0], Sample(old_format=True)
-            except NetError:
+            except (NetError, OldFormat):
                 return key[0], Sample()
             return key[0], sample_of(chunk.headers if chunk else ())
 

@@ -13,7 +13,6 @@ from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState, Partit
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import LIFTED, OWN
 from gateway.net.errors import BrokerError
-from protocol.records import OldFormat
 from tests.support.control_fakes import FakeKafka, Plane
 from tests.support.waiting import wait_until_async
 
@@ -123,7 +122,6 @@ async def test_bad_and_other_names(plane):
     [
         ({"cleanup_policy": "compact"}, "compact"),
         ({"cleanup_policy": "delete,compact"}, "compact"),
-        ({"message_timestamp_type": "LogAppendTime"}, "LogAppendTime"),
     ],
 )
 async def test_topics_that_cannot_be_mirrored_yet(plane, configs, reason):
@@ -131,17 +129,6 @@ async def test_topics_that_cannot_be_mirrored_yet(plane, configs, reason):
     plane.source.add("orders", **configs)
 
     await refused(plane, BadRequest, f"cannot be mirrored: .*{reason}")
-
-
-async def test_old_record_formats(plane):
-    await plane.with_link()
-    plane.source.add("orders")
-
-    async def plan(*_: object) -> tuple[PartitionStart, ...]:
-        raise OldFormat("magic 1")
-
-    plane.service.context.plan_start = plan
-    await refused(plane, BadRequest, "format v0 or v1")
 
 
 async def test_a_topic_is_mirrored_once_over_all_links(plane):

@@ -45,12 +45,9 @@ def test_a_plain_topic_is_preserved() -> None:
     ("changes", "reason"),
     [
         ({"configs": {"cleanup.policy": "compact"}}, "compact"),
-        ({"configs": {"message.timestamp.type": "LogAppendTime"}}, "LogAppendTime"),
         ({"sample": Sample(transactional=1)}, "transactional producers"),
         ({"sample": Sample(control=1)}, "transactional producers"),
         ({"sample": Sample(with_holes=1)}, "holes"),
-        ({"sample": Sample(log_append_time=1)}, "an earlier config"),
-        ({"sample": Sample(old_format=True)}, "v0 or v1"),
     ],
 )
 def test_what_cannot_be_preserved(changes: dict[str, object], reason: str) -> None:
