@@ -23,10 +23,9 @@ def lab(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> I
 
 @pytest.fixture
 def new_protocol_lab(tmp_path: Path, target: DevCluster, topic: str) -> Iterator[GroupLab]:
-    """Its source takes groups of the new protocol (KIP-848), which 3.9 does only when told to."""
-    properties = {"group.coordinator.rebalance.protocols": "classic,consumer"}
+    """Its source takes groups of the new protocol (KIP-848): 4.0 is the first that does."""
     with (
-        running_cluster("source848", "3.9.1", tmp_path, properties=properties) as source,
+        running_cluster("source848", "4.3.1", tmp_path) as source,
         group_lab(tmp_path, source, target, topic) as lab,
     ):
         yield lab
@@ -88,6 +87,7 @@ def test_a_group_in_the_middle_of_a_rebalance_is_not_empty(lab: GroupLab, topic:
     stays, leaves = (Reader(lab.source.bootstrap, group, topic) for _ in range(2))
     with stays:
         stays.wait_for(100)
+        lab.declare(group)
         with Reader(lab.gateway.bootstrap, group, topic) as new:
             for _ in range(3):
                 with Reader(lab.source.bootstrap, group, topic) as leaves:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
@@ -17,6 +17,7 @@ from tests.support.logs import create_topic
 from tests.support.waiting import wait_until
 
 Partition = tuple[str, int]
+_LOADING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE)
 
 
 class Offset(NamedTuple):
@@ -36,9 +37,14 @@ def commit(bootstrap: str, group: str, offsets: Mapping[Partition, Offset]) -> N
         for (topic, index), one in offsets.items()
     ]
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    done = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, parts)])[group].result(60)
-    for part in done.topic_partitions or []:
-        assert part.error is None, part
+
+    def is_done() -> bool:  # the tool does not try again while a new cluster's coordinator is still being loaded
+        done = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, parts)])[group].result(60)
+        errors = [part.error for part in done.topic_partitions or [] if part.error is not None]
+        assert all(error.code() in _LOADING for error in errors), errors[0]
+        return not errors
+
+    wait_until(is_done, 60, what=f"a commit for {group}")
 
 
 def committed(bootstrap: str, group: str) -> dict[Partition, Offset]:
