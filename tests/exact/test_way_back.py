@@ -10,7 +10,8 @@ import pytest
 from gateway.devcluster import DevCluster
 from tests.support.gateway import GatewayProcess
 from tests.support.java_writer import JavaWriter
-from tests.support.logs import assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.logs import Record, assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.transactions import transact, transactional_producer
 from tests.support.waiting import wait_until
 from tests.support.way_back import PARTITIONS, RoundTrip
 
@@ -124,3 +125,51 @@ def test_paused_after_the_reverse_until_it_is_resumed(trip: Trip) -> None:
         way.home()
         writer.wait_for_acks(100)
     assert_nothing_lost(writer, way.level())
+
+
+def test_transactions_on_the_target_go_back_without_markers_and_without_what_was_aborted(trip: Trip) -> None:
+    """The logs end at different offsets from then on; on the way home the mirror to the target goes on all the same."""
+    way = trip()
+    topic = way.topics[0]
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+        way.reverse()
+        producer = transactional_producer(way.gateway.bootstrap, f"back-{topic}")
+        for number in range(6):
+            transact(producer, {topic: [f"-{number}.{i}" for i in range(5)]}, commit=number % 2 == 0)
+        writer.wait_for_acks(100)
+    records = level_without_offsets(way)
+    assert way.mirror()["mode"] == "translate"
+    way.home()
+    with way.writer() as home:
+        home.wait_for_acks(100)
+    later = level_without_offsets(way)
+    assert all(log[: len(before)] == before for log, before in zip(later, records, strict=True))
+    way.promote()
+    with way.writer() as again:
+        again.wait_for_acks(100)
+        way.reverse()
+        way.home()
+        again.wait_for_acks(100)
+    found = level_without_offsets(way)
+    texts = [(r.value or b"").split(b" ")[0].decode() for r in found[0]]
+    kept = [text for text in texts if text.startswith("-")]
+    assert kept == [f"-{number}.{i}" for number in (0, 2, 4) for i in range(5)]
+    plain = [text for text in texts if not text.startswith("-")]
+    assert plain == [str(n) for w in (writer, home, again) for n in range(0, w.sent, PARTITIONS)]
+
+
+def level_without_offsets(way: RoundTrip) -> list[list[Record]]:
+    """Wait until the mirror has come to the end, and hold both logs against each other, apart from their offsets."""
+
+    def lag() -> int:
+        return sum(one["lag"] for one in way.mirror()["mirror_lags"])
+
+    wait_until(lambda: lag() == 0, 30, what="lag 0")
+    source, target = (
+        [[record._replace(offset=-1) for record in log] for log in read_logs(c.bootstrap, way.topics[0], PARTITIONS)]
+        for c in (way.source, way.target)
+    )
+    assert_equal(source, target)
+    return source
