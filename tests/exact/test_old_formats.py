@@ -9,9 +9,11 @@ from gateway.devcluster import DevCluster
 from protocol.record_reader import read_records
 from protocol.records import read_batch_header
 from protocol.reencode import Piece, convert
+from tests.exact.migration import Migration
 from tests.support.logs import create_topic, log_ends, read_logs
 from tests.support.mirror_lab import cluster
 from tests.support.raw_fetch import fetch_raw
+from tests.support.topic_configs import alter
 
 FORMATS = {"0.9.0": 0, "0.10.2": 1}
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}
@@ -57,3 +59,48 @@ async def test_as_a_broker_writes_them(old_source: DevCluster, topic: str, versi
     assert found == [(r.offset, r.key, r.value, r.timestamp[1] if r.timestamp[0] else -1) for r in log]
     assert len(found) == COUNT
     assert CODECS[codec] in codecs <= {0, CODECS[codec]}  # a batch that would grow is not compressed
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("version", FORMATS)
+def test_mirrored_and_promoted(old_migration: Migration, topic: str, version: str, codec: str) -> None:
+    """Filled before, written to while it is mirrored; offsets stay equal."""
+    source = old_migration.source.bootstrap
+    create_topic(source, topic, partitions=1, message_format_version=version)
+    write(source, topic, codec)
+    old_migration.mirror(topic)
+    write(old_migration.gateway.bootstrap, topic, codec)
+    old_migration.caught_up(topic)
+    (before,) = old_migration.assert_same(topic)
+    assert len(before) == 2 * COUNT
+    old_migration.promote(topic)
+    write(old_migration.gateway.bootstrap, topic, codec)
+    _, (after,) = old_migration.logs(topic)
+    assert after[: 2 * COUNT] == before
+    assert len(after) == 3 * COUNT
+    assert all(record.timestamp[1] > 0 for record in after[2 * COUNT :]), "the target has timestamps"
+
+
+def test_a_log_of_several_formats(old_migration: Migration, topic: str) -> None:
+    """As an upgrade leaves it: v0, then v1, then v2."""
+    source = old_migration.source.bootstrap
+    create_topic(source, topic, partitions=1, message_format_version="0.9.0")
+    for version, codec in (("0.9.0", "gzip"), ("0.10.2", "lz4"), ("2.8-IV1", "snappy")):
+        alter(source, topic, {"message.format.version": version})
+        write(source, topic, codec)
+    old_migration.mirror(topic)
+    old_migration.caught_up(topic)
+    (log,) = old_migration.assert_same(topic)
+    assert len(log) == 3 * COUNT
+
+
+def test_log_append_time_in_v1(old_migration: Migration, topic: str) -> None:
+    source = old_migration.source.bootstrap
+    kinds = {"message_format_version": "0.10.2", "message_timestamp_type": "LogAppendTime"}
+    create_topic(source, topic, partitions=1, **kinds)
+    write(source, topic, "gzip")
+    write(source, topic, "none")
+    old_migration.mirror(topic)
+    old_migration.caught_up(topic)
+    (log,) = old_migration.assert_same(topic)
+    assert all(record.timestamp[1] > 1_600_000_000_000 for record in log)

@@ -64,8 +64,13 @@ def test_timestamps_that_the_target_would_refuse(migration: Migration, topic: st
     migration.caught_up(topic)
     migration.assert_same(topic)
     migration.promote(topic)
-    configs = configs_of(migration.target.bootstrap, topic)
-    assert configs["message.timestamp.before.max.ms"] == configs["message.timestamp.after.max.ms"] == "3600000"
+    names = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
+
+    def limits() -> set[str]:
+        configs = configs_of(migration.target.bootstrap, topic)
+        return {configs[name] for name in names}
+
+    wait_until(lambda: limits() == {"3600000"}, 15.0, what="the limits set back")
 
 
 def test_batches_larger_than_the_limit_is_now(migration: Migration, topic: str) -> None:
@@ -79,7 +84,8 @@ def test_batches_larger_than_the_limit_is_now(migration: Migration, topic: str) 
     migration.caught_up(topic)
     migration.assert_same(topic)
     migration.promote(topic)
-    assert configs_of(migration.target.bootstrap, topic)["max.message.bytes"] == "20000"
+    limit = "max.message.bytes"
+    wait_until(lambda: configs_of(migration.target.bootstrap, topic)[limit] == "20000", 15.0, what="the limit set back")
 
 
 def test_headers_nulls_and_nothing(migration: Migration, topic: str) -> None:
@@ -147,7 +153,7 @@ def test_zstd_to_a_topic_that_compresses_otherwise(migration: Migration, topic: 
     migration.caught_up(topic)
     migration.assert_same(topic)
     migration.promote(topic)
-    assert configs_of(target, topic)["compression.type"] == "gzip"
+    wait_until(lambda: configs_of(target, topic)["compression.type"] == "gzip", 15.0, what="the config set back")
     write(migration.gateway.bootstrap, topic, numbered(10, 500), **{"compression.type": "zstd"})
     assert log_ends(target, topic, 1) == [510]
 
