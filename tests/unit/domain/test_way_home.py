@@ -1,0 +1,133 @@
+"""The flip home as a promote, and what is handed over at a flip."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.domain.mirror_states import WrongState
+from gateway.domain.producer_ids import GATEWAY_PID_BASE
+from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS
+from gateway.domain.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.routing import Phase
+from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of
+from gateway.domain.way_home import as_promote, handed_over, stopped
+
+S = MirrorState
+FORWARD, REVERSE = MirrorDirection.FORWARD, MirrorDirection.REVERSE
+
+
+def mirror(state: MirrorState = S.PENDING_STOPPED, **changes: object) -> MirrorRecord:
+    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state} | changes
+    return MirrorRecord(**values)  # type: ignore[arg-type]
+
+
+def entry(producer: int, first: int, offset: int, epoch: int = 0) -> ProducerEntry:
+    return ProducerEntry(GATEWAY_PID_BASE + producer, epoch, first, first, offset)
+
+
+@pytest.mark.parametrize("state", [S.ACTIVE, S.PENDING_STOPPED, S.SOURCE_UNAVAILABLE])
+def test_before_the_flip_home_the_target_is_the_origin(state):
+    record = mirror(state, direction=REVERSE, restore_configs={"a": "b"})
+    seen, phases = as_promote(record, {"g": phase_of(record, is_fenced=False)})
+    assert (seen.state, phases) == (state, {"g": Phase.FORWARD})
+    assert not seen.restore_configs  # those of the source, which are not the promote's
+
+
+@pytest.mark.parametrize("state", [S.PENDING_MIRROR, S.ACTIVE, S.PAUSED, S.FAILED])
+def test_after_it_whatever_the_mirror_forward_does_it_is_flipped(state):
+    record = mirror(state)
+    seen, phases = as_promote(record, {"g": phase_of(record, is_fenced=False)})
+    assert (seen.state, phases) == (S.STOPPED, {"g": Phase.SWITCHED})
+
+
+def test_a_fence_is_a_fence():
+    record = mirror(direction=REVERSE)
+    assert as_promote(record, {"g": phase_of(record, is_fenced=True)})[1] == {"g": Phase.FENCED}
+
+
+def test_the_flip_home_begins_a_generation_and_the_mirror_forward_takes_over_at_both_ends():
+    home = stopped(mirror(direction=REVERSE, generation=2, stopped_at=(5,)), [30], [30], ((entry(1, 0, 9),),), 77)
+    assert (home.state, home.direction, home.generation, home.flipped_ms) == (S.PENDING_MIRROR, FORWARD, 3, 77)
+    assert (home.handed_over_at, home.handed_over_from, home.stopped_at) == ((30,), (30,), ())
+    assert (home.mode, home.settled) == (MirrorMode.PRESERVE, True)
+    assert home.producers == ((entry(1, 0, 9),),)
+
+
+def test_logs_that_end_at_different_offsets_are_translated_from_then_on():
+    home = stopped(mirror(direction=REVERSE), [30], [28], ((),), 77)
+    assert (home.handed_over_at, home.handed_over_from, home.mode) == ((30,), (28,), MirrorMode.TRANSLATE)
+
+
+def test_a_flip_to_the_target_keeps_the_generation():
+    flipped = stopped(mirror(generation=2), [30], [28], ((),), 77)
+    assert (flipped.state, flipped.direction, flipped.generation) == (S.STOPPED, FORWARD, 2)
+    assert (flipped.stopped_at, flipped.stopped_copy_at, flipped.flipped_ms) == ((30,), (28,), 77)
+
+
+def test_nothing_is_flipped_that_is_not_pending():
+    with pytest.raises(WrongState):
+        stopped(mirror(S.ACTIVE), [1], [1], (), 5)
+
+
+def test_a_batch_from_before_the_last_flip_is_still_known_if_that_was_not_long_ago():
+    record = mirror(producers=((entry(1, 0, 1), entry(2, 0, 2)),), flipped_ms=1000)
+    seen = ((entry(1, 5, 30),),)
+    assert handed_over(record, seen, 1000 + PRODUCERS_KEPT_MS - 1) == (
+        (entry(2, 0, 2), entry(1, 0, 1), entry(1, 5, 30)),
+    )
+    assert handed_over(record, seen, 1000 + PRODUCERS_KEPT_MS) == seen
+
+
+def test_of_an_older_epoch_nothing_is_kept():
+    record = mirror(producers=((entry(1, 0, 1),),), flipped_ms=1000)
+    assert handed_over(record, ((entry(1, 0, 30, epoch=1),),), 1000) == ((entry(1, 0, 30, epoch=1),),)
+
+
+def test_partitions_that_came_since_have_no_past():
+    record = mirror(producers=((entry(1, 0, 1),),), flipped_ms=1000)
+    assert handed_over(record, ((), (entry(2, 0, 2),)), 1000) == ((entry(1, 0, 1),), (entry(2, 0, 2),))
+
+
+def test_no_more_producers_than_a_table_holds():
+    old = tuple(entry(n, 0, n) for n in range(MAX_PRODUCERS))
+    new = tuple(entry(MAX_PRODUCERS + n, 0, n) for n in range(10))
+    (found,) = handed_over(mirror(producers=(old,), flipped_ms=1), (new,), 2)
+    assert len(found) == MAX_PRODUCERS
+    assert found == old[10:] + new  # those that wrote last
+
+
+batches = st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12)  # producer, and is its epoch bumped?
+
+
+@given(batches, batches)
+def test_what_is_handed_over_is_what_a_broker_would_remember_of_both(before, after):
+    """The last five batches of each producer's last epoch, over all that was written in order."""
+
+    epochs = dict.fromkeys(range(3), 0)
+
+    def entries(written: list[tuple[int, bool]], first: int) -> tuple[ProducerEntry, ...]:
+        found = []
+        for number, (producer, bumped) in enumerate(written, first):
+            epochs[producer] += bumped
+            found.append(entry(producer, number, number, epochs[producer]))
+        return tuple(found)
+
+    old, new = entries(before, 0), entries(after, 100)
+
+    def remembered(written: tuple[ProducerEntry, ...]) -> dict[int, list[ProducerEntry]]:
+        found: dict[int, list[ProducerEntry]] = {}
+        for one in written:
+            kept = [other for other in found.get(one.producer_id, []) if other.epoch == one.epoch]
+            found[one.producer_id] = [*kept, one][-BATCHES_PER_PRODUCER:]
+        return found
+
+    def table(written: tuple[ProducerEntry, ...]) -> tuple[ProducerEntry, ...]:
+        return tuple(sorted((e for kept in remembered(written).values() for e in kept), key=lambda e: e.base_offset))
+
+    record = replace(mirror(), producers=(table(old),), flipped_ms=1)
+    (found,) = handed_over(record, (table(new),), 2)
+    assert set(found) == set(table(old + new))
