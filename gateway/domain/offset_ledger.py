@@ -10,8 +10,8 @@ another record. The log itself tells: a chunk names its batch's base offset, rec
 the log either is that one or is not.
 
 * Each run of a writer (from its start or a doubt to the next doubt) has its own random id: no two write one key.
-* A writer appends a batch only once the ones before it are answered well, or stand ahead of it in the same flight. So
-  of one writer's batches those that landed come before those that did not: halving finds where they end.
+* A writer has at most `AHEAD` chunks in the topic whose batches are not acknowledged. So of each writer only that many
+  chunks, its last ones, are open to doubt.
 * What a writer itself saw acknowledged is in force. Whoever starts, or is in doubt, first reads the target's log
   end L, then the map topic to its end, then looks up the batches below L that are not decided. (In this order: the
   breakpoints of all that lies below L were durable before it was appended.)
@@ -26,7 +26,7 @@ topic that is padded, (first source offset, 0) for one that is not.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from gateway.domain.map_codec import MARK_BASE, Chunk, MapKey, Mark, PartitionKey, encode_key, encode_value
@@ -35,6 +35,9 @@ from protocol.records import BatchHeader
 
 Change = tuple[bytes, bytes | None]
 """A record for the map topic: key and value; None deletes."""
+
+AHEAD: Final = 64
+"""How many chunks of one writer may be in the topic before their batches are acknowledged."""
 
 _NOBODY: Final = 0
 _NO_MARK: Final = Mark(0, 0)
@@ -150,36 +153,34 @@ class OffsetLedger:
 
     # -- what the log says -----------------------------------------------------------------------------------
 
-    def undecided(self, log_end: int) -> dict[int, Sequence[Promised]]:
-        """By writer the batches below the target's log end that may or may not be what is there, ascending."""
-        found = {
-            writer: [promised for promised in chunks if promised.base < log_end]
-            for writer, chunks in self._open.items()
-        }
-        return {writer: chunks for writer, chunks in found.items() if chunks}
+    def undecided(self, log_end: int) -> list[Promised]:
+        """The batches below the target's log end that may or may not be what is there."""
+        return [promised for chunks in self._open.values() for promised in chunks[-AHEAD:] if promised.base < log_end]
 
-    def settle(self, log_end: int, landed: Mapping[int, int]) -> list[Change]:
+    def settle(self, log_end: int, lost_ones: Collection[Promised]) -> list[Change]:
         """Decide everything below the target's log end.
 
         Args:
-            landed: by writer how many of its `undecided` batches are in the log; they are the first ones.
+            lost_ones: those of `undecided` that are not in the log.
 
         Returns:
             What the map topic is to be told, in one batch.
         """
         won: dict[int, Promised] = {}
         lost = self._void
-        for writer, below in self.undecided(log_end).items():
-            for index, promised in enumerate(below):
+        for writer, chunks in self._open.items():
+            for promised in chunks:
                 base = promised.base
-                if index >= landed[writer]:
+                if base < log_end and promised in lost_ones:
                     lost.add((base, writer))
-                elif base >= self._decided:
+                elif self._decided <= base < log_end:
                     # The same batch may have been planned twice. Both chunks stay in the topic: two appenders that each
                     # deleted the other's would leave none.
                     won[base] = promised
-            self._open[writer] = self._open[writer][len(below) :]
-        self._open = {writer: chunks for writer, chunks in self._open.items() if chunks}
+        still_open = {
+            w: [promised for promised in chunks if promised.base >= log_end] for w, chunks in self._open.items()
+        }
+        self._open = {writer: chunks for writer, chunks in still_open.items() if chunks}
         self._void = set()
         self._take(won.values())
         self._decided = max(self._decided, log_end)
@@ -231,16 +232,3 @@ class OffsetLedger:
 
     def _key(self, base: int, writer: int) -> bytes:
         return encode_key(MapKey(self._of, base, writer))
-
-
-def search(chunks: Sequence[Promised]) -> Generator[Promised, bool, int]:
-    """How many of the first chunks hold, when those that hold come before those that do not.
-
-    Yields a chunk to be told whether it holds; returns the number.
-    """
-    low, high = 0, len(chunks)
-    while low < high:
-        middle = (low + high) // 2
-        holds = yield chunks[middle]
-        low, high = (middle + 1, high) if holds else (low, middle)
-    return low

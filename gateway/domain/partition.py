@@ -44,6 +44,7 @@ from gateway.domain.partition_commands import (
     PlanStart,
     ReadSourceLog,
     ReadTargetLog,
+    RecordsLost,
     Settled,
     WriteBreakpoints,
 )
@@ -78,6 +79,8 @@ class PartitionMirror:
         handed_over_at: the target's log end when this mirror began; what is below may be of other writers.
         ledger: of the partition's offset map; None: offsets must be equal, and a log that cannot have them fails.
         compacted: records of the source may vanish while they are copied.
+        skip_deleted: go on behind records that the source deleted before they were copied, and tell of the loss. Needs
+            a ledger: they leave a hole.
 
     Attributes:
         settled: the partition may be read.
@@ -91,6 +94,7 @@ class PartitionMirror:
         "_handed_over_at",
         "_padding_batch",
         "_producer_id",
+        "_skip_deleted",
         "_source_bounds",
         "_start",
         "_tail",
@@ -114,6 +118,7 @@ class PartitionMirror:
         handed_over_at: int = 0,
         ledger: OffsetLedger | None = None,
         compacted: bool = False,
+        skip_deleted: bool = False,
     ) -> None:
         self._start = start
         self._handed_over_at = handed_over_at
@@ -134,6 +139,7 @@ class PartitionMirror:
         self._deciding = False  # the ledger is being brought up to the target's log end
         self.translator = None if ledger is None else Translator(ledger, self.window, producer_id)
         self.source.cursor.may_slow_down = self.translator
+        self._skip_deleted = skip_deleted and self.translator is not None
         if compacted:
             self.window.most_in_flight = 1
 
@@ -229,7 +235,7 @@ class PartitionMirror:
     def looked_ahead(self, offset: int, bound: int, *, found: bool) -> Commands:
         """The source has a batch at or beyond `offset`, or none up to `bound`."""
         cursor, translator = self.source.cursor, self.translator
-        busy = self.phase is not Phase.COPYING or self._deciding or self.window.in_doubt
+        busy = self.phase is not Phase.COPYING or self._deciding or self.window.in_doubt  # contested: in doubt too
         if busy or found or translator is None or cursor.fetch_offset != offset:
             return NOTHING
         if cursor.slow_path is None:
@@ -319,7 +325,8 @@ class PartitionMirror:
         self.phase = Phase.COPYING
         first = self._source_bounds[0] if self._source_bounds else max(position, start.source_start)
         self.source.cursor.start(position, first, self._tail if position > start.pad_to else None)
-        return self._settle() if position >= start.source_start else NOTHING
+        lost = self._skip_to(first) if position < first else NOTHING
+        return (*lost, *self._settle()) if position >= start.source_start else lost
 
     def _place_translated(self, translator: Translator) -> Commands:
         window = self.window
@@ -333,8 +340,9 @@ class PartitionMirror:
                     f"the source's log ends at {end}, but its mirror stands at {at}: the source was truncated, or "
                     "something else wrote to the target partition",
                 )
-            if at < first and self._copied:
+            if at < first and self._copied and not self._skip_deleted:
                 raise records_lost(at, first)
+        lost: Commands = (RecordsLost(at, first),) if at < first and self._copied else NOTHING
         at = max(at, first)
         window.source_position = at
         translator.go_on(at)
@@ -342,8 +350,9 @@ class PartitionMirror:
         self.source.cursor.start(at, first)
         start = self._start
         if not start.is_translated and self.target_start < start.source_start <= window.position:
-            return self._delete_records()
-        return self._settle() if start.is_translated or window.position >= start.source_start else NOTHING
+            return (*lost, *self._delete_records())
+        ready = start.is_translated or window.position >= start.source_start
+        return (*lost, *self._settle()) if ready else lost
 
     @property
     def _copied(self) -> bool:
@@ -360,8 +369,24 @@ class PartitionMirror:
                 f"the source's log ends at {end}, but its mirror stands at {max(position, pad_to)}: "
                 "the source was truncated, or something else wrote to the target partition",
             )
-        if pad_to < position < first:
+        if pad_to < position < first and not self._skip_deleted:
             raise records_lost(position, first)
+
+    def _skip_to(self, first: int) -> Commands:
+        """Read on at `first`: what the source had before is a hole."""
+        cursor, translator = self.source.cursor, self.translator
+        lost_from = cursor.position
+        if translator is None or not self._skip_deleted:
+            return NOTHING
+        if cursor.slow_path is None:
+            cursor.slow_path = translator
+            translator.go_on(lost_from)
+        translator.reason = translator.reason or (
+            f"source offsets {lost_from}..{first - 1} were deleted on the source before they were mirrored"
+        )
+        translator.put(Skip(first))
+        cursor.go_on(first)
+        return (RecordsLost(lost_from, first),)
 
     def _delete_records(self) -> Commands:
         if self._deleting:
@@ -400,8 +425,11 @@ class PartitionMirror:
         if self.phase is not Phase.COPYING:
             return NOTHING
         translator = self.translator
-        if translator is not None and (self._deciding or (asked >= 0 and asked != self.source.cursor.fetch_offset)):
-            return NOTHING
+        if translator is not None:
+            # Until the position is known again, and when the question was another one, this is no continuation.
+            unknown = self._deciding or (self._slow and self._contested_end is not None)
+            if unknown or (asked >= 0 and asked != self.source.cursor.fetch_offset):
+                return NOTHING
         try:
             commands = self.source.fetched(records, high_watermark, now, stable, aborted)
         except CannotMirror as exc:
@@ -429,6 +457,8 @@ class PartitionMirror:
         nothing_copied = not self._copied and not len(self.window)
         if self.source.cursor.position < first and nothing_copied and (self._start.is_translated or not self.settled):
             return self.begin()
+        if self.source.cursor.position < first and self._skip_deleted:
+            return NOTHING if self._deciding or self.window.in_doubt else self._skip_to(first)
         self.source.check_bounds(first, end)
         return NOTHING
 
@@ -455,9 +485,13 @@ class PartitionMirror:
             commands = self.target.acknowledged(base, landed_at)
         except CannotMirror as exc:
             return self.fail(exc.error, str(exc))
+        if not self.settled and not commands:
+            commands = self._after_append()
         if self.translator is not None:
-            self.translator.ledger.acknowledged(self.window.position)
-        return commands if self.settled or commands else self._after_append()
+            self.translator.acknowledged(self.window.position)
+            if (planned := self.translator.planned()) is not None:
+                commands = (*commands, WriteBreakpoints(planned))
+        return commands
 
     def append_unknown(self, message: str) -> Commands:
         """The connection broke, or no answer came: the outcome of one append is unknown."""

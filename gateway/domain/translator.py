@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from gateway.domain.append_window import NOT_HELD, AppendWindow, Pending
 from gateway.domain.map_codec import Chunk
-from gateway.domain.offset_ledger import Change, OffsetLedger
+from gateway.domain.offset_ledger import AHEAD, Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
 from protocol.records import mirror_sequence, rewrite_batch
 from protocol.reencode import Piece, Skip
@@ -52,7 +52,18 @@ class Translator:
         run: counts starts and doubts: an answer to an earlier run is stale.
     """
 
-    __slots__ = ("_last", "_planned", "_producer_id", "_read_to", "_undurable", "_window", "ledger", "reason", "run")
+    __slots__ = (
+        "_given",
+        "_last",
+        "_planned",
+        "_producer_id",
+        "_read_to",
+        "_undurable",
+        "_window",
+        "ledger",
+        "reason",
+        "run",
+    )
 
     def __init__(self, ledger: OffsetLedger, window: AppendWindow, producer_id: int) -> None:
         self.ledger = ledger
@@ -60,7 +71,8 @@ class Translator:
         self._producer_id = producer_id
         self._last = Breakpoint(0, 0)
         self._read_to = 0
-        self._planned: list[Change] = []
+        self._planned: deque[tuple[int, Change]] = deque()  # by the batch's target offset, not given out yet
+        self._given: deque[int] = deque()  # target offsets of batches whose breakpoints were given out, unacknowledged
         self._undurable: deque[int] = deque()  # target offsets of batches that wait for their breakpoints
         self.reason = ""
         self.run = 0
@@ -70,6 +82,7 @@ class Translator:
         self.run += 1
         self.ledger.begin_run()
         self._planned.clear()
+        self._given.clear()
         self._undurable.clear()
 
     def go_on(self, source_position: int) -> None:
@@ -93,7 +106,7 @@ class Translator:
         found = self._breakpoints(piece, base)
         if found:
             crc = _CRC.unpack_from(data, _CRC_AT)[0]
-            self._planned.append(self.ledger.plan(base, Chunk.of(piece.count, crc, found)))
+            self._planned.append((base, self.ledger.plan(base, Chunk.of(piece.count, crc, found))))
             self._undurable.append(base)
             window.held_at = min(window.held_at, base)
         window.push(
@@ -116,11 +129,23 @@ class Translator:
         return found
 
     def planned(self) -> Planned | None:
-        """The breakpoints planned since the last call; None if there are none."""
-        if not self._planned:
+        """The next breakpoints to be made durable; None if there are none now, or enough are under way."""
+        planned, given = self._planned, self._given
+        if not planned or len(given) >= AHEAD:
             return None
-        changes, self._planned = tuple(self._planned), []
-        return Planned(changes, self._undurable[-1], self.run)
+        changes: list[Change] = []
+        while planned and len(given) < AHEAD:
+            base, change = planned.popleft()
+            given.append(base)
+            changes.append(change)
+        return Planned(tuple(changes), given[-1], self.run)
+
+    def acknowledged(self, position: int) -> None:
+        """The target has everything below `position`."""
+        given = self._given
+        while given and given[0] < position:
+            given.popleft()
+        self.ledger.acknowledged(position)
 
     def durable(self, up_to: int, run: int) -> None:
         """What `planned` gave is on the target."""

@@ -14,7 +14,7 @@ from secrets import randbits
 from typing import Final, NamedTuple
 
 from gateway.domain.map_codec import Chunk, MapFormatError, Mark, PartitionKey, decode_key, decode_value
-from gateway.domain.offset_ledger import Change, OffsetLedger, Promised, search
+from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
 from gateway.net.admin import AdminError, create_topic
 from gateway.net.backoff import Backoff
@@ -28,6 +28,7 @@ from protocol.errors import ErrorCode, ProtocolError, error_name
 from protocol.keyed_batch import keyed_batch
 from protocol.produce import build_request_body, scan_response
 from protocol.record_reader import read_records
+from protocol.records import BatchHeader
 
 _log = logging.getLogger(__name__)
 
@@ -144,10 +145,10 @@ class LinkMaps:
             NetError, ProtocolError, MapFormatError: as `catch_up`.
         """
         await self.catch_up()
-        landed = {}
-        for writer, chunks in ledger.undecided(log_end).items():
-            landed[writer] = await _count_landed(chunks, copy, topic, partition)
-        changes = ledger.settle(log_end, landed)
+        open_ones = ledger.undecided(log_end)
+        headers = await asyncio.gather(*(_header_at(copy, topic, partition, each.base) for each in open_ones))
+        lost = [each for each, header in zip(open_ones, headers, strict=True) if not each.is_in(header)]
+        changes = ledger.settle(log_end, lost)
         if changes:
             self.append(changes, lambda: None, lambda message: _log.info("offset map %s: %s", self.topic, message))
 
@@ -214,20 +215,14 @@ class LinkMaps:
                 raise BrokerError(result.error_code, f"Produce: {error_name(result.error_code)}")
 
 
-async def _count_landed(chunks: Sequence[Promised], copy: Cluster, topic: str, partition: int) -> int:
-    steps = search(chunks)
+async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> BatchHeader | None:
+    """Of the batch that holds an offset, or the next one; None when there is none, or it is below the log start."""
     try:
-        asked = next(steps)
-        while True:
-            try:
-                header = await batch_at(copy, topic, partition, asked.base, timeout_s=_READ_S)
-            except BrokerError as exc:
-                if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                    raise
-                header = None  # below the log start
-            asked = steps.send(asked.is_in(header))
-    except StopIteration as found:
-        return int(found.value)
+        return await batch_at(copy, topic, partition, offset, timeout_s=_READ_S)
+    except BrokerError as exc:
+        if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+        return None
 
 
 def _batches(changes: Sequence[Change]) -> list[bytes]:

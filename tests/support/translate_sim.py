@@ -15,7 +15,7 @@ from crc32c import crc32c
 
 from gateway.domain.append_window import Append
 from gateway.domain.map_codec import Chunk, Mark, PartitionKey, decode_key, decode_value
-from gateway.domain.offset_ledger import Change, OffsetLedger, Promised, search
+from gateway.domain.offset_ledger import Change, OffsetLedger, Promised
 from gateway.domain.offset_map import Breakpoint
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import (
@@ -283,25 +283,14 @@ class TranslatedRunner:
                 self.ledger.read(offset, key.base, key.writer, decoded)
         self.seen = self.log.end
         self.ledger.absorb(self.seen)
-        landed = {writer: self._landed(chunks) for writer, chunks in self.ledger.undecided(log_end).items()}
-        self.log.append(self.ledger.settle(log_end, landed))
+        lost = [promised for promised in self.ledger.undecided(log_end) if not self._is_in_log(promised)]
+        self.log.append(self.ledger.settle(log_end, lost))
 
-    def _landed(self, chunks: Sequence[Promised]) -> int:
-        steps = search(chunks)
-        try:
-            asked = next(steps)
-            while True:
-                holder = next(
-                    (
-                        read_batch_header(data)._replace(base_offset=base)
-                        for base, following, data in self.target.batches
-                        if following > asked.base
-                    ),
-                    None,
-                )
-                asked = steps.send(asked.is_in(holder))
-        except StopIteration as found:
-            return int(found.value)
+    def _is_in_log(self, promised: Promised) -> bool:
+        batches = self.target.batches
+        found = next(((base, data) for base, following, data in batches if following > promised.base), None)
+        header = None if found is None else read_batch_header(found[1])._replace(base_offset=found[0])
+        return promised.is_in(header)
 
     def _answer_fetch(self) -> None:
         offset, answer, end, stable = self.fetching.pop()
