@@ -161,6 +161,7 @@ class Gateway:
     async def _start_control(self) -> None:
         limits = self.settings.promote
         context = self._service.context
+        context.offset_maps = self._engine.offset_maps
         topics = TopicPromoter(
             context=context,
             routing=self._routing,

@@ -146,5 +146,5 @@ def _known(context: ControlContext, maps: Maps, link: str, offset: CarriedOffset
     found = translated(maps, key, offset.source_offset)
     if found.rule is not Rule.BEYOND_END:
         return Known(offset.source_offset, found.offset, 0, offset.metadata)
-    beyond = offset.source_offset - maps[offset.topic][offset.partition].read_to
+    beyond = offset.source_offset - (maps[offset.topic].mirrored_to(offset.partition) or 0)
     return Known(offset.source_offset, None, beyond, offset.metadata)

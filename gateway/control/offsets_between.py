@@ -1,18 +1,61 @@
-"""A group's offsets from one cluster's numbers to the other's: the same in preserve mode, else by the offset map."""
+"""A group's offsets from one cluster's numbers to the other's: the same in preserve mode, else by the offset maps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.control.context import ControlContext
-from gateway.control.errors import Conflict
+from gateway.control.errors import Conflict, ControlError
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import OffsetMap, Rule, Translation
-from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import CarriedOffset, MirrorDirection, MirrorMode, MirrorRecord, MirrorState
 
-Maps = Mapping[str, Sequence[OffsetMap]]
-"""Mirror topic -> partition -> map, of the topics in mode translate."""
+
+@dataclass(frozen=True, slots=True)
+class TopicMaps:
+    """The maps of one mirror topic in mode translate, by partition.
+
+    `forward` counts from the source to the target. `back` is there while the topic is mirrored back, and counts from
+    the target to the source; then offsets below the flip go by `forward`, those from it on by `back`.
+    """
+
+    mirror: MirrorRecord
+    forward: Sequence[OffsetMap]
+    back: Sequence[OffsetMap] | None = None
+
+    def to_target(self, partition: int, source: int) -> Translation:
+        """Where a source offset is on the target."""
+        if self.back is not None and source >= _at(self.mirror.handed_over_at, partition):
+            return _one(self.mirror, self.back, partition).to_source(source)
+        found = _one(self.mirror, self.forward, partition).to_target(source)
+        oldest = _at(self.mirror.handed_over_from, partition)
+        return self._known(partition, source, found, oldest)
+
+    def to_source(self, partition: int, target: int) -> Translation:
+        """Where a target offset is on the source."""
+        if self.back is not None and target >= _at(self.mirror.handed_over_from, partition):
+            return _one(self.mirror, self.back, partition).to_target(target)
+        found = _one(self.mirror, self.forward, partition).to_source(target)
+        oldest = _at(self.mirror.handed_over_at, partition)
+        return self._known(partition, target, found, oldest)
+
+    def mirrored_to(self, partition: int) -> int | None:
+        """Below which source offset the target has everything; None when it is not behind at all."""
+        return None if self.back is not None else _one(self.mirror, self.forward, partition).read_to
+
+    def _known(self, partition: int, offset: int, found: Translation, oldest: int) -> Translation:
+        """After a way home the map begins at the flip: what is older is in the maps of the ways before."""
+        if self.back is None and found.rule is Rule.LOG_START and offset < oldest:
+            raise Conflict(
+                f"offset {offset} of {self.mirror.mirror_topic}-{partition} is older than the last change of sides at "
+                f"{oldest}; only offsets from there on can be translated"
+            )
+        return found
+
+
+Maps = Mapping[str, TopicMaps]
+"""By mirror topic; those in preserve mode need none."""
 
 
 class OffsetsBetween:
@@ -32,8 +75,34 @@ class OffsetsBetween:
         for topic in sorted(set(topics)):
             mirror = self._context.mirror(self._link, topic)
             if mirror.mode is MirrorMode.TRANSLATE:
-                found[topic] = await self._context.offset_maps(mirror)
+                found[topic] = await self._of_topic(mirror)
         return found
+
+    async def _of_topic(self, mirror: MirrorRecord) -> TopicMaps:
+        try:
+            if not mirror.is_reverse:
+                return TopicMaps(mirror, await self._context.offset_maps(mirror))
+            if mirror.generation and any(mirror.handed_over_at):
+                raise ValueError("it has changed sides more than once")
+            return TopicMaps(mirror, await self._forward(mirror), await self._context.offset_maps(mirror))
+        except ControlError:
+            raise
+        except Exception as exc:
+            raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' cannot be read: {exc}") from exc
+
+    async def _forward(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
+        """The maps to the target of a topic that is mirrored back; none where the old source was created anew."""
+        if not any(mirror.handed_over_at):
+            return ()
+        forward = replace(
+            mirror,
+            direction=MirrorDirection.FORWARD,
+            stopped_at=mirror.handed_over_at,
+            stopped_copy_at=mirror.handed_over_from,
+            handed_over_at=(),
+            handed_over_from=(),
+        )
+        return await self._context.offset_maps(forward)
 
     async def to_target(self, offsets: Sequence[CarriedOffset]) -> tuple[CarriedOffset, ...]:
         """Each with its target offset and how that was found."""
@@ -49,27 +118,18 @@ class OffsetsBetween:
         """The same offsets (with their metadata) as the source counts them."""
         maps = await self.maps(topic for topic, _ in offsets)
         found = {}
-        for key, (offset, metadata) in offsets.items():
-            back = _back(maps, key, offset)
-            if back.rule is Rule.BEYOND_END and key[0] in maps:
-                where = f"{key[0]}-{key[1]}"
-                raise Conflict(
-                    f"offset {offset} of {where} lies beyond what was mirrored to it, {maps[key[0]][key[1]].end}"
-                )
-            found[key] = (back.offset, metadata)
+        for (topic, partition), (offset, metadata) in offsets.items():
+            back = maps[topic].to_source(partition, offset) if topic in maps else Translation(offset, Rule.EXACT)
+            if back.rule is Rule.BEYOND_END:
+                raise Conflict(f"offset {offset} of {topic}-{partition} is beyond what both clusters have")
+            found[topic, partition] = (back.offset, metadata)
         return found
 
 
 def translated(maps: Maps, key: Partition, source_offset: int) -> Translation:
     """One offset of the source, on the target."""
-    one = _map(maps, key)
-    return Translation(source_offset, Rule.EXACT) if one is None else one.to_target(source_offset)
-
-
-def mirrored_to(maps: Maps, key: Partition) -> int | None:
-    """Below which source offset everything is mirrored, as the map says; None in preserve mode."""
-    one = _map(maps, key)
-    return None if one is None else one.read_to
+    topic, partition = key
+    return maps[topic].to_target(partition, source_offset) if topic in maps else Translation(source_offset, Rule.EXACT)
 
 
 def is_final(mirror: MirrorRecord) -> bool:
@@ -85,15 +145,11 @@ def _cut(mirror: MirrorRecord, offset: CarriedOffset, found: Translation) -> Tra
     return found if found.offset <= end else Translation(end, Rule.BEYOND_END)
 
 
-def _back(maps: Maps, key: Partition, target_offset: int) -> Translation:
-    one = _map(maps, key)
-    return Translation(target_offset, Rule.EXACT) if one is None else one.to_source(target_offset)
+def _one(mirror: MirrorRecord, maps: Sequence[OffsetMap], partition: int) -> OffsetMap:
+    if partition >= len(maps):
+        raise Conflict(f"{mirror.mirror_topic}-{partition} has no offset map yet")
+    return maps[partition]
 
 
-def _map(maps: Maps, key: Partition) -> OffsetMap | None:
-    topic, partition = key
-    if topic not in maps:
-        return None
-    if partition >= len(maps[topic]):
-        raise Conflict(f"{topic}-{partition} has no offset map yet")
-    return maps[topic][partition]
+def _at(offsets: Sequence[int], partition: int) -> int:
+    return offsets[partition] if partition < len(offsets) else 0

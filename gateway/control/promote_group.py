@@ -23,7 +23,7 @@ from gateway.control.errors import Conflict, ControlError
 from gateway.control.failover_group import GroupFailovers
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
-from gateway.control.offsets_between import Maps, OffsetsBetween, is_final, mirrored_to
+from gateway.control.offsets_between import Maps, OffsetsBetween, is_final
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import (
     GroupLimits,
@@ -204,10 +204,10 @@ class GroupPromotions:
     def mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
         """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
         mirror = self._context.store.mirrors.get((link, offset.topic))
-        if mirror is not None and is_final(mirror):
-            return offset.source_offset  # nothing more will come: what is missing is cut
+        if mirror is not None and (is_final(mirror) or mirror.is_reverse):
+            return offset.source_offset  # nothing more will come, and is cut; or the target is the origin
         if offset.topic in maps:
-            return mirrored_to(maps, (offset.topic, offset.partition))
+            return maps[offset.topic].mirrored_to(offset.partition)
         if mirror is not None and offset.partition < len(mirror.stopped_at):
             return mirror.stopped_at[offset.partition]
         return self._context.progress.position(offset.topic, offset.partition)

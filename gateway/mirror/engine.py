@@ -183,10 +183,16 @@ class Engine:
         return () if found is None else found.topics[topic].producer_table()
 
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
-        """See `domain.ports.OffsetMaps`. Those of a running mirror go on with it."""
+        """See `domain.ports.OffsetMaps`. Those of a running mirror go on with it.
+
+        While a topic is mirrored back, the maps to the target are to be had too: by its record, with `direction`
+        forward and the ends at the flip.
+        """
         way = self._way_with(mirror.link, mirror.mirror_topic)
-        if way is not None:
+        if way is not None and way.topics[mirror.mirror_topic].record.is_reverse == mirror.is_reverse:
             return way.topics[mirror.mirror_topic].offset_maps()
+        if mirror.is_reverse:
+            raise ValueError("the mirror back is not running")
         maps, link = self._maps.get(mirror.link), self._links.get(mirror.link)
         if maps is None or link is None:
             raise ValueError(f"link '{mirror.link}' keeps no offset maps")
