@@ -13,13 +13,15 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 import uvicorn
 import uvloop
 
 from gateway.config import Settings
+from gateway.control.context import target_errors
+from gateway.control.errors import Conflict
 from gateway.control.group_monitor import GroupMonitor
 from gateway.control.net_access import NetAccess
 from gateway.control.ports import PortAllocator
@@ -31,10 +33,11 @@ from gateway.control.sources import Sources
 from gateway.control.store import StateStore, StoreError
 from gateway.control.ways_back import WaysBack
 from gateway.domain.gates import GroupGates
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports_alloc import allocate
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.promote_snapshot import PromoteLimits
-from gateway.domain.records import LinkRecord, PartitionStart
+from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart
 from gateway.domain.routing import Routing, RoutingTable
 from gateway.mirror.engine import Engine
 from gateway.net.config import ClusterConfig
@@ -47,6 +50,7 @@ from gateway.proxy.listeners import Listeners
 from gateway.proxy.stats import BUCKETS_S
 from gateway.replication.start import plan_start
 from gateway.telemetry.metrics import Metrics, ProxyNumbers
+from protocol.errors import ProtocolError
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
@@ -158,10 +162,17 @@ class Gateway:
     def _wire_engine(self) -> None:
         self._engine = Engine(self._target.cluster, self._progress, self._service.events)
 
+    async def _offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
+        with target_errors():
+            try:
+                return await self._engine.offset_maps(mirror)
+            except (ValueError, LookupError, ProtocolError) as exc:
+                raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}': {exc}") from exc
+
     async def _start_control(self) -> None:
         limits = self.settings.promote
         context = self._service.context
-        context.offset_maps = self._engine.offset_maps
+        context.offset_maps = self._offset_maps
         topics = TopicPromoter(
             context=context,
             routing=self._routing,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -12,12 +12,20 @@ from gateway.control.context import ControlContext, source_errors, target_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.control.store import StoreError
 from gateway.domain import link_config
-from gateway.domain.link_config import LinkConfig
+from gateway.domain.link_config import LinkConfig, Offsets
 from gateway.domain.names import bad_name, is_internal
-from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart, SequenceRecord
+from gateway.domain.records import (
+    NOT_PADDED,
+    LinkRecord,
+    MirrorMode,
+    MirrorRecord,
+    PartitionStart,
+    SequenceRecord,
+)
 from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs, unmirrorable
 from gateway.net.errors import NetError
 
+_KEPT = "offsets are kept; they are translated from the first hole on, if there is one"
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -32,6 +40,7 @@ class _Plan:
     configs: SyncedConfigs
     starts: tuple[PartitionStart, ...]
     replication_factor: int
+    translated: str  # why offsets cannot be equal; "" when they can, as far as is known
 
     @property
     def mirror_topic(self) -> str:
@@ -109,9 +118,11 @@ class MirrorCreator:
             if found is None:
                 raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
             source_configs = (await source.topic_configs([topic]))[topic]
-        reason = "it is an internal topic" if found.internal else unmirrorable(source_configs)
-        if reason:
-            raise BadRequest(f"topic '{topic}' cannot be mirrored: {reason}")
+        if found.internal:
+            raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
+        translated = unmirrorable(source_configs)
+        if translated and config.offsets is Offsets.PRESERVE:
+            raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
         with target_errors():
             target = await self._adoptable(config.mirror_topic(topic), found.partitions)
             present = await self._present_configs(target)
@@ -126,7 +137,9 @@ class MirrorCreator:
             raise BadRequest(
                 f"link '{link.name}': replication.factor is {wanted}, but the target has {brokers} broker(s)"
             )
-        return _Plan(link, config, found, target, configs, starts, min(wanted, brokers))
+        if translated:
+            starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
+        return _Plan(link, config, found, target, configs, starts, min(wanted, brokers), translated)
 
     async def _adoptable(self, topic: str, partitions: int) -> TopicInfo | None:
         """The target's topic if it never held a record; None if there is none."""
@@ -220,8 +233,10 @@ class MirrorCreator:
             source_topic_id=plan.source.topic_id,
             mirror_topic_id=target_id,
             state_since_ms=self._context.now_ms(),
-            mode_reason="the topic is neither compacted nor LogAppendTime: its offsets are kept",
+            mode=MirrorMode.TRANSLATE if plan.translated else MirrorMode.PRESERVE,
+            mode_reason=f"offsets are translated: {plan.translated}" if plan.translated else _KEPT,
             starts=plan.starts,
+            compacted=bool(plan.translated),
             restore_configs=dict(plan.configs.restore),
             created=created,
         )

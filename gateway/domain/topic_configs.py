@@ -124,8 +124,8 @@ def _canonical(value: str | None) -> object:
 
 
 def unmirrorable(source: Mapping[str, str]) -> str:
-    """Why a topic with these configs cannot be mirrored with equal offsets; '' when it can."""
+    """Why a topic with these configs cannot be mirrored with equal offsets; '' when it can, as far as they tell."""
     policies = {policy.strip() for policy in source.get("cleanup.policy", "delete").split(",")}
     if "compact" in policies:
-        return "cleanup.policy is compact: its log has holes, and offsets with holes cannot be kept equal yet"
+        return "cleanup.policy is compact: its log has holes, and a log with holes cannot be written at equal offsets"
     return ""

@@ -11,7 +11,7 @@ from gateway.domain.records import MirrorMode
 from gateway.domain.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
 from gateway.jobs.plan.facts import GroupFacts, Inventory, TargetFacts, TopicFacts
 
-POSSIBLE_TODAY: Final = frozenset({MirrorMode.PRESERVE})
+POSSIBLE_TODAY: Final = frozenset({MirrorMode.PRESERVE, MirrorMode.TRANSLATE})
 """Modes that this version can mirror in."""
 
 _SYNCED: Final = frozenset((*ALWAYS_SYNCED, *DEFAULT_SYNCED, *OPTIONALLY_SYNCED))

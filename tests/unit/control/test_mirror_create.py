@@ -117,18 +117,24 @@ async def test_bad_and_other_names(plane):
         await plane.service.mirrors.create("l", "orders", "copy")
 
 
-@pytest.mark.parametrize(
-    ("configs", "reason"),
-    [
-        ({"cleanup_policy": "compact"}, "compact"),
-        ({"cleanup_policy": "delete,compact"}, "compact"),
-    ],
-)
-async def test_topics_that_cannot_be_mirrored_yet(plane, configs, reason):
+@pytest.mark.parametrize("policy", ["compact", "delete,compact"])
+async def test_a_compacted_topic_is_translated(plane, policy):
     await plane.with_link()
-    plane.source.add("orders", **configs)
+    plane.source.add("orders", cleanup_policy=policy)
 
-    await refused(plane, BadRequest, f"cannot be mirrored: .*{reason}")
+    await plane.service.mirrors.create("l", "orders")
+
+    record = plane.store.mirrors["l", "orders"]
+    assert (record.mode, record.compacted) == (MirrorMode.TRANSLATE, True)
+    assert "cleanup.policy is compact" in record.mode_reason
+    assert all(start.is_translated for start in record.starts)
+
+
+async def test_a_compacted_topic_where_offsets_must_be_equal(plane):
+    await plane.with_link(**{"mirror.offsets": "preserve"})
+    plane.source.add("orders", cleanup_policy="compact")
+
+    await refused(plane, BadRequest, "cannot be mirrored while mirror.offsets is preserve: .*compact")
 
 
 async def test_a_topic_is_mirrored_once_over_all_links(plane):
