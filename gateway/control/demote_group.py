@@ -1,7 +1,8 @@
 """The way back from a group promote: the group goes on on the source from exactly where it was on the target.
 
-Order: nobody reads on the target -> gate closed -> still nobody, on either side -> the target's offsets committed on
-the source and read back -> ACTIVE persisted. Before the last step the group is PROMOTED, whatever is interrupted.
+Order: nobody reads on the target -> gate closed -> still nobody, on either side -> of topics that are written on the
+target, the mirror back has come to its offsets -> the target's offsets committed on the source and read back -> ACTIVE
+persisted. Before the last step the group is PROMOTED, whatever is interrupted.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from gateway.domain.group_promote import Partition
 from gateway.domain.records import GroupRecord, GroupState, MirrorState
 from gateway.net.commits import Committed
 
+Value = tuple[int, str]
+
 _STORE_AGAIN_S = 0.25
 _COMMITS_S = 10.0
+_MIRROR_S = 30.0
+_LOOK_S = 0.1
 
 
 async def demote_group(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
@@ -28,7 +33,8 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
 
     Raises:
         Conflict: not promoted; members on the target (the gateway cannot make them leave) or on the source; a topic
-            that was promoted, so that the source lacks what was written since; the source refused.
+            that was promoted and is not mirrored back, so that the source lacks what was written since; a mirror back
+            that does not come to the group's offsets in 30 s; the source refused.
         SourceUnreachable, TargetUnreachable, StoreError: with the reason; the group is PROMOTED as before.
     """
     if record.state is not GroupState.PROMOTED:
@@ -61,6 +67,7 @@ async def _carry_back(context: ControlContext, offsets: GroupOffsets, record: Gr
     _require_left("target", record, await offsets.target_members(record))
     _require_left("source", record, await offsets.source_members(record))
     meant = _to_carry_back(context, record, await offsets.on_target(record.group))
+    await _mirrored_back(context, record, meant)
     meant = await OffsetsBetween(context, record.link).to_source(meant)
     held = await offsets.commit_on_source(record, meant)
     for key, value in meant.items():
@@ -68,6 +75,37 @@ async def _carry_back(context: ControlContext, offsets: GroupOffsets, record: Gr
         if found is None or (found.offset, found.metadata) != value:
             where = f"{key[0]}-{key[1]}"
             raise Conflict(f"the source does not hold the offset committed for group '{record.group}' on {where}")
+
+
+async def _mirrored_back(context: ControlContext, record: GroupRecord, meant: Mapping[Partition, Value]) -> None:
+    """Of topics that are written on the target: until the mirror back has come to the group's offsets."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _MIRROR_S
+    while True:
+        behind = await _behind(context, record, meant)
+        if not behind:
+            return
+        if loop.time() >= deadline:
+            raise Conflict(f"group '{record.group}' cannot go back yet: {behind}")
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _behind(context: ControlContext, record: GroupRecord, meant: Mapping[Partition, Value]) -> str:
+    """The first offset that the mirror back has not come to; '' when it has come to all."""
+    maps = await OffsetsBetween(context, record.link).maps(topic for topic, _ in meant)
+    for (topic, partition), (offset, _) in meant.items():
+        mirror = context.mirror(record.link, topic)
+        if not mirror.is_reverse:
+            continue
+        back = maps[topic].back if topic in maps else None
+        if back is None:
+            position = context.progress.position(topic, partition)
+        else:
+            position = back[partition].read_to if partition < len(back) else None
+        if position is None or position < offset:
+            at = "is not known yet" if position is None else f"has come to {position}"
+            return f"the mirror back of {topic}-{partition} {at}, the group is at {offset} ({mirror.state})"
+    return ""
 
 
 async def _mark_active(context: ControlContext, offsets: GroupOffsets, record: GroupRecord) -> GroupRecord:
@@ -92,7 +130,7 @@ def _to_carry_back(
     if stopped:
         raise Conflict(
             f"group '{record.group}' cannot go back: the source does not have what was written to "
-            f"{', '.join(sorted(stopped))} since it was promoted"
+            f"{', '.join(sorted(stopped))} since it was promoted; mirror it back first (reverse-and-start-mirror)"
         )
     return {key: (value.offset, value.metadata) for key, value in held.items() if key[0] in mirrors}
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.control import demote_group
 from gateway.control.errors import Conflict, SourceUnreachable
 from gateway.control.group_offsets import GroupOffsets, Offsets
 from gateway.control.promote_group import GroupPromotions
@@ -15,7 +16,15 @@ from gateway.control.store import StoreError, StoreUncertain
 from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import OffsetMap
-from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import (
+    CarriedOffset,
+    GroupRecord,
+    GroupState,
+    MirrorDirection,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+)
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 from tests.support.control_fakes import Plane
@@ -425,6 +434,57 @@ async def test_no_way_back_after_the_topic_was_promoted(scene: Scene) -> None:
     with pytest.raises(Conflict, match="does not have what was written to orders since it was promoted"):
         await scene.promoter.demote("l", "g")
     assert scene.open
+
+
+async def test_the_way_back_of_a_topic_that_is_mirrored_back(scene: Scene) -> None:
+    """Written on the target since its promote; the source follows, so the group may go back once it has followed."""
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    reverse = replace(mirror, direction=MirrorDirection.REVERSE, handed_over_at=(100, 100, 100))
+    await scene.plane.store.put(reverse)
+    scene.offsets.target_holds = {KEY: (130, "m")}
+    scene.plane.progress.advance("orders", 0, 120)
+    run = asyncio.create_task(scene.promoter.demote("l", "g"))
+    await wait_until_async(lambda: not scene.open, 5, what="the gate to be closed")
+    scene.plane.progress.advance("orders", 0, 130)
+    assert (await run).state is GroupState.ACTIVE
+    assert scene.offsets.source_holds == {KEY: (130, "m")}
+    again = await scene.promoter.promote("l", "g")  # the target is the origin: nothing to wait for
+    assert again.offsets == (CarriedOffset("orders", 0, 130, 130, "m"),)
+
+
+async def test_a_mirror_back_that_does_not_come_refuses_the_demote(scene: Scene, monkeypatch) -> None:
+    monkeypatch.setattr(demote_group, "_MIRROR_S", 0.1)
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, direction=MirrorDirection.REVERSE, state=MirrorState.PAUSED))
+    scene.offsets.target_holds = {KEY: (130, "m")}
+    with pytest.raises(Conflict, match="the mirror back of orders-0 has come to 100, the group is at 130 .PAUSED."):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+@pytest.mark.parametrize(("target", "source"), [(5, 15), (12, 32), (20, 40), (23, 43), (25, 50)])
+async def test_with_maps_both_ways_each_offset_goes_by_the_one_it_belongs_to(translated, target, source) -> None:
+    """Flipped at target 20 = source 40; since then 20-23 were copied to 40-43, and 24 to 50: there was a hole."""
+    scene, forward = translated
+    back = OffsetMap([(20, 40), (24, 49)], end=52, read_to=27)
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    reverse = {"direction": MirrorDirection.REVERSE, "handed_over_at": (40,) * 3, "handed_over_from": (20,) * 3}
+    await scene.promoted()
+    await scene.plane.store.put(replace(mirror, **reverse))
+
+    async def maps(record: MirrorRecord) -> list[OffsetMap]:
+        return [back if record.is_reverse else forward]
+
+    scene.plane.service.context.offset_maps = maps
+    scene.offsets.target_holds = {KEY: (target, "")}
+
+    await scene.promoter.demote("l", "g")
+
+    assert scene.offsets.source_holds == {KEY: (source, "")}
+    again = await scene.promoter.promote("l", "g")
+    assert again.offsets[0].target_offset == target
 
 
 async def test_demote_whose_commit_is_lost_goes_on_until_known(scene: Scene) -> None:
