@@ -44,6 +44,9 @@ class Quiet:
     def source_available(self, link: str, available: bool, message: str) -> None:
         """Nobody cares."""
 
+    def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
+        """Not in a bench."""
+
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         """Not in a bench."""
 

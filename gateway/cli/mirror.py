@@ -98,6 +98,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
             ("Left behind", not_mirrored(mirror["records_not_mirrored"])),
+            ("Lost records", _lost(mirror["records_lost"])),
             ("Late records", _late(mirror["late_records"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
@@ -165,6 +166,14 @@ def _late(late: dict[str, int]) -> str:
         return ""
     where = ", ".join(f"{count} in partition {partition}" for partition, count in late.items())
     return f"{where}: written to the source after the promote, not on the target"
+
+
+def _lost(lost: dict[str, int]) -> str:
+    """Records that the source deleted before they were mirrored."""
+    if not lost:
+        return ""
+    where = ", ".join(f"{count} in partition {partition}" for partition, count in lost.items())
+    return f"{where}: deleted on the source before they were mirrored"
 
 
 def _catch_up(job: Any) -> str:

@@ -7,6 +7,7 @@ So an event that comes while the state cannot be written is not lost, and a shor
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from gateway.control.measure import Measure
 from gateway.control.sources import LinkHealth
 from gateway.control.store import StoreError
 from gateway.domain.mirror_states import MirrorOperation, WrongState, allows
-from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord
+from gateway.domain.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
 
 _TICK_S = 1.0
 _BACK = "on the way back, where the target is the source and the source the target"
@@ -34,6 +35,7 @@ class EngineEvents:
         self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
         self._settled: set[tuple[str, str]] = set()
         self._translated: dict[tuple[str, str], str] = {}
+        self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
         context.on_deleted.append(self._forget)
 
@@ -52,6 +54,11 @@ class EngineEvents:
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         """The topic's mode is translate from now on; the first reason is its reason."""
         self._translated.setdefault((link, topic), reason)
+        self._news.set()
+
+    def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
+        """Deleted on the source before they were mirrored."""
+        self._lost.setdefault((link, topic), []).append((partition, first, following))
         self._news.set()
 
     def topic_settled(self, link: str, topic: str) -> None:
@@ -96,6 +103,10 @@ class EngineEvents:
         if operation is not None:
             reason = self._context.health[mirror.link].message
             await self._context.change(*key, operation, error_message=reason)
+        elif self._lost.get(key):
+            reports = tuple(self._lost[key])
+            await self._context.store.replace(mirror, _with_lost(mirror, reports))
+            self._lost[key] = self._lost[key][len(reports) :]
         elif key in self._settled and not mirror.settled:
             await self._context.store.replace(mirror, replace(mirror, settled=True))
         elif key in self._translated and mirror.mode is MirrorMode.PRESERVE:
@@ -114,4 +125,12 @@ class EngineEvents:
         key = (mirror.link, mirror.mirror_topic)
         self._failed.pop(key, None)
         self._settled.discard(key)
+        self._lost.pop(key, None)
         self._translated.pop(key, None)
+
+
+def _with_lost(mirror: MirrorRecord, reports: Sequence[tuple[int, int, int]]) -> MirrorRecord:
+    lost = [*mirror.lost, *(LostRecords(0, 0) for _ in range(len(mirror.starts) - len(mirror.lost)))]
+    for partition, first, following in reports:
+        lost[partition] = lost[partition].and_also(first, following)
+    return replace(mirror, lost=tuple(lost))

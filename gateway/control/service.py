@@ -151,6 +151,7 @@ class ControlService:
                     mirror.state,
                     context.engine.status(link, topic),
                     sum(context.late_records(link, topic).values()),
+                    sum(lost.count for lost in mirror.lost),
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],

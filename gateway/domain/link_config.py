@@ -33,6 +33,13 @@ class LinkConfigError(ValueError):
     """A link option that is unknown or has a bad value. One line, naming the option."""
 
 
+class OnRecordsDeleted(StrEnum):
+    """What becomes of a mirror whose source deletes records before they were mirrored: FAILED, or on without them."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkConfig:
     """A link's options, parsed.
@@ -58,6 +65,7 @@ class LinkConfig:
     offset_sync_ms: int = 30_000
     offset_sync_groups: NameFilters = ALL_NAMES
     offsets: Offsets = Offsets.AUTO
+    on_records_deleted: OnRecordsDeleted = OnRecordsDeleted.FAIL
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -121,6 +129,13 @@ def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     """All options as text: the ones given, the others at their default; for `describe`."""
     given = canonical(configs)
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
+
+
+def _on_records_deleted(text: str) -> OnRecordsDeleted:
+    try:
+        return OnRecordsDeleted(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of fail, skip") from None
 
 
 def _offsets(text: str) -> Offsets:
@@ -198,6 +213,7 @@ _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType"
 # option -> attribute of LinkConfig, reader, default as text
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
+    "mirror.on.records.deleted": ("on_records_deleted", _on_records_deleted, "fail"),
     "mirror.offsets": ("offsets", _offsets, "auto"),
     "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
     "topic.config.sync.include": ("sync_include", _include, ",".join(DEFAULT_SYNCED)),

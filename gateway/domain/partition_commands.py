@@ -73,6 +73,14 @@ class LookAhead:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsLost:
+    """The source deleted what it had at source offsets `first` .. `following`-1; the mirror goes on behind it."""
+
+    first: int
+    following: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """The partition cannot be mirrored exactly and has stopped for good."""
 
@@ -90,6 +98,7 @@ Command = (
     | DecideBreakpoints
     | WriteBreakpoints
     | LookAhead
+    | RecordsLost
     | Fail
 )
 Commands = tuple[Command, ...]

@@ -50,6 +50,9 @@ class MirrorEvents(Protocol):
     def source_available(self, link: str, available: bool, message: str) -> None:
         """The link's source cluster was lost or found again."""
 
+    def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
+        """The source deleted these source offsets before they were mirrored, and the mirror goes on behind them."""
+
     def topic_settled(self, link: str, topic: str) -> None:
         """All partitions are padded: the topic may be read."""
 

@@ -117,6 +117,19 @@ class ProducerEntry:
     base_offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class LostRecords:
+    """What a partition's source deleted before it was mirrored: how many offsets, and up to where they are counted."""
+
+    count: int
+    up_to: int
+
+    def and_also(self, first: int, following: int) -> LostRecords:
+        """With another stretch of offsets; one that is reported twice counts once."""
+        begin = max(first, self.up_to)
+        return LostRecords(self.count + max(0, following - begin), max(self.up_to, following))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
@@ -134,6 +147,8 @@ class MirrorRecord:
     to be PAUSED once it has begun. `not_mirrored[p]`: records known to be on the source only when it was failed over,
     -1 when unknown; empty without a failover. `recreate`: configs (and `replication.factor`) of the old source topic,
     kept from before it is deleted until it is there again.
+
+    `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
 
     Mode translate. `compacted`: the source topic is compacted, so records vanish while they are copied.
     `stopped_copy_at[p]`: the copy's log end at the flip, and `handed_over_from[p]`: the origin's offset that goes with
@@ -168,6 +183,7 @@ class MirrorRecord:
     not_mirrored: tuple[int, ...] = ()
     recreate: Mapping[str, str] = field(default_factory=dict)
     compacted: bool = False
+    lost: tuple[LostRecords, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     handed_over_from: tuple[int, ...] = ()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.domain import link_config
+from gateway.domain.link_config import OnRecordsDeleted
 from gateway.domain.ports import MirrorEvents
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorRecord
@@ -67,6 +68,7 @@ class LinkMirror:
             target_logs=LogReader(destination.cluster, self._tasks, tails=True),
             tasks=self._tasks,
             maps=maps,
+            skip_deleted=link_config.parse(record.configs).on_records_deleted is OnRecordsDeleted.SKIP,
             progress=progress,
             events=events,
             clock=clock,

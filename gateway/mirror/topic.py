@@ -36,6 +36,7 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 class Surroundings:
     """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
 
+    `skip_deleted`: go on behind records that the source deleted before they were mirrored.
     `maps`: the link's offset maps; None: offsets must be equal. `clock` is monotonic seconds, `wall_ms` the time of
     day.
     """
@@ -48,6 +49,7 @@ class Surroundings:
     target_logs: LogReader
     tasks: Tasks
     maps: LinkMaps | None
+    skip_deleted: bool
     progress: MirrorProgress
     events: MirrorEvents
     clock: Callable[[], float]
@@ -86,8 +88,9 @@ class TopicMirror:
             handed_over_at=way.handed_over_at[index],
             ledger=ledger,
             compacted=self.record.compacted,
+            skip_deleted=around.skip_deleted,
         )
-        return PartitionRunner(
+        runner = PartitionRunner(
             (way.copy, index),
             way.origin,
             _id_bytes(way.origin_id),
@@ -97,6 +100,16 @@ class TopicMirror:
             wall_ms=around.wall_ms,
             offsets=self.maps,
         )
+        runner.on_lost = self._lost
+        return runner
+
+    def _lost(self, runner: PartitionRunner, first: int, following: int) -> None:
+        """Records were deleted on the source before they were mirrored, and the link says to go on."""
+        _log.error(
+            "link %s: %s-%d: source offsets %d..%d are lost", self._around.link, *runner.key, first, following - 1
+        )
+        topic = self.record.mirror_topic
+        self._around.events.records_lost(self._around.link, topic, runner.partition, first, following)
 
     def begin(self) -> None:
         """Start every partition."""

@@ -24,6 +24,7 @@ from gateway.domain.partition_commands import (
     PlanStart,
     ReadSourceLog,
     ReadTargetLog,
+    RecordsLost,
     RefreshSource,
     Settled,
     WriteBreakpoints,
@@ -87,6 +88,7 @@ class PartitionRunner:
         source_topic_id: 16 bytes, or None when the source has no topic ids.
         appender: of the broker that leads the target partition; None while there is none.
         waits_for: what the source waits for before it shows more records.
+        on_lost: told of source offsets (first, following) that were deleted before they were mirrored.
     """
 
     __slots__ = (
@@ -104,6 +106,7 @@ class PartitionRunner:
         "cursor",
         "key",
         "mirror",
+        "on_lost",
         "partition",
         "source_topic",
         "source_topic_id",
@@ -133,6 +136,7 @@ class PartitionRunner:
         self._shell = shell
         self._offsets = offsets
         self.waits_for = ""
+        self.on_lost: Callable[[PartitionRunner, int, int], None] | None = None
         self._clock = clock
         self._wall_ms = wall_ms
         self._told = -1
@@ -353,6 +357,9 @@ class PartitionRunner:
                 shell.settled(self)
             case DeleteRecords(offset, delay_s):
                 shell.delete_records(self, offset, delay_s)
+            case RecordsLost(first, following):
+                if self.on_lost is not None:
+                    self.on_lost(self, first, following)
             case PlanStart():
                 shell.plan_start(self)
             case Fail(error, message):

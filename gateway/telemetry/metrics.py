@@ -58,13 +58,14 @@ class ProxyNumbers:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNumbers:
-    """One mirror topic; `late`: records that came to the source after its promote."""
+    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early."""
 
     link: str
     topic: str
     state: MirrorState
     partitions: Sequence[PartitionStatus]
     late: int = 0
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,17 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     late_records = GaugeMetricFamily(
         "lockgate_mirror_late_records", "Records on the source from after the promote.", labels=["link", "topic"]
     )
+    lost_records = GaugeMetricFamily(
+        "lockgate_mirror_lost_records",
+        "Records that the source deleted before they were mirrored.",
+        labels=["link", "topic"],
+    )
     for mirror in numbers.mirrors:
         late_records.add_metric([mirror.link, mirror.topic], float(mirror.late))
+        lost_records.add_metric([mirror.link, mirror.topic], float(mirror.lost))
     yield state
     yield late_records
+    yield lost_records
     yield from _partition_metrics(numbers.mirrors)
     groups = GaugeMetricFamily("lockgate_groups", "Mirror groups by state.", labels=["link", "state"])
     held = GaugeMetricFamily(

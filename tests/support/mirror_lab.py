@@ -28,6 +28,7 @@ class EventLog:
 
     failures: list[tuple[str, int, MirrorError, str]] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
+    lost: list[tuple[str, int, int, int]] = field(default_factory=list)
     availability: list[bool] = field(default_factory=list)
     translated: dict[str, str] = field(default_factory=dict)
 
@@ -36,6 +37,9 @@ class EventLog:
 
     def source_available(self, link: str, available: bool, message: str) -> None:
         self.availability.append(available)
+
+    def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
+        self.lost.append((topic, partition, first, following))
 
     def topic_settled(self, link: str, topic: str) -> None:
         self.settled.append(topic)

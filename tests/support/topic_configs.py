@@ -24,13 +24,14 @@ def alter(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
 
 def configs_of(bootstrap: str, topic: str) -> dict[str, str]:
     """The configs in force."""
-    return {name: entry.value for name, entry in _described(bootstrap, topic).items()}
+    return {name: entry.value or "" for name, entry in _described(bootstrap, topic).items()}
 
 
 def own_configs_of(bootstrap: str, topic: str) -> dict[str, str]:
     """The configs that are set on the topic itself."""
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: entry.value for name, entry in _described(bootstrap, topic).items() if entry.source == own}
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+    described = _described(bootstrap, topic).items()
+    return {name: entry.value or "" for name, entry in described if ConfigSource(entry.source) is own}
 
 
 def _described(bootstrap: str, topic: str) -> dict[str, ConfigEntry]:

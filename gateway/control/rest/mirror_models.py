@@ -113,7 +113,9 @@ class MirrorData(BaseModel):
     a job copies the topic, see `catch_up`.
 
     `mirror_direction`: which way it is mirrored; the lags of a REVERSE mirror are those of the old source behind the
-    target. `records_not_mirrored`: partition -> records that a failover left behind on the source, -1 where unknown.
+    target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that the link's
+    `mirror.on.records.deleted` said to go on without. `records_not_mirrored`: partition -> records that a failover left
+    behind on the source, -1 where unknown.
     """
 
     kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"
@@ -135,6 +137,7 @@ class MirrorData(BaseModel):
     stopped_at: list[int]
     mirror_direction: MirrorDirection = MirrorDirection.FORWARD
     records_not_mirrored: dict[int, int] = Field(default_factory=dict)
+    records_lost: dict[int, int] = Field(default_factory=dict)
     not_moved: NotMovedData | None = None
     catch_up: CatchUpData | None = None
 
@@ -161,6 +164,7 @@ class MirrorData(BaseModel):
             stopped_at=list(record.stopped_at),
             mirror_direction=record.direction,
             records_not_mirrored={index: count for index, count in enumerate(record.not_mirrored) if count},
+            records_lost={index: lost.count for index, lost in enumerate(record.lost) if lost.count},
             not_moved=None if view.not_moved is None else NotMovedData.of(view.not_moved),
             catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
         )
