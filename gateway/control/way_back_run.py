@@ -76,6 +76,7 @@ class WayBackRun:
         self._unreachable_since: float | None = None
         self._source_error = ""
         self._gave_up = ""
+        self._trouble_told = ""
         self._log = _log.bind(link=link, topic=topic)
         self.waiting_for = ""
         self._actions: Mapping[WayBackStepKind, Callable[[WayBackStep], Awaitable[None]]] = {
@@ -143,14 +144,19 @@ class WayBackRun:
         return self._context.mirror(self._link, self._topic)
 
     async def _trouble(self, exc: Exception) -> None:
-        """A cluster refused, or did not answer: say so, look again, and do the step once more."""
+        """A cluster does not answer, or the state cannot be written: do the step once more, a little later."""
         if isinstance(exc, BrokerError):
             self._gave_up = self._gave_up or str(exc)
             return
-        if self._unreachable_since is None:
-            self._unreachable_since = self._tools.clock()
-            self._log.warning("a way back waits", error=str(exc))
-        self._source_error = str(exc) or "no answer in time"
+        message = str(exc) or "no answer in time"
+        if isinstance(exc, SourceUnreachable):
+            if self._unreachable_since is None:
+                self._unreachable_since = self._tools.clock()
+            self._source_error = message
+        if message != self._trouble_told:
+            self._trouble_told = message
+            self._log.warning("a way back waits", error=message)
+        self.waiting_for = message
         await self._tools.sleep(_AGAIN_S)
         self._source = None
 

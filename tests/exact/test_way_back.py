@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,48 @@ def level_without_offsets(way: RoundTrip) -> list[list[Record]]:
     )
     assert_equal(source, target)
     return source
+
+
+def test_a_gateway_killed_at_any_moment_of_the_ways_goes_on_from_the_record(trip: Trip) -> None:
+    """Over and back three times, with kill -9 some random steps after each begin. One producer lives through it all."""
+    way = trip()
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # noqa: T201 - to do it again
+    rng = random.Random(seed)
+    ways = [("promote", "STOPPED", "FORWARD"), ("reverse-and-start-mirror", "ACTIVE", "REVERSE")]
+    ways.append(("promote", "ACTIVE", "FORWARD"))
+    with way.writer(rate=200) as writer:
+        for verb, state, direction in ways * 3:
+            writer.wait_for_acks(30)
+            killed = False
+            while not _is(way, state, direction):
+                lines = _log_lines(way) + rng.randrange(8)
+                answer = way.gateway.api.post(
+                    f"/v3/links/{way.link}/mirrors:{verb}", json={"mirror_topic_names": list(way.topics)}
+                )
+                assert answer.is_success or answer.status_code in (409, 502), answer.text
+                if not killed:
+                    wait_until(partial(_stepped, way, lines, state, direction), what="a step")
+                    way.gateway.kill()
+                    way.gateway.start()
+                    killed = True
+                wait_until(
+                    lambda: not way.mirror()["mirror_status"].startswith("PENDING_"), 60, what="the end of a way"
+                )
+                assert way.mirror()["mirror_status"] in ("ACTIVE", "STOPPED", "SOURCE_UNAVAILABLE"), way.mirror()
+        writer.wait_for_acks(100)
+    assert_nothing_lost(writer, way.level())
+
+
+def _stepped(way: RoundTrip, lines: int, state: str, direction: str) -> bool:
+    return _log_lines(way) >= lines or _is(way, state, direction)
+
+
+def _log_lines(way: RoundTrip) -> int:
+    """Every step of a way is a line or two in the gateway's log."""
+    return way.gateway.log.read_text(errors="replace").count("\n")
+
+
+def _is(way: RoundTrip, state: str, direction: str) -> bool:
+    shown = way.mirror()
+    return (shown["mirror_status"], shown["mirror_direction"]) == (state, direction)

@@ -1,0 +1,344 @@
+"""Reverse, truncate-and-restore, failover and the end of the way home, on a control plane in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gateway.control.errors import BadRequest, Conflict, SourceUnreachable
+from gateway.control.store_errors import StoreError
+from gateway.control.way_back_run import WayBackTools
+from gateway.control.ways_back import WaysBack
+from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
+from gateway.domain.producer_ids import mirror_producer_id
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.routing import Phase
+from gateway.domain.topic_configs import set_back
+from gateway.domain.way_home import stopped
+from gateway.net.errors import BrokerError
+from protocol.errors import ErrorCode
+from tests.support.control_fakes import Plane, status
+from tests.support.waiting import wait_until_async
+from tests.unit.control.test_promote_topic import TABLE, FakeEnds, FakeForwarder
+
+S = MirrorState
+ENDS = [100, 100, 100]
+
+
+class Scene:
+    """A plane with one mirror of three partitions, level at 100."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.ends = FakeEnds({"orders": list(ENDS)})
+        self.forwarder = FakeForwarder(plane)
+        self.phases: list[Phase] = []
+        plane.engine.producer_table = lambda link, topic: TABLE  # type: ignore[method-assign]
+        plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
+        self.ways = self.make()
+
+    def make(self) -> WaysBack:
+        context = self.plane.service.context
+        return WaysBack(
+            context=context,
+            measure=self.plane.service.measure,
+            routing=self.plane.routing,
+            fences={"gw": self.forwarder},
+            ends=self.ends,
+            tools=partial(WayBackTools, patience_s=0.3),
+        )
+
+    @property
+    def record(self) -> MirrorRecord:
+        return self.plane.store.mirrors["l", "orders"]
+
+    async def set(self, state: MirrorState, **changes: Any) -> None:
+        await self.plane.store.put(replace(self.record, state=state, **changes))
+
+    async def promoted(self) -> None:
+        """STOPPED at 100, as a promote leaves it."""
+        await self.plane.engine.stop_mirror("l", "orders")
+        values, _ = set_back(self.record.restore_configs)
+        self.plane.target.existing["orders"].configs.update(values)
+        await self.set(S.STOPPED, stopped_at=tuple(ENDS), restore_configs={}, settled=True, flipped_ms=1)
+        self.phases.clear()
+
+    async def until(self, state: MirrorState, direction: MirrorDirection = MirrorDirection.FORWARD) -> None:
+        for index in range(3):
+            self.plane.engine.numbers["l", "orders"] = [status(i) for i in range(index + 1)]
+        await wait_until_async(lambda: (self.record.state, self.record.direction) == (state, direction), 10)
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> Scene:
+    await plane.with_mirror()
+    plane.target.existing["orders"].ranges = [(0, 100)] * 3
+    return Scene(plane)
+
+
+REVERSE = MirrorDirection.REVERSE
+
+
+async def test_reverse_prepares_the_old_source_and_begins_at_its_end(scene: Scene) -> None:
+    await scene.promoted()
+
+    (begun,) = await scene.ways.reverse("l", ["orders"])
+    assert begun.state is S.PENDING_SYNCHRONIZE
+    await scene.until(S.ACTIVE, REVERSE)
+
+    assert scene.record.handed_over_at == (100, 100, 100)
+    running = scene.plane.engine.running["l", "orders"]
+    assert running.is_reverse
+    source = scene.plane.source.existing["orders"].configs
+    assert source["message.timestamp.before.max.ms"] == str(2**63 - 1)
+    assert scene.record.restore_configs
+    assert not scene.record.recreate
+    assert set(scene.phases) <= {Phase.SWITCHED}  # writes never left the target
+
+
+async def test_reverse_and_pause_starts_nothing_until_it_is_resumed(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.ways.reverse("l", ["orders"], pause=True)
+    await scene.until(S.PAUSED, REVERSE)
+    assert ("l", "orders") not in scene.plane.engine.running
+    await scene.plane.service.mirrors.resume("l", "orders")
+    assert scene.plane.engine.running["l", "orders"].is_reverse
+
+
+async def test_late_records_refuse_the_reverse_with_their_number(scene: Scene) -> None:
+    await scene.promoted()
+    scene.ends.ends["orders"] = [100, 103, 101]
+    with pytest.raises(Conflict, match=r"4 records are on the source and not on the target \(3 in partition 1, 1 in"):
+        await scene.ways.reverse("l", ["orders"])
+    assert scene.record.state is S.STOPPED
+
+
+async def test_late_records_that_come_after_the_check_end_it_in_stopped(scene: Scene) -> None:
+    await scene.promoted()
+
+    def late(number: int) -> None:
+        scene.ends.ends["orders"] = [100, 100, 100 + (number > 1)]
+
+    scene.ends.on_read = late
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.STOPPED)
+    assert "1 records are on the source" in scene.record.error_message
+
+
+async def test_what_an_earlier_mirror_back_appended_is_gone_on_from(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.set(S.STOPPED, handed_over_at=tuple(ENDS))
+    scene.ends.ends["orders"] = [100, 150, 100]
+    link = scene.plane.store.links["l"]
+    back = mirror_producer_id(link.link_id, scene.record.mirror_id, reverse=True)
+    scene.plane.source.writers["orders", 1] = back
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
+    assert scene.record.handed_over_at == (100, 100, 100)
+
+
+async def test_an_unreachable_source_refuses_the_reverse_and_nothing_is_begun(scene: Scene) -> None:
+    await scene.promoted()
+    scene.ends.down = True
+    with pytest.raises(SourceUnreachable):
+        await scene.ways.reverse("l", ["orders"])
+    assert scene.record.state is S.STOPPED
+
+
+async def test_a_source_that_is_lost_meanwhile_ends_the_reverse_after_a_while(scene: Scene) -> None:
+    await scene.promoted()
+    scene.ends.on_read = lambda number: setattr(scene.ends, "down", number > 1)
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.STOPPED)
+    assert "the source was not reachable" in scene.record.error_message
+
+
+@pytest.mark.parametrize("state", [S.ACTIVE, S.PAUSED, S.FAILED, S.PENDING_STOPPED])
+async def test_reverse_and_restore_want_a_stopped_topic(scene: Scene, state: MirrorState) -> None:
+    await scene.set(state)
+    with pytest.raises(WrongState):
+        await scene.ways.reverse("l", ["orders"])
+    with pytest.raises(WrongState):
+        await scene.ways.restore("l", ["orders"])
+    with pytest.raises(BadRequest):
+        await scene.ways.reverse("l", [])
+
+
+@pytest.mark.parametrize("state", [S.PENDING_SYNCHRONIZE, S.PENDING_MIRROR])
+async def test_a_reverse_that_a_restart_cut_short_goes_on(scene: Scene, state: MirrorState) -> None:
+    await scene.promoted()
+    reverse = state is S.PENDING_MIRROR
+    await scene.set(state, direction=REVERSE if reverse else MirrorDirection.FORWARD)
+    scene.make().resume()
+    await scene.until(S.ACTIVE, REVERSE)
+
+
+async def test_a_store_that_fails_now_and_then_only_delays(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.ways.reverse("l", ["orders"])
+    scene.plane.log.failures = [StoreError("no"), None, StoreError("no")]
+    await scene.until(S.ACTIVE, REVERSE)
+
+
+# -- the end of the way home -----------------------------------------------------------------------------------
+
+
+async def test_home_sets_the_source_back_and_lifts_the_target_again(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
+    await scene.plane.engine.stop_mirror("l", "orders")
+    lifted = dict(scene.plane.source.existing["orders"].configs)
+    pending = apply(MirrorOperation.PROMOTE, scene.record, 5)
+    await scene.plane.store.put(stopped(pending, ENDS, ENDS, TABLE, 7))
+    assert scene.record.state is S.PENDING_MIRROR
+    scene.plane.service.context.go_on("l", "orders")
+    await scene.until(S.ACTIVE)
+
+    running = scene.plane.engine.running["l", "orders"]
+    assert (running.is_reverse, running.generation, running.handed_over_at) == (False, 1, tuple(ENDS))
+    source, target = scene.plane.source.existing["orders"], scene.plane.target.existing["orders"]
+    assert source.configs["retention.ms"] == "86400000"
+    assert source.configs != lifted
+    assert target.configs["message.timestamp.after.max.ms"] == str(2**63 - 1)
+    assert scene.record.restore_configs["retention.ms"] == "86400000"
+    assert scene.phases[-1] is Phase.FORWARD
+
+
+# -- truncate-and-restore --------------------------------------------------------------------------------------
+
+
+async def test_restore_says_what_goes_creates_the_topic_anew_and_mirrors_from_the_targets_start(scene: Scene) -> None:
+    plane = scene.plane
+    await scene.promoted()
+    await scene.set(S.STOPPED, not_mirrored=(0, 5, 0))
+    scene.ends.ends["orders"] = [100, 105, 100]
+    plane.source.existing["orders"].ranges = [(0, 100), (0, 105), (0, 100)]
+    plane.source.existing["orders"].configs["segment.bytes"] = "77"
+    plane.target.existing["orders"].ranges = [(40, 100)] * 3
+    old_id = plane.source.existing["orders"].info.topic_id
+
+    plan = await scene.ways.restore_plan("l", "orders")
+    assert (plan.divergent, plan.older, plan.refilled) == ({1: 5}, {0: 40, 1: 40, 2: 40}, 180)
+    assert plane.source.calls.count("delete_topic") == 0
+
+    def fresh() -> None:
+        scene.ends.ends["orders"] = [0, 0, 0]
+
+    plane.source.before["create_topic"] = _later(fresh)
+    before = scene.record.mirror_id
+    await scene.ways.restore("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
+
+    new = plane.source.existing["orders"]
+    assert new.info.topic_id != old_id
+    assert (new.info.partitions, new.configs["segment.bytes"]) == (3, "77")
+    record = scene.record
+    assert (record.source_topic_id, record.mirror_id) == (new.info.topic_id, before + 1)
+    assert record.reverse_starts == (PartitionStart(40, 40),) * 3
+    assert (record.not_mirrored, record.recreate, record.handed_over_at) == ((), {}, (0, 0, 0))
+    assert set(scene.phases) <= {Phase.SWITCHED}
+
+
+async def test_a_restore_that_may_not_delete_fails_and_the_topic_is_still_there(scene: Scene) -> None:
+    await scene.promoted()
+    scene.plane.source.refuse["delete_topic"] = BrokerError(ErrorCode.TOPIC_DELETION_DISABLED, "no deletion here")
+    await scene.ways.restore("l", ["orders"])
+    await scene.until(S.FAILED, REVERSE)
+    assert "no deletion here" in scene.record.error_message
+    assert "orders" in scene.plane.source.existing
+    assert scene.plane.routing.current.topics["orders"].phase is Phase.SWITCHED
+    (ended,) = await scene.ways.failover("l", ["orders"])
+    assert (ended.state, ended.direction, ended.stopped_at) == (S.STOPPED, MirrorDirection.FORWARD, tuple(ENDS))
+
+
+async def test_a_restore_that_was_cut_short_after_the_deletion_creates_the_topic(scene: Scene) -> None:
+    await scene.promoted()
+    kept = {"replication.factor": "1", "segment.bytes": "77"}
+    await scene.set(S.PENDING_SETUP_FOR_RESTORE, direction=REVERSE, recreate=kept)
+    del scene.plane.source.existing["orders"]
+    scene.ends.ends["orders"] = [0, 0, 0]
+    scene.make().resume()
+    await scene.until(S.ACTIVE, REVERSE)
+    assert scene.plane.source.existing["orders"].configs["segment.bytes"] == "77"
+
+
+# -- failover --------------------------------------------------------------------------------------------------
+
+
+async def test_failover_without_a_source_counts_what_was_last_seen(scene: Scene) -> None:
+    plane = scene.plane
+    await scene.set(S.SOURCE_UNAVAILABLE, settled=True)
+    scene.ends.down = True
+    ends = (100, 107, 0)
+    plane.engine.numbers["l", "orders"] = [status(i, source_end=end) for i, end in enumerate(ends)]
+    for index in range(3):
+        plane.progress.advance("orders", index, 100)
+    told = []
+
+    async def clamp(record: MirrorRecord) -> None:
+        told.append(record.stopped_at)
+
+    plane.service.context.on_failover.append(clamp)
+    assert (await scene.ways.failover_plan("l", "orders")).not_mirrored == (0, 7, -1)
+    assert scene.record.state is S.SOURCE_UNAVAILABLE
+
+    (record,) = await scene.ways.failover("l", ["orders"])
+
+    assert (record.state, record.stopped_at, record.not_mirrored) == (S.STOPPED, (100, 100, 100), (0, 7, -1))
+    assert record.producers == TABLE
+    assert told == [(100, 100, 100)]
+    assert ("l", "orders") not in plane.engine.running
+    assert scene.phases[-1] is Phase.SWITCHED
+    assert Phase.FENCED in scene.phases  # nothing was forwarded between the last append and the flip
+
+
+async def test_failover_does_not_wait_for_writes_to_a_dead_source(scene: Scene) -> None:
+    await scene.set(S.ACTIVE, settled=True)
+    scene.forwarder.silent = True
+    (record,) = await scene.ways.failover("l", ["orders"])
+    assert record.state is S.STOPPED
+
+
+async def test_a_failover_that_cannot_be_stored_goes_back(scene: Scene) -> None:
+    await scene.set(S.ACTIVE, settled=True)
+    scene.plane.log.failures = [StoreError("no")]
+    with pytest.raises(StoreError):
+        await scene.ways.failover("l", ["orders"])
+    assert scene.record.state is S.ACTIVE
+    assert ("l", "orders") in scene.plane.engine.running
+    assert scene.phases[-1] is Phase.FORWARD
+
+
+async def test_what_holds_nothing_yet_is_not_failed_over_to(scene: Scene) -> None:
+    await scene.set(S.ACTIVE, settled=False)
+    with pytest.raises(Conflict, match="does not hold a record yet"):
+        await scene.ways.failover("l", ["orders"])
+
+
+async def test_failover_of_a_mirror_back_ends_it(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
+    assert (await scene.ways.failover_plan("l", "orders")).not_mirrored == (0, 0, 0)
+    (record,) = await scene.ways.failover("l", ["orders"])
+    assert (record.state, record.direction) == (S.STOPPED, MirrorDirection.FORWARD)
+    assert ("l", "orders") not in scene.plane.engine.running
+    with pytest.raises(WrongState, match="STOPPED already"):
+        await scene.ways.failover("l", ["orders"])
+
+
+async def test_a_mirror_that_failed_can_be_failed_over(scene: Scene) -> None:
+    await scene.set(S.FAILED, settled=True, error=MirrorError.SOURCE_TOPIC_ID_CHANGED, error_message="gone")
+    (record,) = await scene.ways.failover("l", ["orders"])
+    assert (record.state, record.error, record.error_message) == (S.STOPPED, MirrorError.NO_ERROR, "")
+
+
+def _later(action: Any) -> Any:
+    async def run() -> None:
+        action()
+
+    return run
