@@ -14,7 +14,7 @@ from typing import Self
 
 import uvloop
 
-from gateway.domain.records import MirrorRecord, PartitionStart
+from gateway.domain.records import MirrorMode, MirrorRecord, PartitionStart
 from tests.support.mirror_lab import mirror_lab
 from tests.support.waiting import wait_until_async
 
@@ -26,7 +26,8 @@ class EngineProcess:
         self._file = folder / f"{record.mirror_topic}.json"
         fields = asdict(record)
         plain = {
-            name: fields[name] for name in ("link", "source_topic", "mirror_topic", "mirror_id", "source_topic_id")
+            name: fields[name]
+            for name in ("link", "source_topic", "mirror_topic", "mirror_id", "source_topic_id", "mode", "compacted")
         }
         starts = [[start.source_start, start.pad_to] for start in record.starts]
         self._file.write_text(json.dumps({**plain, "starts": starts}))
@@ -57,6 +58,7 @@ class EngineProcess:
 
 def read_record(file: Path) -> MirrorRecord:
     fields = json.loads(file.read_text())
+    fields["mode"] = MirrorMode(fields["mode"])
     fields["starts"] = tuple(PartitionStart(*start) for start in fields["starts"])
     return MirrorRecord(**fields)
 
