@@ -1,0 +1,144 @@
+"""The fleet: which gateways there are, which of them leads, and who mirrors which partition.
+
+Members come from the fleet's group on the target. The **registry** (records of the state topic, written by the leader
+before it admits a gateway) says who may hold a write lease; so a new leader knows whom to ask even when the group has
+already forgotten a member. Pure: `control` asks the coordinator and writes the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Role(StrEnum):
+    """What a gateway does beside serving clients."""
+
+    NODE = "node"  # owns mirror partitions, may lead
+    SIDECAR = "sidecar"
+
+
+class MirrorPartition(NamedTuple):
+    """One partition to be mirrored."""
+
+    link: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A member as it describes itself when it joins.
+
+    `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
+    `peer`: host:port for the other gateways. `owned`: what it mirrors now.
+    """
+
+    name: str
+    incarnation: str
+    role: Role
+    peer: str
+    lease_s: float
+    owned: frozenset[MirrorPartition] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A gateway that was admitted: it may write under a lease until it is known or presumed to have stopped."""
+
+    name: str
+    incarnation: str
+    lease_s: float
+
+
+def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
+    """True when the member that the coordinator made the leader should leave and join again.
+
+    The coordinator takes any member. A sidecar must not lead while there is a node: the leader writes the state.
+    """
+    return leader.role is Role.SIDECAR and any(member.role is Role.NODE for member in members)
+
+
+class Admission(NamedTuple):
+    """What to write before the members may be told their assignment. `replaced`: their writes may land yet."""
+
+    register: tuple[Registered, ...]
+    replaced: tuple[Registered, ...]
+
+
+def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Admission:
+    """Who must be registered anew.
+
+    A new incarnation of a name replaces the old one, which is dead: both had to bind the same listener. What the old
+    one had sent may land until the grace for unknown outcomes is over.
+    """
+    new, replaced = [], []
+    for member in members:
+        old = registry.get(member.name)
+        entry = Registered(name=member.name, incarnation=member.incarnation, lease_s=member.lease_s)
+        if old != entry:
+            new.append(entry)
+        if old is not None and old.incarnation != member.incarnation:
+            replaced.append(old)
+    return Admission(tuple(new), tuple(replaced))
+
+
+class FenceQuorum(NamedTuple):
+    """Who has to acknowledge a fence. `departed`: gone without an answer; their last writes may land yet."""
+
+    required: frozenset[str]
+    departed: frozenset[str]
+
+
+def fence_quorum(registry: Collection[str], presumed: frozenset[str], acknowledged: Collection[str]) -> FenceQuorum:
+    """Every registered gateway but those whose leases are certainly over.
+
+    A gateway that acknowledged and then died is required no longer, and owes nothing: it had nothing in flight.
+    """
+    required = frozenset(registry) - presumed
+    return FenceQuorum(required, presumed.intersection(registry) - frozenset(acknowledged))
+
+
+# -- who mirrors what ------------------------------------------------------------------------------------------
+
+
+def assign(
+    nodes: Mapping[str, Collection[MirrorPartition]], partitions: Iterable[MirrorPartition], *, moves: int = 1
+) -> dict[str, frozenset[MirrorPartition]]:
+    """Each node's partitions from now on, given those it has: sticky and, after enough rounds, even.
+
+    What nobody owns is given out at once. Of what is owned at most `moves` partitions change their owner, so that a
+    rebalance never interrupts more than that at a time; `balanced` tells whether another round is due. Should two
+    own the same partition (a takeover), the one with fewer keeps it. Deterministic.
+    """
+    if not nodes:
+        return {}
+    wanted = set(partitions)
+    owned: dict[str, set[MirrorPartition]] = {name: set() for name in sorted(nodes)}
+    claims = sorted((len(nodes[name]), name) for name in nodes)
+    free = set(wanted)
+    for _, name in claims:
+        owned[name] = free.intersection(nodes[name])
+        free -= owned[name]
+    for partition in sorted(free):
+        owned[_least(owned)].add(partition)
+    for _ in range(moves):
+        most, least = max(owned, key=lambda name: (len(owned[name]), name)), _least(owned)
+        if len(owned[most]) - len(owned[least]) < 2:
+            break
+        partition = max(owned[most])
+        owned[most].remove(partition)
+        owned[least].add(partition)
+    return {name: frozenset(held) for name, held in owned.items()}
+
+
+def _least(owned: Mapping[str, Collection[MirrorPartition]]) -> str:
+    return min(owned, key=lambda name: (len(owned[name]), name))
+
+
+def balanced(owned: Mapping[str, Collection[MirrorPartition]]) -> bool:
+    """True when no node has two more than another."""
+    counts = [len(held) for held in owned.values()]
+    return not counts or max(counts) - min(counts) < 2
