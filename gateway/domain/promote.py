@@ -113,14 +113,14 @@ def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
 def _bypass(snapshot: PromoteSnapshot) -> str:
     """Writers that no gateway holds: the source's end moved although nothing of ours can have moved it.
 
-    While outcomes are unknown, or where the source does not tell its leaders' log ends, a first move may still be
-    our own; then only the timeout ends a fence under which the ends never come to rest.
+    While outcomes are unknown, a transaction was open, or the source does not tell its leaders' log ends, a first move
+    may still be our own; then only the timeout ends a fence under which the ends never come to rest.
     """
     for topic in snapshot.topics:
         drain = topic.drain
         if drain is None or not topic.acknowledged(snapshot.gateways) or drain.first.asked < topic.acked_at:
             continue
-        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None
+        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or drain.first.unstable
         if drain.moved and not ours_possible:
             return _moves(topic.topic, drain)
         if topic.stopped and topic.positions != drain.last.ends:

@@ -106,15 +106,18 @@ def decode(transactional_id: str, value: bytes) -> ProducerRecord:
 def merged(old: ProducerRecord | None, new: ProducerRecord) -> ProducerRecord:
     """What is in force after a record that follows another one of its transactional id.
 
-    Gateways that write at the same time, and a write that was repeated late, must not bring an older epoch back: of
-    one producer id the higher epoch wins, in whichever order they were written.
+    The target decides which instance is the newest: of one producer id the client of the higher epoch is in force, in
+    whichever order gateways have written. An identity elsewhere that was obtained for the other one meanwhile is its
+    successor's too, or the newest instance would find itself fenced by an older one. But a place that the newest has no
+    identity at is none of its own: there the older instance is not fenced yet.
     """
-    if old is None or old.client.producer_id != new.client.producer_id or old.client.epoch < new.client.epoch:
+    if old is None or old.client.producer_id != new.client.producer_id:
         return new
-    if old.client.epoch > new.client.epoch:
-        return old
-    places = {**old.places, **new.places}
-    for place, identity in old.places.items():
-        if places[place].producer_id == identity.producer_id:
+    newest, other = (new, old) if new.client.epoch >= old.client.epoch else (old, new)
+    places = dict(newest.places)
+    for place, identity in other.places.items():
+        if place in places and places[place].producer_id == identity.producer_id:
             places[place] = max(places[place], identity)
-    return ProducerRecord(new.transactional_id, new.client, new.timeout_ms, places)
+        elif newest.client == other.client:
+            places.setdefault(place, identity)
+    return ProducerRecord(newest.transactional_id, newest.client, newest.timeout_ms, places)

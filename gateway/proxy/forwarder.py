@@ -67,6 +67,8 @@ class Forwarder:
         Transactions that are open go on, to their end.
         """
         transactions = self.transactions
+        if transactions is not None:
+            await transactions.adopt(topic)
         while self.in_flight(topic) or (transactions is not None and transactions.blocking(topic)):
             if self.in_flight(topic):
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

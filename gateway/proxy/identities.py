@@ -40,8 +40,14 @@ class Identities:
             await self._read()
         return self._records.get(transactional_id)
 
-    async def keep(self, record: ProducerRecord) -> None:
-        """Make a record last; it may be merged with what another gateway has written meanwhile.
+    async def all(self) -> list[ProducerRecord]:
+        """Every record in force now. Raises as `current`."""
+        async with self._lock:
+            await self._read()
+        return list(self._records.values())
+
+    async def keep(self, record: ProducerRecord) -> ProducerRecord:
+        """Make a record last. Returns the one in force then: merged with what other gateways have written meanwhile.
 
         Raises:
             ClusterUnavailable: not known to be written.
@@ -55,7 +61,7 @@ class Identities:
                 await self._log.put(name.encode(), encode(whole), _TIMEOUT_S)
                 # Compaction keeps the last value only, so the last one must be the whole one.
                 if await self._read(last_of=name) == whole:
-                    return
+                    return whole
         raise ClusterUnavailable(f"the identity of transactional id {name!r} is being written by several gateways")
 
     async def _read(self, last_of: str = "") -> ProducerRecord | None:

@@ -10,7 +10,7 @@ from gateway.domain.transactional_ids import Place, ProducerIdentity, id_at
 from gateway.net.cluster import Cluster
 from gateway.net.errors import BrokerError, ClusterUnavailable, NetError, UnsupportedVersion
 from protocol.errors import ErrorCode, error_name
-from protocol.messages import DescribeTransactionsRequest, InitProducerIdRequest
+from protocol.messages import DescribeTransactionsRequest, InitProducerIdRequest, ListTransactionsRequest
 
 LANE = "transactions"
 TIMEOUT_S = 10.0
@@ -176,5 +176,22 @@ class Places:
             frozenset(topic.topic for topic in found.topics),
         )
 
+    async def unended(self, place: Place) -> frozenset[str]:
+        """The transactional ids, as the cluster knows them, that have a transaction which is not wholly ended.
 
+        Empty from a cluster that cannot tell (before Kafka 3.0), and of brokers that do not answer.
+        """
+        cluster = self.cluster(place)
+        request = ListTransactionsRequest(state_filters=list(_UNENDED), producer_id_filters=[])
+        asked = (cluster.request(request, node_id=node, cap=0, timeout_s=TIMEOUT_S) for node in cluster.view.brokers)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        return frozenset(
+            found.transactional_id
+            for answer in answers
+            if not isinstance(answer, BaseException)
+            for found in answer.transaction_states
+        )
+
+
+_UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _INIT_CAP = 5  # v6 is not stable

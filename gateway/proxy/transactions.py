@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import structlog
 
 from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
-from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord
+from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord, id_at
 from gateway.domain.transactional_producers import Ended, Fence, Standing, Transaction, TransactionalProducer
 from gateway.net.errors import NetError
 from gateway.proxy.identities import Identities
@@ -135,9 +135,26 @@ class Transactions:
             found = await self.places.init(place, producer.transactional_id, old.timeout_ms, None)
             record = ProducerRecord(old.transactional_id, old.client, old.timeout_ms, {**old.places, place: found})
             with _answered():
-                await self._identities.keep(record)
-            producer.record = record
-        return found
+                kept = await self._identities.keep(record)
+            _require_newest(kept, old.client)
+            producer.record = kept
+        return producer.record.at(place) or found
+
+    async def has_newer(self, producer: TransactionalProducer, place: Place, code: int) -> bool:
+        """True when a place fences the producer only because another gateway, late, has initialised it there too.
+
+        The identity that it got is the producer's then. The caller holds the lock.
+        """
+        if code not in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH):
+            return False
+        used, record = producer.record.at(place), await self.kept(producer.transactional_id)
+        if used is None or record is None or record.client != producer.client:
+            return False
+        found = record.at(place)
+        if found is None or found.producer_id != used.producer_id or found.epoch <= used.epoch:
+            return False
+        producer.record = record
+        return True
 
     async def initialised(self, record: ProducerRecord) -> None:
         """Keep a record and begin anew with it: what there was is over. The caller holds the lock.
@@ -146,10 +163,11 @@ class Transactions:
             Refused: it could not be kept.
         """
         with _answered():
-            await self._identities.keep(record)
+            kept = await self._identities.keep(record)
         name = record.transactional_id
-        self._producers[name] = TransactionalProducer(name, record.client, record)
+        self._producers[name] = TransactionalProducer(name, kept.client, kept)
         self.changed()
+        _require_newest(kept, record.client)
 
     async def kept(self, transactional_id: str) -> ProducerRecord | None:
         """The record in force. Raises Refused when it cannot be read."""
@@ -188,6 +206,27 @@ class Transactions:
         """Wait, without a bound of its own, until a condition on producers holds."""
         while not condition():
             await self._changed.wait()
+
+    async def adopt(self, topic: str) -> None:
+        """Learn of transactions that were begun through another process and may have the topic: a fence waits for them.
+
+        Those of producers that do not use the gateway are none of its own.
+        """
+        route = self._routing.current.topics.get(topic)
+        if route is None:
+            return
+        cluster = TARGET if route.counted else route.link
+        with suppress(NetError, Refused, Lost):
+            unended = await self.places.unended(Place(cluster))
+            if not unended:
+                return
+            for record in await self._identities.all():
+                mine = any(
+                    id_at(record.transactional_id, p) in unended for p in (OWN, *record.places) if p.cluster == cluster
+                )
+                if mine and self.known(record.transactional_id, record.client) is None:
+                    async with self.lock(record.transactional_id):
+                        await self.identify(record.transactional_id, record.client)
 
     def blocking(self, topic: str) -> list[TransactionalProducer]:
         """The producers that a fence of the topic must wait for."""
@@ -250,6 +289,13 @@ class Transactions:
         self._closed = {
             topic for topic in self._closed if topic in routing.topics and routing.topics[topic].phase is Phase.FENCED
         }
+
+
+def _require_newest(kept: ProducerRecord, client: ProducerIdentity) -> None:
+    if kept.client != client:
+        raise Refused(
+            ErrorCode.PRODUCER_FENCED, f"{kept.transactional_id!r}: a newer instance was initialised meanwhile"
+        )
 
 
 @contextmanager

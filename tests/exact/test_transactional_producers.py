@@ -117,7 +117,8 @@ def test_a_promote_under_load(lab: Lab) -> None:
 
 
 def test_the_gateway_killed_and_started_around_the_flip(lab: Lab) -> None:
-    producers = cast(lab)
+    """Not with kafka-python: its transactional producer (3.0.12) stays silent once a request in flight was cut off."""
+    producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]
     with ExitStack() as running:
         for producer in producers:
             running.enter_context(producer)

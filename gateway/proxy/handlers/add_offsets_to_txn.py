@@ -66,6 +66,8 @@ class AddOffsetsToTxnHandler:
             if decision.place != OWN:
                 await require_transactional(session, request.transactional_id, request.group_id)
                 code = await self._elsewhere(exchange, request, producer, decision.place)
+                if await context.transactions.has_newer(producer, decision.place, code):
+                    code = await self._elsewhere(exchange, request, producer, decision.place)
                 return lambda: self._reply(exchange, code)
             opened = producer.begin(OWN, {name}, context.clock())
             return lambda: forward_own(

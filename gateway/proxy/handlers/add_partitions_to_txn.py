@@ -74,6 +74,8 @@ class _Call:
             if decision.place == OWN:
                 return self._go_on(producer)
             codes = await self._elsewhere(producer, decision.place)
+            if await transactions.has_newer(producer, decision.place, next(iter(codes.values()), 0)):
+                codes = await self._elsewhere(producer, decision.place)
             return lambda: self._reply(codes)
 
     def _go_on(self, producer: TransactionalProducer) -> Action:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord, decode, encode, id_at
+from gateway.domain.transactional_ids import (
+    OWN,
+    TARGET,
+    Place,
+    ProducerIdentity,
+    ProducerRecord,
+    decode,
+    encode,
+    id_at,
+    merged,
+)
 from gateway.domain.transactional_producers import (
     Fence,
     Standing,
@@ -85,6 +95,23 @@ def test_records_survive_their_encoding() -> None:
     for value in (b"", b"[]", b"{}", b'{"v":2}', b'{"v":1,"client":[1],"timeout_ms":1,"places":[]}', b"\xff"):
         with pytest.raises(ValueError, match="transactional id 'tx'"):
             decode("tx", value)
+
+
+def test_the_newest_instance_is_in_force_in_whatever_order_gateways_write() -> None:
+    def record(epoch: int, **places: int) -> ProducerRecord:
+        return ProducerRecord(
+            "tx", ProducerIdentity(7, epoch), places={Place(k): ProducerIdentity(9, v) for k, v in places.items()}
+        )
+
+    assert merged(None, record(1)) == record(1)
+    assert merged(record(1, l=4), record(2, l=5)) == record(2, l=5)
+    # the older instance was initialised on the source after the newer one, by another gateway
+    assert merged(record(2, l=5), record(1, l=6)) == merged(record(1, l=6), record(2, l=5)) == record(2, l=6)
+    # where the newer one has no identity, it has none to inherit: the older is not fenced there
+    assert merged(record(1, l=6), record(2)) == merged(record(2), record(1, l=6)) == record(2)
+    assert merged(record(2, l=5), record(2, m=1)) == record(2, l=5, m=1)
+    other = ProducerRecord("tx", ProducerIdentity(8, 0))
+    assert merged(record(9), other) == other
 
 
 class Lives(RuleBasedStateMachine):
