@@ -26,12 +26,13 @@ from gateway.cli.job_common import (
 from gateway.cli.job_link import Link, read_plan
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import rate, table
-from gateway.jobs.audit.job import AuditOptions, Scene, prepare, run_audit
+from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.page import page
 from gateway.jobs.audit.report import Report
+from gateway.jobs.audit.scene import AuditOptions, Scene, prepare
 from gateway.jobs.audit.verdict import Verdict
 from gateway.jobs.inputs import read_table, topic_names
-from gateway.jobs.link_map import SegmentsOf, segments_of
+from gateway.jobs.link_map import SegmentsOf, positions_of, segments_of
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.offset_map import SEGMENTS
 
@@ -70,6 +71,7 @@ def audit(
             topics=list(plan.names),
             names=plan.names,
             segments=_segments(spark, plan, offset_map),
+            positions=positions_of(plan),
             fraction=fraction,
             seed=seed,
             wait_s=0 if dry_run else wait,

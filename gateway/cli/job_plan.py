@@ -54,7 +54,7 @@ def _show(found: Plan) -> None:
                 one.topic.partitions,
                 "?" if one.topic.bytes < 0 else f"{one.topic.bytes / _MB:.1f}",
                 f"{one.topic.offsets_per_s:.1f}",
-                "; ".join(one.reasons),
+                "; ".join((*one.reasons, *one.notes)),
                 ", ".join(one.left_behind),
             ]
             for one in found.topics

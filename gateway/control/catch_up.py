@@ -26,7 +26,7 @@ from gateway.control.measure import Measure
 from gateway.control.stand_aside import Key, StandAside
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import MirrorEngine
-from gateway.domain.records import LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
 
 LEASE_S: Final = 15.0
 
@@ -210,6 +210,4 @@ def _why_not(mirror: MirrorRecord) -> str:
         return f"is {mirror.state}: there is nothing to catch up"
     if mirror.is_reverse:
         return "is mirrored back to the source; jobs copy towards the target only"
-    if mirror.mode is not MirrorMode.PRESERVE:
-        return f"is of mode {mirror.mode}, which jobs cannot copy; the gateway copies it by itself"
     return ""

@@ -25,6 +25,7 @@ from gateway.jobs.catch_up_start import StartSpec, move_starts
 from gateway.jobs.catch_up_watch import Watch
 from gateway.jobs.errors import JobFailed, reason
 from gateway.jobs.kafka import Loop
+from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
@@ -93,6 +94,7 @@ class CatchUp:
         self._loop: Loop
         self._source: Cluster
         self._target: Cluster
+        self._maps: MapReader
 
     def run(self) -> CatchUpReport:
         """Copy until the tail.
@@ -111,8 +113,6 @@ class CatchUp:
             partitions=sum(len(mirror.starts) for mirror in plan.mirrors),
         )
         with Loop() as self._loop:
-            self._source = self._connect("source", plan.source, plan.source_cluster_id)
-            self._target = self._connect("target", plan.target, plan.target_cluster_id)
             ends = self._begin()
             before = None
             while self._goes_on(ends, before, report):
@@ -127,8 +127,6 @@ class CatchUp:
     def survey(self) -> dict[str, Progress]:
         """What there is to copy, by mirror topic; nothing is changed. Raises as `run` does."""
         with Loop() as self._loop:
-            self._source = self._connect("source", self._plan.source, self._plan.source_cluster_id)
-            self._target = self._connect("target", self._plan.target, self._plan.target_cluster_id)
             ends = self._begin()
             return self._progress({key: one.target_end for key, one in ends.items()})
 
@@ -140,6 +138,11 @@ class CatchUp:
         return cluster
 
     def _begin(self) -> AllEnds:
+        plan = self._plan
+        self._source = self._connect("source", plan.source, plan.source_cluster_id)
+        self._target = self._connect("target", plan.target, plan.target_cluster_id)
+        self._maps = self._loop.run(open_maps(self._target, plan))
+        self._loop.on_close(self._maps.close)
         ends = self._ends()
         if self._options.start is not None:
             for topic, mirror in self._mirrors.items():
@@ -152,7 +155,7 @@ class CatchUp:
         return ends
 
     def _ends(self) -> AllEnds:
-        return self._loop.run(read_ends(self._source, self._target, list(self._mirrors.values())))
+        return self._loop.run(read_ends(self._source, self._target, list(self._mirrors.values()), self._maps))
 
     def _left(self, ends: AllEnds) -> float:
         return sum(one.missing * self._bytes_per.get(key, 0.0) for key, one in ends.items())

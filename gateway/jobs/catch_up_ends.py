@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from gateway.jobs.link_map import MapReader
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.net.cluster import Cluster
 from gateway.net.offsets import EARLIEST, LATEST, list_offsets
@@ -13,7 +14,8 @@ from gateway.net.routed import Partition
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """One partition. All offsets are of the source; in mode preserve the target's are the same."""
+    """One partition. All offsets are of the source: `target_end` is the one to read on from, which in mode preserve is
+    the target's log end and in mode translate what the offset map says for it."""
 
     source_start: int
     source_end: int
@@ -29,10 +31,12 @@ AllEnds = dict[Partition, Ends]
 """By source topic and partition."""
 
 
-async def read_ends(source: Cluster, target: Cluster, mirrors: Collection[MirrorSpec]) -> AllEnds:
-    """Both logs of every partition. Raises as `list_offsets` does."""
+async def read_ends(
+    source: Cluster, target: Cluster, mirrors: Collection[MirrorSpec], maps: MapReader | None
+) -> AllEnds:
+    """Both logs of every partition. Raises as `list_offsets` and `MapReader.positions` do."""
     ours = {(mirror.source_topic, index) for mirror in mirrors for index in range(len(mirror.starts))}
-    target_ends = await read_target_ends(target, mirrors)
+    target_ends = await read_target_ends(target, mirrors, maps)
     timeout_s = _timeout_s(len(ours))
     # The source after the target, which is then never seen to be ahead; its end before its start.
     ends = await list_offsets(source, _wanted(ours, LATEST), read_committed=True, timeout_s=timeout_s)
@@ -40,15 +44,22 @@ async def read_ends(source: Cluster, target: Cluster, mirrors: Collection[Mirror
     return {key: Ends(starts[key].offset, ends[key].offset, target_ends[key]) for key in sorted(ours)}
 
 
-async def read_target_ends(target: Cluster, mirrors: Collection[MirrorSpec]) -> dict[Partition, int]:
-    """The target's log ends, by source topic and partition."""
+async def read_target_ends(
+    target: Cluster, mirrors: Collection[MirrorSpec], maps: MapReader | None
+) -> dict[Partition, int]:
+    """How far the target is in source offsets, by source topic and partition.
+
+    Args:
+        maps: of the link; without it offsets are equal on both clusters.
+    """
     theirs = {
         (mirror.mirror_topic, index): (mirror.source_topic, index)
         for mirror in mirrors
         for index in range(len(mirror.starts))
     }
     found = await list_offsets(target, _wanted(theirs, LATEST), timeout_s=_timeout_s(len(theirs)))
-    return {ours: found[key].offset for key, ours in theirs.items()}
+    ends = {ours: found[key].offset for key, ours in theirs.items()}
+    return ends if maps is None else await maps.positions(mirrors, ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

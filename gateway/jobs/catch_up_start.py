@@ -47,6 +47,8 @@ async def move_starts(source: Cluster, mirror: MirrorSpec, ends: AllEnds, spec: 
         old = starts[index]
         if wanted.source_start <= old.source_start:
             continue
+        if mirror.is_translated:
+            raise ValueError(f"{mirror.mirror_topic}: it is of mode translate, which begins where it was created to")
         copied = ends[mirror.source_topic, index].target_end - old.pad_to
         if copied > 0 and ends[mirror.source_topic, index].target_end < wanted.pad_to:
             raise ValueError(

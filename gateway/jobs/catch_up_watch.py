@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway.jobs.catch_up_ends import read_target_ends
 from gateway.jobs.kafka import Loop
+from gateway.jobs.link_map import open_maps
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.net.errors import NetError
@@ -53,9 +54,11 @@ class Watch:
         try:
             with Loop() as loop:
                 target = loop.connect(self._plan.target)
+                maps = loop.run(open_maps(target, self._plan))
+                loop.on_close(maps.close)
                 while not self._over.wait(_LOOK_S):
                     try:
-                        ends = loop.run(read_target_ends(target, self._mirrors))
+                        ends = loop.run(read_target_ends(target, self._mirrors, maps))
                     except NetError:  # the tasks have more patience than a look at the logs needs
                         continue
                     self._seen(ends)

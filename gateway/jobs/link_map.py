@@ -1,24 +1,166 @@
-"""How the offsets of a link's mirror topics relate on the two clusters, as SEGMENTS for the jobs."""
+"""How the offsets of a link's mirror topics relate on the two clusters: its offset maps, read by the driver.
+
+The map topic is read whole, into 8 bytes a breakpoint; nothing is written to it. Of a partition it says where the
+source is to be read on (`positions`), and as SEGMENTS where each source offset is on the target.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from gateway.domain.offset_ledger import Change, OffsetLedger
+from gateway.domain.offset_map import Breakpoint
+from gateway.jobs.kafka import Loop
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.offset_map import SEGMENTS
+from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.topic_ranges import LogRanges
+from gateway.net.cluster import Cluster
+from gateway.net.routed import Partition
+from gateway.replication.map_topic import LinkMaps
+from gateway.replication.tasks import Tasks
 
 SegmentsOf = Callable[[LogRanges], DataFrame]
 """Makes SEGMENTS from the target's logs as they stand, by source topic and partition."""
 
+_AT_ONCE: Final = 16
+
+
+class MapReader:
+    """Reads the offset maps of one link. Used on one event loop; `close` ends what it has begun."""
+
+    def __init__(self, target: Cluster, link: str) -> None:
+        self._target = target
+        self._tasks = Tasks()
+        self._maps = _ReadOnly(target, link, self._tasks)
+
+    async def close(self) -> None:
+        """End everything."""
+        await self._tasks.close()
+
+    async def positions(
+        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
+        """The source offset to read on from, by source topic and partition.
+
+        Args:
+            target_ends: the target's log ends, by source topic and partition.
+
+        Raises:
+            NetError, ProtocolError, MapFormatError: the map cannot be read.
+            ValueError: a log that the map does not explain.
+        """
+        ledgers = await self._ledgers(mirrors, target_ends)
+        try:
+            return {
+                key: ledger.map.position(target_ends[key]) if _differ(ledger) else target_ends[key]
+                for key, ledger in ledgers.items()
+            }
+        except LookupError as exc:
+            raise ValueError(f"the offset map does not go with the target's log: {exc}") from None
+
+    async def segments(
+        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
+    ) -> list[tuple[str, int, int, int, int]]:
+        """Rows of SEGMENTS, under the names of the source's topics. Raises as `positions`."""
+        ledgers = await self._ledgers(mirrors, target_ends)
+        return [(*key, *segment) for key, ledger in sorted(ledgers.items()) for segment in _segments(ledger)]
+
+    async def _ledgers(
+        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
+    ) -> dict[Partition, OffsetLedger]:
+        """Of all partitions that are in `target_ends`, decided up to there."""
+        slots = asyncio.Semaphore(_AT_ONCE)
+        found: dict[Partition, OffsetLedger] = {}
+
+        async def decide(mirror: MirrorSpec, index: int, end: int) -> None:
+            ledger = self._maps.ledger(mirror.map_key(index), Breakpoint(*mirror.implied[index]))
+            async with slots:
+                await self._maps.decide(ledger, self._target, mirror.mirror_topic, index, end)
+            ledger.map.end = end
+            found[mirror.source_topic, index] = ledger
+
+        async with asyncio.TaskGroup() as group:
+            for mirror in mirrors:
+                for index in range(len(mirror.starts)):
+                    if (mirror.source_topic, index) in target_ends:
+                        group.create_task(decide(mirror, index, target_ends[mirror.source_topic, index]))
+        return found
+
+
+async def open_maps(target: Cluster, plan: LinkPlan) -> MapReader:
+    """A reader of the link's offset maps."""
+    return MapReader(target, plan.link)
+
+
+class _ReadOnly(LinkMaps):
+    """What is found out is kept here and not written down: that is for those who append."""
+
+    def append(self, changes: Sequence[Change], done: Callable[[], None], error: Callable[[str], None]) -> None:
+        done()
+
+
+def _differ(ledger: OffsetLedger) -> bool:
+    """Offsets differ from the start on, or a breakpoint says so."""
+    last = ledger.map.last
+    return ledger.used or (last is not None and last.source != last.target)
+
+
+def _segments(ledger: OffsetLedger) -> list[tuple[int, int, int]]:
+    """Of a partition without a record too: a segment of count 0 says how far it was copied."""
+    found = list(ledger.map.segments())
+    last = ledger.map.last
+    return found or ([(last.source, last.target, 0)] if last is not None else [])
+
 
 def segments_of(spark: SparkSession, plan: LinkPlan) -> SegmentsOf | None:
-    """The map of a link; None when all its offsets are equal on both clusters.
-
-    Raises:
-        ValueError: a topic whose offsets differ and whose map cannot be read.
-    """
+    """The map of a link; None when all its offsets are equal on both clusters."""
     if not plan.translated:
         return None
-    raise ValueError(f"mirror topic {plan.translated[0].mirror_topic} is of mode translate, which is not read yet")
+
+    def make(ranges: LogRanges) -> DataFrame:
+        translated, ends = _split(plan, ranges)
+        rows = [(*key, start, start, end - start) for key, (start, end) in ranges.items() if key not in ends]
+        with Loop() as loop:
+            reader = loop.run(open_maps(loop.connect(plan.target), plan))
+            loop.on_close(reader.close)
+            rows += loop.run(reader.segments(translated, ends))
+        return _table(spark, rows)
+
+    return make
+
+
+def positions_of(plan: LinkPlan) -> Callable[[LogRanges], Mapping[Partition, int]] | None:
+    """Tells from the target's logs how far each partition of a link is, in offsets of the source; None as above."""
+    if not plan.translated:
+        return None
+
+    def find(ranges: LogRanges) -> dict[Partition, int]:
+        translated, ends = _split(plan, ranges)
+        with Loop() as loop:
+            reader = loop.run(open_maps(loop.connect(plan.target), plan))
+            loop.on_close(reader.close)
+            found = loop.run(reader.positions(translated, ends))
+        return {key: end for key, (_, end) in ranges.items()} | found
+
+    return find
+
+
+def _split(plan: LinkPlan, ranges: LogRanges) -> tuple[tuple[MirrorSpec, ...], dict[Partition, int]]:
+    """The mirrors whose offsets differ, and the target's log ends of their partitions."""
+    topics = {mirror.source_topic for mirror in plan.translated}
+    return plan.translated, {key: end for key, (_, end) in ranges.items() if key[0] in topics}
+
+
+def _table(spark: SparkSession, rows: Sequence[tuple[str, int, int, int, int]]) -> DataFrame:
+    """SEGMENTS; as Arrow, because there may be millions."""
+    schema = to_arrow_schema(SEGMENTS, timezone="UTC")
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema), SEGMENTS)

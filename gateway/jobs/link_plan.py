@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.records import MirrorMode, PartitionStart
+from gateway.domain.records import PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
 
 _HIDDEN: Final = "********"
@@ -40,7 +40,7 @@ class LinkPlan:
     @property
     def translated(self) -> tuple[MirrorSpec, ...]:
         """The mirrors whose offsets differ on the two clusters: those that need the offset map."""
-        return tuple(mirror for mirror in self.mirrors if mirror.mode == MirrorMode.TRANSLATE)
+        return tuple(mirror for mirror in self.mirrors if mirror.is_translated)
 
     @classmethod
     def from_rest(
@@ -61,7 +61,7 @@ class LinkPlan:
             target_cluster_id=body["target"]["cluster_id"],
             source=_client("source", body["source"]["client"], source),
             target=_client("target", body["target"]["client"], target),
-            mirrors=tuple(_mirror(mirror) for mirror in body["mirrors"]),
+            mirrors=tuple(_mirror(mirror, body["link_name"]) for mirror in body["mirrors"]),
             group_prefix=body["group_prefix"],
         )
 
@@ -74,12 +74,16 @@ def _client(which: str, told: Mapping[str, str], given: Mapping[str, str]) -> di
     return client
 
 
-def _mirror(body: Mapping[str, Any]) -> MirrorSpec:
+def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
     return MirrorSpec(
         source_topic=body["source_topic_name"],
         mirror_topic=body["mirror_topic_name"],
         producer_id=body["producer_id"],
         starts=tuple(PartitionStart(start["source_start"], start["pad_to"]) for start in body["starts"]),
         mode=body["mode"],
+        link=link,
         mirror_id=body["mirror_id"],
+        way=body["way"],
+        implied=tuple((source, target) for source, target in body["implied"]),
+        compacted=body["compacted"],
     )

@@ -10,14 +10,15 @@ the network work too.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from protocol.aborted import AbortedTransactions
 from gateway.domain.mirror_codes import FETCH_ACTIONS, FetchAction
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import BrokerError, Cluster, ClusterUnavailable, ConnectionClosed
 from gateway.net.connection import Connection
+from protocol.aborted import AbortedTransactions
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MalformedFrame, error_name
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
@@ -36,13 +37,15 @@ _FINAL: Final = (FetchAction.CHECK_BOUNDS, FetchAction.UNREADABLE, FetchAction.S
 class Chunk(NamedTuple):
     """Whole batches that follow one another: batch i is `records[bounds[i]:bounds[i + 1]]`.
 
-    `aborted[i]`: the batch holds data of an aborted transaction.
+    `aborted[i]`: the batch holds data of an aborted transaction. `transactions`: the aborted ones, (producer id, first
+    offset), as the broker told them.
     """
 
     headers: list[BatchHeader]
     aborted: list[bool]
     bounds: list[int]
     records: memoryview
+    transactions: Sequence[tuple[int, int]] = ()
 
 
 class RangeReader:
@@ -205,7 +208,7 @@ class RangeReader:
             aborted.append(is_aborted)
             bounds.append(at)
             self.position = header.next_offset
-        return Chunk(headers, aborted, [bound - start for bound in bounds], part.records[start:at])
+        return Chunk(headers, aborted, [bound - start for bound in bounds], part.records[start:at], part.aborted)
 
 
 _EMPTY: Final = "no records yet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -10,8 +11,8 @@ from gateway.control.catch_up import CatchUp, JobPlan, JobState
 from gateway.control.links import redacted
 from gateway.control.rest.models import Body
 from gateway.domain import link_config
-from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import MirrorRecord
+from gateway.domain.mirror_way import way_of
+from gateway.domain.records import MirrorDirection, MirrorRecord
 
 
 class ClusterData(BaseModel):
@@ -29,27 +30,35 @@ class StartData(BaseModel):
 
 
 class PlannedMirror(BaseModel):
-    """What a job must know of a mirror to append as it does."""
+    """What a job must know of a mirror to append as it does, and to read its offset map: under which `mirror_id` and
+    `way` its breakpoints are kept, and per partition the (source, target) offset that holds without any (`implied`)."""
 
     source_topic_name: str
     mirror_topic_name: str
     mirror_id: int
     mirror_status: str
     mode: str
+    compacted: bool
+    way: int
     producer_id: int
     starts: list[StartData]
+    implied: list[tuple[int, int]]
 
     @classmethod
     def of(cls, record: MirrorRecord, link_id: int) -> PlannedMirror:
-        """From the record."""
+        """From the record: its forward way, from the link's source to the target."""
+        way = way_of(replace(record, direction=MirrorDirection.FORWARD), link_id)
         return cls(
-            source_topic_name=record.source_topic,
-            mirror_topic_name=record.mirror_topic,
-            mirror_id=record.mirror_id,
+            source_topic_name=way.origin,
+            mirror_topic_name=way.copy,
+            mirror_id=way.mirror_id,
             mirror_status=record.state.value,
             mode=record.mode.value,
-            producer_id=mirror_producer_id(link_id, record.mirror_id, record.generation),
-            starts=[StartData(source_start=start.source_start, pad_to=start.pad_to) for start in record.starts],
+            compacted=record.compacted,
+            way=way.number,
+            producer_id=way.producer_id,
+            starts=[StartData(source_start=start.source_start, pad_to=start.pad_to) for start in way.starts],
+            implied=list(way.implied),
         )
 
 

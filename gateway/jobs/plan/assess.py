@@ -28,11 +28,13 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """`reasons`: why not preserved. `blockers`: what must be changed first. `left_behind`: own configs not copied."""
+    """`reasons`: why not preserved. `notes`: what is changed on the way. `blockers`: what must be changed first.
+    `left_behind`: own configs not copied."""
 
     topic: TopicFacts
     fate: Fate
     reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     left_behind: tuple[str, ...] = ()
 
@@ -95,7 +97,14 @@ def plan_topic(topic: TopicFacts, target: TargetFacts | None) -> TopicPlan:
         blockers.append(f"this version cannot mirror it: {reasons[0]}")
     known = target.config_names if target else _SYNCED
     left = sorted(name for name in topic.own if name not in _SYNCED or name not in known)
-    return TopicPlan(topic=topic, fate=fate, reasons=tuple(reasons), blockers=tuple(blockers), left_behind=tuple(left))
+    return TopicPlan(
+        topic=topic,
+        fate=fate,
+        reasons=tuple(reasons),
+        notes=tuple(_notes(topic)),
+        blockers=tuple(blockers),
+        left_behind=tuple(left),
+    )
 
 
 def plan_group(group: GroupFacts, moving: set[str]) -> GroupPlan:
@@ -142,6 +151,12 @@ def _why_not_preserved(topic: TopicFacts) -> list[str]:
     if sample.with_holes:
         reasons.append("its log has batches with holes, as compaction leaves them")
     return reasons
+
+
+def _notes(topic: TopicFacts) -> list[str]:
+    if topic.configs.get("message.timestamp.type") == "LogAppendTime":
+        return ["LogAppendTime: records keep the source's timestamps; the target stamps its own after the promote"]
+    return []
 
 
 def _on_target(topic: TopicFacts, target: TargetFacts) -> list[str]:

@@ -93,6 +93,7 @@ def _topic(one: TopicPlan) -> dict[str, Any]:
         "name": topic.name,
         "fate": str(one.fate),
         "reasons": list(one.reasons),
+        "notes": list(one.notes),
         "blockers": list(one.blockers),
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,

@@ -13,20 +13,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.domain.offset_map import Breakpoint
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.jobs.source.segments import Segment
 from gateway.net.cluster import Cluster, ClusterView, NetError
 from gateway.net.offsets import delete_records
+from gateway.net.range_reader import Chunk
 from gateway.replication.appender import Appender
 from gateway.replication.log_reader import LogBounds, LogReader
+from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
 from gateway.replication.tasks import Tasks
+from gateway.replication.topic_maps import TopicMaps
 from protocol.errors import ProtocolError
 
 PATIENCE_S: Final = 120.0
 """How long the target may take nothing, for whatever passing reason, before appending fails."""
+
+MOST_SEGMENTS: Final = 100_000
+"""Of one range in a report; the map topic has them all."""
 
 _LOOK_S: Final = 1.0
 _DELETE_S: Final = 10.0
@@ -39,7 +47,8 @@ class AppendFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What the partitions of one task share. `source` is None when the batches do not come from a cluster."""
+    """What the partitions of one task share. `source` is None when the batches do not come from a cluster. `maps`: by
+    link, the offset maps of its mirrors."""
 
     target: Cluster
     source: Cluster | None
@@ -47,13 +56,22 @@ class Clusters:
     source_logs: LogReader | None
     tasks: Tasks
     appenders: dict[int, Appender]
+    maps: dict[str, LinkMaps]
 
     @classmethod
     def of(cls, target: Cluster, source: Cluster | None) -> Clusters:
         """Around connected clusters."""
         tasks = Tasks()
         source_logs = None if source is None else LogReader(source, tasks, tails=False)
-        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {})
+        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {}, {})
+
+    def maps_of(self, mirror: MirrorSpec) -> LinkMaps | None:
+        """The offset maps that a mirror's are among; None for one of no link, whose offsets must be equal."""
+        if not mirror.link or self.source is None:
+            return None
+        if mirror.link not in self.maps:
+            self.maps[mirror.link] = LinkMaps(self.target, mirror.link, self.tasks)
+        return self.maps[mirror.link]
 
 
 class PartitionAppend:
@@ -79,15 +97,45 @@ class PartitionAppend:
         self._woken: asyncio.Future[None] | None = None
         self._failure: tuple[MirrorError, str] | None = None
         self._source_end = -1
+        maps = clusters.maps_of(mirror)
+        offsets = None if maps is None else self._topic_maps(maps)
         self.runner = PartitionRunner(
             (mirror.mirror_topic, partition),
             mirror.source_topic,
             None,
-            PartitionMirror(mirror.starts[partition], mirror.producer_id, wall_ms=_wall_ms),
+            PartitionMirror(
+                mirror.starts[partition],
+                mirror.producer_id,
+                wall_ms=_wall_ms,
+                ledger=None if maps is None else maps.ledger(mirror.map_key(partition), _implied(mirror, partition)),
+                compacted=mirror.compacted,
+            ),
             self,
             clock=time.monotonic,
             wall_ms=_wall_ms,
+            offsets=offsets,
         )
+
+    def _topic_maps(self, maps: LinkMaps) -> TopicMaps:
+        clusters = self._clusters
+        if clusters.source is None:
+            raise AppendFailed("offsets that differ on the two clusters: to append such rows the source is needed too")
+        return TopicMaps(maps, clusters.source, clusters.target, clusters.tasks, lambda _, __: self._look())
+
+    @property
+    def has_map(self) -> bool:
+        """Offsets may differ: what was read is to be offered, not appended."""
+        return self.runner.mirror.translator is not None
+
+    @property
+    def translates(self) -> bool:
+        """Offsets do differ."""
+        return self.runner.mirror.translates
+
+    @property
+    def fetch_offset(self) -> int:
+        """The source offset to read next. In mode translate it may go back, when another appender was faster."""
+        return self.runner.cursor.fetch_offset
 
     @property
     def position(self) -> int:
@@ -133,9 +181,43 @@ class PartitionAppend:
         # Nothing is sent while the caller fetches more rows, so all of these go out first: the last few are in flight.
         await self._until(lambda: not self.runner.mirror.window.unsent)
 
+    async def offer(self, chunk: Chunk, asked: int, source_end: int) -> None:
+        """Append what was read from the source offset `asked`, whose offsets may differ on the target.
+
+        Nothing of it counts when another appender is at work meanwhile: `fetch_offset` tells what to read next.
+
+        Raises:
+            AppendFailed: as `append`.
+        """
+        self._source_end = max(self._source_end, source_end, self.runner.mirror.source.end)
+        end = self._source_end
+        self.runner.fetched(chunk.records, end, time.monotonic(), asked, end, chunk.transactions)
+        self.runner.pump()
+        self._check()
+        await self.ready()
+
+    async def ready(self) -> None:
+        """Wait until more may be offered. Raises AppendFailed."""
+        window = self.runner.mirror.window
+        await self._until(lambda: self.runner.copying and not window.in_doubt and not window.unsent)
+
     async def finish(self) -> None:
         """Wait until all is on the target and may be read. Raises AppendFailed."""
-        await self._until(lambda: not len(self.runner.mirror.window) and self.runner.mirror.settled)
+        mirror = self.runner.mirror
+        await self._until(lambda: not len(mirror.window) and not mirror.window.in_doubt and mirror.settled)
+
+    def segments(self, first: int) -> tuple[Segment, ...]:
+        """The map from the target offset `first` on; nothing of one with too many pieces to be sent around."""
+        translator = self.runner.mirror.translator
+        if translator is None or len(translator.ledger.map) > MOST_SEGMENTS:
+            return ()
+        topic, partition = self.runner.key
+        found = translator.ledger.map.segments()
+        return tuple(
+            Segment(topic, partition, source, target, count)
+            for source, target, count in found
+            if target + count > first
+        )
 
     def close(self) -> None:
         """Append no more."""
@@ -254,6 +336,10 @@ class PartitionAppend:
     def _fail(self, error: MirrorError, message: str) -> None:
         self._failure = error, message
         self._look()
+
+
+def _implied(mirror: MirrorSpec, partition: int) -> Breakpoint:
+    return Breakpoint(*mirror.implied[partition])
 
 
 def _wall_ms() -> int:

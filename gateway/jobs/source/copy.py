@@ -17,7 +17,7 @@ from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Segment, Written
 from gateway.net.cluster import Cluster
-from gateway.net.range_reader import FETCH_BYTES, RangeReader
+from gateway.net.range_reader import FETCH_BYTES, Chunk, RangeReader
 
 AT_ONCE: Final = 16
 """Ranges of one task; each holds up to some MB."""
@@ -47,25 +47,69 @@ class RangeCopy:
 
     async def _in_turn(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
         async with self._slots:
-            return await self._copy(mirror, wanted)
+            append = PartitionAppend(mirror, wanted.partition, wanted.start, self._clusters)
+            await append.begin()
+            first = append.position
+            try:
+                if append.has_map:
+                    await self._follow(append, wanted)
+                else:
+                    await self._copy(append, wanted)
+            finally:
+                append.close()
+        segments = append.segments(first) if append.translates else (_equal(mirror, wanted),)
+        return Written(segments, append.records, append.bytes)
 
-    async def _copy(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
-        append = PartitionAppend(mirror, wanted.partition, wanted.start, self._clusters)
-        await append.begin()
+    async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
-        start = max(wanted.start, append.position - 1)
-        fetch_bytes = self._throttle.limit(FETCH_BYTES)
-        reader = RangeReader(self._source, wanted.topic, wanted.partition, start, wanted.end, fetch_bytes=fetch_bytes)
+        reader = self._reader(wanted, max(wanted.start, append.position - 1))
         while (chunk := await reader.next()) is not None:
             await append.append(chunk.records, chunk.headers[-1].next_offset)
-            self._throttle.spend(len(chunk.records))
-            wait_s = self._throttle.wait_s(time.monotonic())
-            if wait_s:
-                await asyncio.sleep(wait_s)
+            await self._pace(chunk)
         await append.finish()
-        append.close()
+        self._check_end(append, wanted)
+
+    async def _follow(self, append: PartitionAppend, wanted: OffsetRange) -> None:
+        """With an offset map: breakpoints are durable before the batches that need them. Each task writes its own, as
+        the engine does.
+
+        The source is read from where the partition says, again whenever another appender was found at work.
+        """
+        reader: RangeReader | None = None
+        while True:
+            at, chunk = append.fetch_offset, None
+            if at < wanted.end:
+                if reader is None or reader.position != at:
+                    reader = self._reader(wanted, at)
+                chunk = await reader.next()
+            if chunk is not None:
+                await append.offer(chunk, at, wanted.end)
+                await self._pace(chunk)
+                continue
+            await append.finish()
+            if append.fetch_offset == at:  # what is left up to the end, if anything, has no records
+                break
+        if not append.translates:
+            self._check_end(append, wanted)
+
+    def _check_end(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         if append.position < wanted.end:
-            where = f"{mirror.mirror_topic}-{wanted.partition} at target offset {append.position}"
-            raise AppendFailed(f"{where}: the source has no more records, although its range ends at {wanted.end}")
-        segment = Segment(mirror.mirror_topic, wanted.partition, wanted.start, wanted.start, wanted.size)
-        return Written((segment,), append.records, append.bytes)
+            topic, partition = append.runner.key
+            raise AppendFailed(
+                f"{topic}-{partition} at target offset {append.position}: the source has no more records, although its "
+                f"range ends at {wanted.end}"
+            )
+
+    def _reader(self, wanted: OffsetRange, start: int) -> RangeReader:
+        fetch_bytes = self._throttle.limit(FETCH_BYTES)
+        return RangeReader(self._source, wanted.topic, wanted.partition, start, wanted.end, fetch_bytes=fetch_bytes)
+
+    async def _pace(self, chunk: Chunk) -> None:
+        self._throttle.spend(len(chunk.records))
+        wait_s = self._throttle.wait_s(time.monotonic())
+        if wait_s:
+            await asyncio.sleep(wait_s)
+
+
+def _equal(mirror: MirrorSpec, wanted: OffsetRange) -> Segment:
+    return Segment(mirror.mirror_topic, wanted.partition, wanted.start, wanted.start, wanted.size)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gateway.domain.map_codec import PartitionKey
 from gateway.domain.records import MirrorMode, PartitionStart
 
 
@@ -18,7 +19,9 @@ class MirrorSpec:
         producer_id: under which the target partitions are written (`domain.producer_ids.mirror_producer_id`).
         starts: of each partition.
         mode: how offsets relate (`domain.records.MirrorMode`).
-        mirror_id: its number in the link's offset map.
+        link, mirror_id, way: where the offset map has its breakpoints (`domain.map_codec.PartitionKey`).
+        implied: per partition the breakpoint (source, target) that holds without any other.
+        compacted: records of the source may vanish while they are copied.
     """
 
     source_topic: str
@@ -26,7 +29,20 @@ class MirrorSpec:
     producer_id: int
     starts: tuple[PartitionStart, ...]
     mode: str = MirrorMode.PRESERVE.value
+    link: str = ""
     mirror_id: int = -1
+    way: int = 0
+    implied: tuple[tuple[int, int], ...] = ()
+    compacted: bool = False
+
+    @property
+    def is_translated(self) -> bool:
+        """Offsets differ on the two clusters."""
+        return self.mode == MirrorMode.TRANSLATE
+
+    def map_key(self, partition: int) -> PartitionKey:
+        """Of a partition, in the link's offset map."""
+        return PartitionKey(self.mirror_id, self.way, partition)
 
 
 def to_json(mirrors: Sequence[MirrorSpec]) -> str:
@@ -44,4 +60,5 @@ def from_json(text: str) -> dict[str, MirrorSpec]:
 
 def _mirror(value: Mapping[str, Any]) -> MirrorSpec:
     starts = tuple(PartitionStart(**start) for start in value["starts"])
-    return MirrorSpec(**{**value, "starts": starts})
+    implied = tuple((source, target) for source, target in value.get("implied", ()))
+    return MirrorSpec(**{**value, "starts": starts, "implied": implied})

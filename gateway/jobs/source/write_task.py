@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -70,9 +71,14 @@ class WriteTask:
 
     def _begin(self, key: tuple[str, int], first: int) -> PartitionAppend:
         mirror, clusters = self._mirror(*key, first), self._connected()
+        if mirror.is_translated:
+            raise AppendFailed(
+                f"{mirror.mirror_topic}-{key[1]} at offset {first}: its offsets differ on the two clusters; rows of "
+                "batches cannot be appended to it, rows of kafka-ranges can"
+            )
 
         async def begin() -> PartitionAppend:
-            append = PartitionAppend(mirror, key[1], first, clusters)
+            append = PartitionAppend(replace(mirror, link=""), key[1], first, clusters)  # rows cannot be read again
             await append.begin()
             return append
 

@@ -12,9 +12,10 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from gateway.devcluster import DevCluster
-from gateway.jobs.audit.job import AuditOptions, run_audit
+from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.page import page
 from gateway.jobs.audit.report import Report, to_json
+from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.audit.verdict import Verdict
 from gateway.jobs.offset_map import SEGMENTS
 from tests.support.logs import create_topic

@@ -52,8 +52,14 @@ def test_a_plain_topic_is_preserved() -> None:
 )
 def test_what_cannot_be_preserved(changes: dict[str, object], reason: str) -> None:
     found = plan_topic(topic("odd", **changes), None)
-    assert found.fate is not Fate.PRESERVED
+    assert (found.fate, found.blockers) == (Fate.TRANSLATED, ())
     assert any(reason in text for text in found.reasons)
+
+
+def test_what_is_changed_on_the_way() -> None:
+    found = plan_topic(topic("odd", configs={"message.timestamp.type": "LogAppendTime"}), None)
+    assert (found.fate, found.reasons) == (Fate.PRESERVED, ())
+    assert "LogAppendTime" in found.notes[0]
 
 
 def test_what_the_target_has_against_it() -> None:
