@@ -14,7 +14,7 @@ from dataclasses import replace
 import structlog
 
 from gateway.control.context import ControlContext
-from gateway.control.errors import Conflict, TargetUnreachable
+from gateway.control.errors import Conflict, ControlError, TargetUnreachable
 from gateway.control.promote_gather import Gatherer, PromoteTools
 from gateway.control.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.domain.mirror_states import MirrorOperation, apply
@@ -225,7 +225,7 @@ class PromoteRun:
                 continue
             try:
                 await restore_configs(self._context, record)
-            except (NetError, StoreError, TimeoutError, OSError) as exc:
+            except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
                 self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
@@ -291,12 +291,17 @@ class PromoteRun:
 
 
 async def restore_configs(context: ControlContext, record: MirrorRecord) -> None:
-    """Set the configs that were lifted while the topic was mirrored, once.
+    """Set the configs that were lifted on the copy while the topic was mirrored, once.
 
     Raises:
-        NetError, StoreError: not all is done; to be tried again.
+        ControlError, NetError, StoreError: not all is done; to be tried again.
     """
-    if record.restore_configs:
-        values, reset = set_back(record.restore_configs)
-        await context.target.alter_topic_configs(record.mirror_topic, values, reset)
-        await context.store.replace(record, replace(record, restore_configs={}))
+    if not record.restore_configs:
+        return
+    values, reset = set_back(record.restore_configs)
+    if record.state is MirrorState.PENDING_MIRROR and not record.is_reverse:  # come home: the copy was the source's
+        access, topic = await context.sources.reach(context.link(record.link)), record.source_topic
+    else:
+        access, topic = context.target, record.mirror_topic
+    await access.alter_topic_configs(topic, values, reset)
+    await context.store.replace(record, replace(record, restore_configs={}))

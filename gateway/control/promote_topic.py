@@ -48,6 +48,7 @@ class TopicPromoter:
     Args:
         fences: every live gateway's forwarder, by the gateway's name.
         ends: reads the source's log ends; its own Kafka client by default.
+        target_ends: reads the target's, for a way home; so too.
         on_fence_ended: told (link, "stopped" or "aborted", seconds that writes were held).
     """
 
@@ -59,6 +60,7 @@ class TopicPromoter:
         fences: Mapping[str, Fences],
         limits: PromoteLimits | None = None,
         ends: SourceEnds | None = None,
+        target_ends: SourceEnds | None = None,
         on_fence_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -72,7 +74,7 @@ class TopicPromoter:
             routing=routing,
             fences=fences,
             ends=ends or NetSourceEnds(context.sources),
-            target_ends=NetTargetEnds(context.target),
+            target_ends=target_ends or NetTargetEnds(context.target),
             limits=limits,
             on_fence_ended=on_fence_ended,
             clock=clock,
@@ -145,9 +147,7 @@ class TopicPromoter:
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
         if len({mirror.direction for mirror in mirrors}) > 1:
-            raise Conflict(
-                "some of these mirror topics are mirrored to the target, some back to the source: no set"
-            )
+            raise Conflict("some of these mirror topics are mirrored to the target, some back to the source: no set")
         if mirrors[0].is_reverse:
             await self._check_way_home(link, mirrors)
             return

@@ -16,6 +16,7 @@ from gateway.control.access import ClusterAccess, TopicInfo
 from gateway.control.context import ControlContext, source_errors, target_errors
 from gateway.control.errors import Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.control.old_source import read_old_source
+from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain import link_config
@@ -31,7 +32,7 @@ from gateway.domain.records import (
     SequenceRecord,
 )
 from gateway.domain.routing import Phase, RoutingTable
-from gateway.domain.topic_configs import SyncedConfigs, config_changes, set_back, synced_configs
+from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs
 from gateway.domain.way_back import (
     LOOK_AGAIN_S,
     OldSource,
@@ -237,12 +238,9 @@ class WayBackRun:
 
     async def _restore_configs(self, _: WayBackStep) -> None:
         """Home: what was lifted on the source topic while it was a copy is set back."""
-        record = self._record()
-        source = await self._reach()
+        await self._reach()
         with source_errors(self._link):
-            values, reset = set_back(record.restore_configs)
-            await source.alter_topic_configs(record.source_topic, values, reset)
-        await self._context.store.replace(record, replace(record, restore_configs={}))
+            await restore_configs(self._context, self._record())
 
     # -- reverse -----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,22 @@ from gateway.control.source_ends import LogEnds
 from gateway.control.store import StoreError, StoreUncertain
 from gateway.domain.mirror_states import WrongState
 from gateway.domain.ports import FenceAck
+from gateway.domain.producer_ids import MAX_GENERATION
 from gateway.domain.promote_snapshot import PromoteLimits
-from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorDirection,
+    MirrorRecord,
+    MirrorState,
+    ProducerEntry,
+)
 from gateway.domain.routing import Phase, Routing
 from gateway.net.commits import Committed
 from gateway.net.errors import ClusterUnavailable
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import Plane
+from tests.support.control_fakes import Plane, status
 from tests.support.waiting import wait_until_async
 
 LIMITS = PromoteLimits(lag_threshold=10, fence_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
@@ -72,6 +82,7 @@ class Scene:
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
         self.ends = FakeEnds()
+        self.target_ends = FakeEnds()
         self.forwarder = FakeForwarder(plane)
         self.held: list[tuple[str, str]] = []
         self.phases: list[Phase] = []
@@ -86,6 +97,7 @@ class Scene:
             fences={"g": self.forwarder},
             limits=limits,
             ends=self.ends,
+            target_ends=self.target_ends,
             on_fence_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
         )
 
@@ -438,3 +450,73 @@ async def test_late_records_are_counted(scene: Scene) -> None:
     scene.ends.down = True
     await late.look()
     assert late.of("l", "orders") == {1: 3}
+
+
+# -- the way home ----------------------------------------------------------------------------------------------
+
+
+async def reversed_(scene: Scene, **changes: Any) -> None:
+    """The topic is mirrored back; its target ends at 140, all of it is on the source."""
+    scene.plane.engine.running.clear()
+    record = replace(scene.record, direction=MirrorDirection.REVERSE, restore_configs={}, **changes)
+    await scene.plane.store.put(record)
+    scene.plane.engine.start_mirror(record)
+    scene.plane.engine.numbers["l", "orders"] = [status(p, target_end=140) for p in range(3)]
+    scene.target_ends.ends["orders"] = [140, 140, 140]
+    scene.mirrored("orders", 140)
+    scene.plane.target.existing["orders"].ranges = [(0, 140)] * 3
+    scene.phases.clear()
+
+
+async def test_a_promote_of_a_mirror_back_goes_home(scene: Scene) -> None:
+    await reversed_(scene)
+    told = []
+    scene.plane.service.context.go_on = lambda link, topic: told.append((link, topic))
+    (record,) = await scene.promote()
+    assert (record.state, record.direction) == (MirrorState.PENDING_MIRROR, MirrorDirection.FORWARD)
+    assert (record.generation, record.handed_over_at, record.handed_over_from) == (1, (140,) * 3, (140,) * 3)
+    assert (record.producers, record.fence_epoch) == (TABLE, 1)
+    seen = [phase for index, phase in enumerate(scene.phases) if index == 0 or scene.phases[index - 1] is not phase]
+    assert seen == [Phase.SWITCHED, Phase.FENCED, Phase.FORWARD]
+    assert told == [("l", "orders")]
+    assert scene.plane.progress.position("orders", 0) is None
+    assert scene.ends.reads == 0  # the source's ends say nothing on the way home
+
+
+async def test_a_writer_beside_the_gateway_on_the_target_keeps_it_from_going_home(scene: Scene) -> None:
+    await reversed_(scene)
+
+    under_fence: list[int] = []
+
+    def write(number: int) -> None:
+        if scene.forwarder.fenced:
+            under_fence.append(number)
+        if len(under_fence) == 2:
+            scene.target_ends.ends["orders"][1] += 1
+
+    scene.target_ends.on_read = write
+    with pytest.raises(Conflict, match="does not use the gateway"):
+        await scene.promote()
+    assert (scene.record.state, scene.record.direction) == (MirrorState.ACTIVE, MirrorDirection.REVERSE)
+    assert scene.plane.routing.current.topics["orders"].phase is Phase.SWITCHED
+    assert scene.plane.engine.running["l", "orders"].is_reverse
+
+
+async def test_there_is_an_end_to_ways_home(scene: Scene) -> None:
+    await reversed_(scene, generation=MAX_GENERATION)
+    with pytest.raises(Conflict, match="has been home 2047 times"):
+        await scene.promote()
+
+
+async def test_to_and_fro_is_no_set(scene: Scene) -> None:
+    await scene.mirror("clicks")
+    await reversed_(scene)
+    with pytest.raises(Conflict, match="no set"):
+        await scene.promote("orders", "clicks")
+
+
+async def test_home_is_not_gone_to_with_partitions_that_are_not_mirrored_back(scene: Scene) -> None:
+    await reversed_(scene)
+    await scene.plane.target.add_partitions("orders", 4)
+    with pytest.raises(Conflict, match="4 partitions on the target"):
+        await scene.promote()
