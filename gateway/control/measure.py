@@ -9,7 +9,7 @@ from dataclasses import replace
 from gateway.control.context import VIEW_S, ControlContext, source_errors, target_errors
 from gateway.control.errors import ControlError
 from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 
 UNKNOWN_MS = -1
 _PHASES = {MirrorState.PAUSED: "paused", MirrorState.FAILED: "failed", MirrorState.STOPPED: "stopped"}
@@ -37,7 +37,8 @@ class Measure:
     def known(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """Without asking a cluster."""
         if mirror.state is MirrorState.STOPPED:
-            return [_stopped(index, end) for index, end in enumerate(mirror.stopped_at)]
+            copies = mirror.stopped_copy_at or mirror.stopped_at
+            return [_stopped(index, *ends) for index, ends in enumerate(zip(mirror.stopped_at, copies, strict=True))]
         key = (mirror.link, mirror.mirror_topic)
         running = self._context.engine.status(*key)
         if running:
@@ -53,11 +54,16 @@ class Measure:
             return known
         try:
             ends = await self._ends(mirror)
+            if mirror.mode is MirrorMode.TRANSLATE:
+                mirrored = [offsets.read_to for offsets in await self._context.offset_maps(mirror)]
+            else:
+                mirrored = [end for _, end in ends]
         except ControlError:
             return known
         before = {one.partition: one for one in known}
         phase = self._phase_of(mirror)
-        return [_measured(before.get(index), index, phase, *pair) for index, pair in enumerate(ends)]
+        numbers = enumerate(zip(ends, mirrored, strict=True))
+        return [_measured(before.get(index), index, phase, *pair, at) for index, (pair, at) in numbers]
 
     def _phase_of(self, mirror: MirrorRecord) -> str:
         return "catching_up" if self.catching_up(mirror) else _PHASES.get(mirror.state, "stopped")
@@ -82,13 +88,13 @@ def _phase(status: PartitionStatus, phase: str) -> str:
     return status.phase if status.phase == "failed" else phase
 
 
-def _stopped(index: int, end: int) -> PartitionStatus:
+def _stopped(index: int, end: int, copy_end: int) -> PartitionStatus:
     return PartitionStatus(
         partition=index,
         phase="stopped",
         source_end=end,
         mirrored_to=end,
-        target_end=end,
+        target_end=copy_end,
         lag=0,
         lag_ms=0,
         bytes_per_s=0.0,
@@ -96,14 +102,14 @@ def _stopped(index: int, end: int) -> PartitionStatus:
 
 
 def _measured(
-    before: PartitionStatus | None, index: int, phase: str, source_end: int, target_end: int
+    before: PartitionStatus | None, index: int, phase: str, source_end: int, target_end: int, mirrored_to: int
 ) -> PartitionStatus:
-    lag = max(0, source_end - target_end)
+    lag = max(0, source_end - mirrored_to)
     return PartitionStatus(
         partition=index,
         phase=phase if before is None else _phase(before, phase),
         source_end=source_end,
-        mirrored_to=target_end,
+        mirrored_to=mirrored_to,
         target_end=target_end,
         lag=lag,
         lag_ms=UNKNOWN_MS if lag else 0,
@@ -111,4 +117,5 @@ def _measured(
         records_total=0 if before is None else before.records_total,
         bytes_total=0 if before is None else before.bytes_total,
         last_error="" if before is None else before.last_error,
+        segments=0 if before is None else before.segments,
     )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.domain.mirror_way import way_of
@@ -182,8 +182,8 @@ class TopicMirror:
         return tuple(runner.status() for runner in self.runners)
 
     def producer_table(self) -> tuple[tuple[ProducerEntry, ...], ...]:
-        """Per partition what its producer table holds."""
-        return tuple(runner.cursor.producers.entries() for runner in self.runners)
+        """Per partition what its producer table holds, at the offsets that the batches have on the copy."""
+        return tuple(map(_producers, self.runners))
 
     # Shell
 
@@ -246,6 +246,14 @@ class TopicMirror:
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Tell whoever waits."""
         self._around.progress.advance(self.record.mirror_topic, runner.partition, position)
+
+
+def _producers(runner: PartitionRunner) -> tuple[ProducerEntry, ...]:
+    entries, translator = runner.cursor.producers.entries(), runner.mirror.translator
+    if translator is None or not runner.mirror.translates:
+        return entries
+    offsets = translator.ledger.map
+    return tuple(replace(entry, base_offset=offsets.to_target(entry.base_offset).offset) for entry in entries)
 
 
 def _id_bytes(text: str) -> bytes | None:
