@@ -341,6 +341,8 @@ class WayBackRun:
             record = self._record()
             if record.state in (MirrorState.PENDING_MIRROR, MirrorState.PENDING_RESTORE_MIRROR):
                 self._context.engine.start_mirror(record)
+        if not self._context.engine.status(self._link, self._topic):
+            await self._tools.sleep(LOOK_AGAIN_S)  # a job copies the topic: its lease will end
 
     async def _begin(self, _: WayBackStep) -> None:
         record = self._record()

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.control.access import TopicInfo
+from gateway.control.errors import SourceUnreachable
 from gateway.control.service import ControlService
+from gateway.control.source_ends import LogEnds
 from gateway.control.sources import Sources
 from gateway.control.state_topic import TOPIC, Change
 from gateway.control.store import StateStore
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
+from gateway.control.ways_back import WaysBack
 from gateway.domain.gates import GroupGates
 from gateway.domain.mirror_states import MirrorOperation
 from gateway.domain.ports import PartitionStatus
@@ -328,6 +331,19 @@ class FakeGroupPromoter:
         return changed
 
 
+@dataclass
+class RangeEnds:
+    """`control.source_ends.SourceEnds` of a cluster in memory."""
+
+    kafka: FakeKafka
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        if self.kafka.down:
+            raise SourceUnreachable(f"the source of link '{link.name}': connection refused")
+        found = {name: tuple(end for _, end in self.kafka.existing[name].ranges[:n]) for name, n in topics.items()}
+        return {name: LogEnds(ends, ends, ends) for name, ends in found.items()}
+
+
 class Plane:
     """A started control plane and everything it stands on."""
 
@@ -377,6 +393,13 @@ class Plane:
             engine=self.engine,
             topic_promoter=FakeTopicPromoter(self.promoters),
             group_promoter=FakeGroupPromoter(self.promoters),
+        )
+        self.service.ways_back = WaysBack(
+            context=self.service.context,
+            measure=self.service.measure,
+            routing=self.routing,
+            fences={},
+            ends=RangeEnds(self.source),
         )
 
     async def close(self) -> None:

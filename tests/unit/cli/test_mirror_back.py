@@ -1,0 +1,90 @@
+"""`lockgate mirror reverse`, `failover` and `truncate-and-restore`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gateway.domain.records import MirrorState
+from tests.support.control_fakes import status
+from tests.support.control_server import ControlServer
+from tests.unit.cli.conftest import Run
+
+S = MirrorState
+
+
+@pytest.fixture
+def stopped(linked: ControlServer, run: Run) -> ControlServer:
+    """`orders` as a promote leaves it, level at 100."""
+    run("mirror", "create", "orders", "--link", "l")
+    plane = linked.plane
+    plane.target.existing["orders"].ranges = [(0, 100)] * 2
+    record = plane.store.mirrors["l", "orders"]
+    done = replace(record, state=S.STOPPED, stopped_at=(100, 100), settled=True, restore_configs={}, flipped_ms=1)
+    plane.engine.running.clear()
+    linked.do(lambda: plane.store.put(done))
+    return linked
+
+
+def test_reverse_waits_until_the_old_source_follows(stopped, run):
+    stopped.plane.engine.numbers["l", "orders"] = [status(0), status(1)]
+    assert run("mirror", "reverse", "orders", "--link", "l").stdout == "reversed orders (ACTIVE)\n"
+    shown = run("mirror", "describe", "orders", "--link", "l").stdout
+    assert "from the target back to the source" in shown
+    listed = run("mirror", "list", "--link", "l").stdout
+    assert "reverse" in listed.splitlines()[-1]
+
+
+def test_reverse_and_pause(stopped, run):
+    assert run("mirror", "reverse", "orders", "--link", "l", "--pause").stdout == "reversed orders (PAUSED)\n"
+
+
+def test_reverse_refused_says_how_many_records(stopped, run):
+    stopped.plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
+    error = run("mirror", "reverse", "orders", "--link", "l", code=1).stderr
+    assert "4 records are on the source and not on the target (4 in partition 0)" in error
+
+
+def test_failover_says_what_is_lost_and_asks(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    plane = linked.plane
+    record = plane.store.mirrors["l", "orders"]
+    linked.do(lambda: plane.store.put(replace(record, settled=True)))
+    plane.engine.numbers["l", "orders"] = [status(0, source_end=107), status(1, source_end=0)]
+    for index in range(2):
+        plane.progress.advance("orders", index, 100)
+    plane.source.down = True
+
+    refused = run("mirror", "failover", "orders", "--link", "l", code=1)
+    foretold = "7 records of partition 0 and an unknown number in partition 1: its end on the source was never seen"
+    assert f"orders: {foretold}: on the source, not on the target" in refused.stderr
+    assert plane.state() is S.ACTIVE  # nobody said yes
+
+    assert run("mirror", "failover", "orders", "--link", "l", "--yes").stdout == "failed over orders (STOPPED)\n"
+    assert foretold in run("mirror", "describe", "orders", "--link", "l").stdout
+    shown = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
+    assert shown["records_not_mirrored"] == {"0": 7, "1": -1}
+    assert "STOPPED already" in run("mirror", "failover", "orders", "--link", "l", "--yes", code=1).stderr
+
+
+def test_restore_says_what_goes_and_asks(stopped, run):
+    plane = stopped.plane
+    plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
+    plane.target.existing["orders"].ranges = [(10, 100), (0, 100)]
+    plane.engine.numbers["l", "orders"] = [status(0), status(1)]
+    refused = run("mirror", "truncate-and-restore", "orders", "--link", "l", code=1).stderr
+    assert "orders: 4 records that only the old source topic has are thrown away (4 in partition 0)" in refused
+    assert "orders: 10 records that the target does not keep any more are thrown away (10 in partition 0)" in refused
+    assert "orders: 190 offsets are filled from the target" in refused
+    assert plane.source.calls.count("delete_topic") == 0
+
+    done = run("mirror", "truncate-and-restore", "orders", "--link", "l", "--yes").stdout
+    assert done == "restored orders (ACTIVE)\n"
+    assert plane.source.calls.count("delete_topic") == 1
+
+
+def test_no_wait(stopped, run):
+    out = run("mirror", "reverse", "orders", "--link", "l", "--no-wait").stdout
+    assert out == "reversing orders (PENDING_SYNCHRONIZE)\n"
