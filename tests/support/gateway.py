@@ -22,6 +22,7 @@ class GatewayProcess:
         self._ports = claim_ports(8, consecutive=True)
         api, bootstrap, base = self._ports[:3]
         self.bootstrap = f"127.0.0.1:{bootstrap}"
+        self.program = "from gateway.cli.main import main; main()"  # a test may patch the gateway first
         self.log = folder / "gateway.log"
         self._settings = folder / "gateway.yaml"
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,7 +38,7 @@ class GatewayProcess:
 
     def start(self) -> None:
         """Start it and wait until it serves."""
-        command = [sys.executable, "-c", "from gateway.cli.main import main; main()", "serve"]
+        command = [sys.executable, "-c", self.program, "serve"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--config", str(self._settings)], stdout=log, stderr=subprocess.STDOUT
