@@ -1,5 +1,6 @@
 """Fixtures for the tests of exactness."""
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -19,7 +20,7 @@ def old_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]
 @pytest.fixture(scope="module")
 def migration(source: DevCluster, target: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migration]:
     """A gateway between the default clusters, for all tests of a module."""
-    yield from _running(Migration(tmp_path_factory.mktemp("gateway"), source, target, "exact"))
+    yield from _running(Migration(tmp_path_factory.mktemp("gateway"), source, target, f"exact-{uuid.uuid4().hex[:8]}"))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,9 @@ def old_migration(
     old_source: DevCluster, target: DevCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Migration]:
     """A gateway with a link to the old source."""
-    yield from _running(Migration(tmp_path_factory.mktemp("gateway"), old_source, target, "exact-old"))
+    yield from _running(
+        Migration(tmp_path_factory.mktemp("gateway"), old_source, target, f"exact-{uuid.uuid4().hex[:8]}")
+    )
 
 
 def _running(migration: Migration) -> Iterator[Migration]:
@@ -38,3 +41,10 @@ def _running(migration: Migration) -> Iterator[Migration]:
     finally:
         migration.gateway.close()
         print(migration.gateway.log.read_text(errors="replace")[-4000:])  # noqa: T201 - shown when a test failed
+
+
+@pytest.fixture(scope="module")
+def skipping(migration: Migration) -> Iterator[Migration]:
+    """A link that goes on behind what the source deleted."""
+    yield (other := migration.with_link(f"{migration.link}-skipping", mirror_on_records_deleted="skip"))
+    other.gateway.delete_link(other.link)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ class Migration:
         """Take it down, so that nothing of it is left on the target."""
         self.gateway.delete_link(self.link)
         self.gateway.close()
+
+    def with_link(self, link: str, **configs: str) -> Migration:
+        """The same gateway with another link to the same source. `configs` take `_` for `.`."""
+        other = copy(self)
+        other.link, other.configs = link, configs
+        other.gateway.create_link(link, self.source.bootstrap, **configs)
+        return other
 
     def mirror(self, topic: str) -> None:
         """Begin to mirror a topic."""
