@@ -116,6 +116,29 @@ def test_a_promote_under_load(lab: Lab) -> None:
     lab.judge(producers)
 
 
+def test_connections_to_the_source_cut_around_the_flip(lab: Lab) -> None:
+    """Ends and data whose answers are lost: nobody but the client tries them again, and at the same coordinator."""
+    producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]  # see below
+    with ExitStack() as running:
+        for producer in producers:
+            running.enter_context(producer)
+        for producer in producers:
+            producer.wait_for(50)
+        for _ in range(5):
+            lab.promote()
+            with lab.source_proxy.being_cut():
+                pass
+            wait_until(lambda: lab.states() in ({"STOPPED"}, {"ACTIVE"}), 60.0, what="the end of the promote")
+            for producer in producers:
+                producer.wait_for(20)
+            if lab.states() == {"STOPPED"}:
+                break
+        lab.wait_for("STOPPED")
+        for producer in producers:
+            producer.wait_for(50)
+    lab.judge(producers)
+
+
 def test_the_gateway_killed_and_started_around_the_flip(lab: Lab) -> None:
     """Not with kafka-python: its transactional producer (3.0.12) stays silent once a request in flight was cut off."""
     producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]
