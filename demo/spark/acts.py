@@ -73,10 +73,10 @@ def prepare(run: Run) -> None:
 def copy(run: Run) -> None:
     """The catch-up job: a task is killed, the driver is killed, a second run goes on, the engine takes over."""
     settings, view, total = run.settings, run.view, run.settings.backlog
-    catch_up = ("catch-up", TOPIC, "--throttle", str(settings.throttle))
+    catch_up = ("catch-up", TOPIC, "--throttle")
     before = run.copied()
     with view.step("Start the catch-up job") as step:
-        run.start_job("catch-up-1", *catch_up)
+        run.start_job("catch-up-1", *catch_up, str(settings.throttle))
         run.until(lambda: run.state() == "CATCHING_UP", "the job's first report", JOB_STARTED_S)
         run.until(lambda: run.copied() >= before + total * 0.1, "a tenth of the backlog", JOB_PROGRESS_S)
         step.note = "mirror describe: CATCHING_UP"
@@ -96,7 +96,7 @@ def copy(run: Run) -> None:
         done = run.copied()
         step.note = f"{done:,} of {total:,} records and what the producers wrote are on the target"
     with view.step("Start the job again, and the live engine while it runs") as step:
-        run.start_job("catch-up-2", *catch_up)
+        run.start_job("catch-up-2", *catch_up, str(2 * settings.throttle))
         run.until(lambda: run.state() == "CATCHING_UP", "the second job's first report", JOB_STARTED_S)
         run.until(lambda: run.copied() > done, "it to go on", JOB_PROGRESS_S)
         assert run.gateway is not None

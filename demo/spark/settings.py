@@ -53,11 +53,11 @@ class Settings:
 
 BACKLOG_WRITTEN_S: Final = 300.0
 WRITER_STOPPED_S: Final = 60.0
-GATEWAY_UP_S: Final = 60.0
-JOB_STARTED_S: Final = 120.0
-JOB_PROGRESS_S: Final = 180.0
-JOB_DONE_S: Final = 600.0
-LEASE_OVER_S: Final = 60.0
+GATEWAY_UP_S: Final = 120.0
+JOB_STARTED_S: Final = 400.0
+JOB_PROGRESS_S: Final = 400.0
+JOB_DONE_S: Final = 900.0
+LEASE_OVER_S: Final = 120.0
 LEVEL_S: Final = 180.0
 READ_BACK_S: Final = 400.0
 LIVE_AFTER_S: Final = 5.0

@@ -18,7 +18,7 @@ from gateway.devcluster import claim_ports, release_ports
 from gateway.devcluster.java import java_binary
 
 HOST: Final = "127.0.0.1"
-_UP_S: Final = 60.0
+_UP_S: Final = 180.0
 _POLL_S: Final = 0.1
 
 
