@@ -110,6 +110,26 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     _not_moved(mirror["not_moved"])
 
 
+@app.command("translate-offset")
+def translate_offset(
+    topic: Topic,
+    link: Link,
+    partition: Annotated[int, typer.Option("--partition", min=0, help="Partition.")],
+    offset: Annotated[int, typer.Option("--offset", min=0, help="An offset on the source.")],
+    reverse: Annotated[bool, typer.Option("--reverse", help="The offset is one of the target.")] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show where an offset of a mirror topic is on the other cluster."""
+    path = f"{mirror_path(link, topic)}/partitions/{partition}:translate"
+    found = ask(url, lambda api: api.get(path, {"offset": str(offset), "reverse": str(reverse).lower()}))
+    if output is not Output.TABLE:
+        dump(found, output)
+        return
+    here, there = ("target", "source") if reverse else ("source", "target")
+    typer.echo(f"{here} offset {offset} is {there} offset {found['translated']} ({found['rule']})")
+
+
 @app.command("pause")
 def pause(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Pause mirror topics. Writes that come through the gateway still go to the source."""

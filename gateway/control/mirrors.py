@@ -14,7 +14,9 @@ from gateway.control.errors import BadRequest, Conflict, ControlError
 from gateway.control.measure import Measure
 from gateway.control.mirror_create import MirrorCreator
 from gateway.control.not_moved import NotMoved, SourceReaders
+from gateway.control.offsets_between import OffsetsBetween
 from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
+from gateway.domain.offset_map import Rule, Translation
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
 
@@ -76,6 +78,25 @@ class Mirrors:
         partitions = await self._measure.now(mirror)
         not_moved = await self._readers.not_moved(mirror, partitions)
         return replace(self.view(self._context.mirror(link, topic)), partitions=partitions, not_moved=not_moved)
+
+    async def translate_offset(
+        self, link: str, topic: str, partition: int, offset: int, *, reverse: bool = False
+    ) -> Translation:
+        """Where an offset of the source is on the target, or the other way round, and how it was found.
+
+        Raises:
+            NotFound: no such mirror topic.
+            BadRequest: no such partition, or a negative offset.
+            ControlError: the offset map cannot be read now.
+        """
+        mirror = self._context.mirror(link, topic)
+        if not 0 <= partition < len(mirror.starts) or offset < 0:
+            raise BadRequest(f"mirror topic '{topic}' has no offset {offset} in partition {partition}")
+        maps = await OffsetsBetween(self._context, link).maps((topic,))
+        if topic not in maps:
+            return Translation(offset, Rule.EXACT)
+        one = maps[topic]
+        return one.to_source(partition, offset) if reverse else one.to_target(partition, offset)
 
     async def pause(self, link: str, topic: str) -> MirrorView:
         """Stop mirroring until `resume`; writes of the gateway's clients go on to the source."""

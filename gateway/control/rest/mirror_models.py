@@ -170,6 +170,17 @@ class MirrorData(BaseModel):
         )
 
 
+class TranslatedOffset(BaseModel):
+    """`offset` of the source and the target's for it, or the other way round if `reverse`; `rule`: how it was found."""
+
+    kind: Literal["KafkaMirrorOffset"] = "KafkaMirrorOffset"
+    partition: int
+    offset: int
+    reverse: bool
+    translated: int
+    rule: str
+
+
 class MirrorList(BaseModel):
     """The mirror topics of a link."""
 

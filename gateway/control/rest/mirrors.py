@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from gateway.control.rest.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList
+from gateway.control.rest.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
 from gateway.control.rest.models import ForceOption
 from gateway.control.service import ControlService
 from gateway.domain.records import MirrorState
@@ -26,6 +26,15 @@ def router(service: ControlService) -> APIRouter:
     @routes.get("/{topic}", summary="Describe a mirror topic: lag, throughput, who has not moved yet")
     async def describe_mirror(link: str, topic: str) -> MirrorData:
         return MirrorData.of(await mirrors.describe(link, topic))
+
+    @routes.get("/{topic}/partitions/{partition}:translate", summary="Where an offset is on the other cluster")
+    async def translate_offset(
+        link: str, topic: str, partition: int, offset: int, reverse: bool = False
+    ) -> TranslatedOffset:
+        found = await service.mirrors.translate_offset(link, topic, partition, offset, reverse=reverse)
+        return TranslatedOffset(
+            partition=partition, offset=offset, reverse=reverse, translated=found.offset, rule=found.rule.value
+        )
 
     @routes.post("/{topic}:pause", summary="Pause a mirror topic")
     async def pause_mirror(link: str, topic: str) -> MirrorData:

@@ -30,6 +30,16 @@ def test_pause_resume_and_wrong_states(linked, run):
     assert [mirror["mirror_status"] for mirror in resumed["data"]] == ["ACTIVE"]
 
 
+def test_an_offset_of_a_mirror_topic(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    asked = ("mirror", "translate-offset", "orders", "--link", "l", "--partition", "0", "--offset")
+
+    assert run(*asked, "7").stdout == "source offset 7 is target offset 7 (exact)\n"
+    assert run(*asked, "7", "--reverse").stdout == "target offset 7 is source offset 7 (exact)\n"
+    other = ("mirror", "translate-offset", "orders", "--link", "l", "--partition", "9", "--offset", "1")
+    assert "has no offset 1 in partition 9" in run(*other, code=1).stderr
+
+
 def test_list(linked, run):
     assert run("mirror", "list", "--link", "l").stdout == "link l has no mirror topics\n"
     run("mirror", "create", "orders", "clicks", "--link", "l")
