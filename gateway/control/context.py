@@ -56,6 +56,8 @@ class ControlContext:
     # the offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now
     offset_maps: Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]] = field(default_factory=lambda: _no_maps)
     # after a failover, once the target is written: the mirror as it is then
+    # (link, mirror topic): the engine translates its offsets, whether or not the record says so yet
+    turned_translated: Callable[[str, str], bool] = lambda link, topic: False
     # (link, group): how its offset sync stands, None where there is none
     offset_sync: Callable[[str, str], OffsetSyncStatus | None] = lambda link, group: None
     on_failover: list[Callable[[MirrorRecord], Awaitable[None]]] = field(default_factory=list)

@@ -38,6 +38,7 @@ class EngineEvents:
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
         context.on_deleted.append(self._forget)
+        context.turned_translated = lambda link, topic: (link, topic) in self._translated
 
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         """The first failure of a topic is its reason."""

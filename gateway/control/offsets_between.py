@@ -76,6 +76,8 @@ class OffsetsBetween:
             mirror = self._context.mirror(self._link, topic)
             if mirror.mode is MirrorMode.TRANSLATE:
                 found[topic] = await self._of_topic(mirror)
+            elif self._context.turned_translated(self._link, topic):
+                raise Conflict(f"mirror topic '{topic}' is being changed to mode translate; try again in a moment")
         return found
 
     async def _of_topic(self, mirror: MirrorRecord) -> TopicMaps:

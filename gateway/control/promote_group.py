@@ -37,6 +37,7 @@ from gateway.domain.group_promote import (
     same_on_source,
 )
 from gateway.domain.link_config import parse
+from gateway.domain.offset_map import Rule
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
@@ -256,10 +257,21 @@ class GroupPromotions:
         if progress.note:
             _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
 
+    def _is_early(self, link: str, offset: CarriedOffset, progress: GroupProgress) -> bool:
+        """The map says that the mirror has not come to it, although it seemed so: the topic's mode has changed."""
+        if offset.rule != Rule.BEYOND_END or is_final(self._context.mirror(link, offset.topic)):
+            return False
+        _, end = progress.ranges.get((offset.topic, offset.partition), (0, offset.source_offset))
+        return offset.source_offset <= end
+
     async def _commit(self, record: GroupRecord, progress: GroupProgress) -> None:
         # Not before: only now the mirror has what the offsets point at.
         progress.offsets = await OffsetsBetween(self._context, record.link).to_target(progress.offsets or ())
-        cut = "; ".join(said_of_cuts(progress.offsets))
+        if any(self._is_early(record.link, offset, progress) for offset in progress.offsets):
+            progress.forget_offsets()
+            return
+        final = (o for o in progress.offsets if is_final(self._context.mirror(record.link, o.topic)))
+        cut = "; ".join(said_of_cuts(final))
         progress.note = "; ".join(filter(None, (progress.note, cut)))
         offsets = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in progress.offsets or ()}
         try:

@@ -562,6 +562,22 @@ async def test_demote_translates_back(translated) -> None:
     assert scene.offsets.source_holds == {KEY: (33, "n")}
 
 
+async def test_a_topic_that_is_just_becoming_translated_is_waited_for(translated) -> None:
+    """The engine translates already, the record does not say so yet: its numbers would be carried as they are."""
+    scene, _ = translated
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.PRESERVE))
+    scene.plane.service.events.topic_translated("l", "orders", "a hole at 20")
+    scene.offsets.source_holds = {KEY: (15, "")}
+    with pytest.raises(Conflict, match="is being changed to mode translate"):
+        await scene.promoter.promote("l", "g")
+    assert not scene.offsets.commits
+    await scene.plane.service.events.reconcile()
+    while scene.record.state is not GroupState.PROMOTED:
+        await scene.promoter.attempt("l", "g")
+    assert scene.offsets.target_holds == {KEY: (5, "")}
+
+
 async def test_without_its_map_a_topic_s_offsets_are_not_carried(scene: Scene) -> None:
     mirror = scene.plane.store.mirrors["l", "orders"]
     await scene.plane.store.put(replace(mirror, mode=MirrorMode.TRANSLATE))
