@@ -61,11 +61,12 @@ class Routing:
 
     The flags are worked out once per snapshot, since they are asked for at every request:
     `intercepts_produce`: some Produce may need more than passing through; `unsettled`: some mirror topic is still
-    being padded.
+    being padded. `group_prefixes`: link -> what its mirror groups have before their names on the source.
     """
 
     topics: Mapping[str, TopicRoute] = field(default_factory=dict)
     topic_ids: Mapping[bytes, str] = field(default_factory=dict)  # target topic id (16 bytes) -> mirror topic
+    group_prefixes: Mapping[str, str] = field(default_factory=dict)
     intercepts_produce: bool = field(init=False)
     unsettled: bool = field(init=False)
 
@@ -74,6 +75,10 @@ class Routing:
         produce = any(not r.passes for r in routes)
         object.__setattr__(self, "intercepts_produce", produce)
         object.__setattr__(self, "unsettled", any(not r.settled for r in routes))
+
+    def group_at(self, link: str, group: str) -> str:
+        """A group's name on a link's source; `link` is "" for the target."""
+        return group.removeprefix(self.group_prefixes.get(link, ""))
 
 
 class RoutingTable:

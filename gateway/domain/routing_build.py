@@ -44,7 +44,8 @@ def routing_from(
         topics[mirror.mirror_topic] = _route(mirror, link, fenced, settled, now_ms)
         if mirror.mirror_topic_id:
             topic_ids[topic_id_bytes(mirror.mirror_topic_id)] = mirror.mirror_topic
-    return Routing(topics, topic_ids)
+    configs = {name: link_config.parse(link.configs) for name, link in links.items()}
+    return Routing(topics, topic_ids, {name: one.prefix for name, one in configs.items() if one.prefix_groups})
 
 
 def _route(

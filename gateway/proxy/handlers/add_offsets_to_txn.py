@@ -81,7 +81,7 @@ class AddOffsetsToTxnHandler:
             transactional_id=id_at(request.transactional_id, place),
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            group_id=request.group_id,
+            group_id=self._context.routing.current.group_at(place.cluster, request.group_id),
         )
         opened = producer.begin(place, {as_name(request.group_id)}, self._context.clock())
         producer.in_transit += 1

@@ -74,13 +74,14 @@ class TxnOffsetCommitHandler:
         transactions = self._context.transactions
         identity = await transactions.identity_at(producer, place)
         routes = self._context.routing.current.topics
+        group = self._context.routing.current.group_at(place.cluster, request.group_id)
         names = {t.name: routes[t.name].source_topic if t.name in routes else t.name for t in request.topics}
         if not place.cluster:
             names = {topic: topic for topic in names}
         kind = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         message = TxnOffsetCommitRequest(
             transactional_id=id_at(request.transactional_id, place),
-            group_id=request.group_id,
+            group_id=group,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
             generation_id=request.generation_id,
@@ -91,7 +92,7 @@ class TxnOffsetCommitHandler:
         producer.in_transit += 1
         try:
             cap = min(_CAP, exchange.api_version)
-            answer = await transactions.places.call_group(place, request.group_id, message, cap)
+            answer = await transactions.places.call_group(place, group, message, cap)
         finally:
             producer.in_transit -= 1
         back = {name: topic for topic, name in names.items()}
@@ -101,7 +102,7 @@ class TxnOffsetCommitHandler:
             for part in topic.partitions
         }
         if any(code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE) for code in codes.values()):
-            transactions.places.cluster(place).invalidate_coordinator(request.group_id)
+            transactions.places.cluster(place).invalidate_coordinator(group)
         return codes
 
     def _reply(self, exchange: Exchange, request: Any, code: int, codes: _Codes | None = None) -> None:

@@ -110,3 +110,15 @@ def test_topic_ids_lead_to_names():
 
 def test_a_mirror_without_its_link_has_no_route():
     assert routing_from({}, [mirror()], now_ms=0).topics == {}
+
+
+def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
+    configs = {"link.prefix": "usa_", "consumer.group.prefix.enable": "true"}
+    links = {
+        "a": LinkRecord(name="a", link_id=1, source_cluster_id="A", client={}, configs=configs),
+        "b": LinkRecord(name="b", link_id=2, source_cluster_id="B", client={}, configs={"link.prefix": "eu_"}),
+    }
+
+    routing = routing_from(links, [], now_ms=0)
+
+    assert [routing.group_at(link, "usa_g") for link in ("a", "b", "")] == ["g", "usa_g", "usa_g"]
