@@ -152,6 +152,8 @@ class ControlService:
                     context.engine.status(link, topic),
                     sum(context.late_records(link, topic).values()),
                     sum(lost.count for lost in mirror.lost),
+                    mirror.is_reverse,
+                    sum(count for count in mirror.not_mirrored if count > 0),
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],

@@ -58,7 +58,10 @@ class ProxyNumbers:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNumbers:
-    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early."""
+    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early.
+
+    `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
+    """
 
     link: str
     topic: str
@@ -66,6 +69,8 @@ class MirrorNumbers:
     partitions: Sequence[PartitionStatus]
     late: int = 0
     lost: int = 0
+    reverse: bool = False
+    not_mirrored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,7 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     yield state
     yield late_records
     yield lost_records
+    yield from _way_back_metrics(numbers.mirrors)
     yield from _partition_metrics(numbers.mirrors)
     groups = GaugeMetricFamily("lockgate_groups", "Mirror groups by state.", labels=["link", "state"])
     held = GaugeMetricFamily(
@@ -199,6 +205,24 @@ def _sync_metrics(groups: Sequence[GroupNumbers]) -> Iterator[Metric]:
     yield at
     yield lag
     yield held_back
+
+
+def _way_back_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
+    reversed_ = GaugeMetricFamily(
+        "lockgate_mirror_reversed",
+        "1 while the topic is written on the target and mirrored back to the source.",
+        labels=["link", "topic"],
+    )
+    left = GaugeMetricFamily(
+        "lockgate_mirror_not_mirrored_records",
+        "Records that a failover is known to have left behind on the source.",
+        labels=["link", "topic"],
+    )
+    for mirror in mirrors:
+        reversed_.add_metric([mirror.link, mirror.topic], float(mirror.reverse))
+        left.add_metric([mirror.link, mirror.topic], float(mirror.not_mirrored))
+    yield reversed_
+    yield left
 
 
 # name, meaning, value; a name that ends in _total is a counter

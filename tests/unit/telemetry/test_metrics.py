@@ -107,3 +107,15 @@ def test_buckets_that_do_not_fit_their_bounds_are_an_error():
 
     with pytest.raises(ValueError, match="zip"):
         metrics.render()
+
+
+def test_ways_back():
+    metrics = Metrics()
+    back = MirrorNumbers("l", "back", MirrorState.ACTIVE, [], reverse=True)
+    lost = MirrorNumbers("l", "lost", MirrorState.STOPPED, [], not_mirrored=7)
+    metrics.control = lambda: ControlNumbers(links={}, mirrors=[back, lost], groups=[])
+
+    found = samples(metrics)
+
+    assert [found[key("lockgate_mirror_reversed", link="l", topic=t)] for t in ("back", "lost")] == [1, 0]
+    assert [found[key("lockgate_mirror_not_mirrored_records", link="l", topic=t)] for t in ("back", "lost")] == [0, 7]
