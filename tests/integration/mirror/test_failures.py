@@ -17,6 +17,8 @@ from tests.support.logs import create_topic, log_ends
 from tests.support.mirror_lab import LINK, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
 
+EQUAL = {"mirror.offsets": "preserve"}
+
 
 def write(bootstrap: str, topic: str, count: int = 100, size: int = 100, **config: object) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, **config})
@@ -33,7 +35,7 @@ async def test_a_transactional_batch(source: DevCluster, target: DevCluster, top
     producer.begin_transaction()
     producer.produce(topic, value=b"in a transaction", partition=0)
     producer.commit_transaction(30)
-    async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
+    async with mirror_lab(source.bootstrap, target.bootstrap, configs=EQUAL) as lab:
         await lab.mirror(topic)
         error, message = await lab.failure()
         assert error is MirrorError.UNSUPPORTED_MESSAGE_FORMAT
@@ -46,7 +48,7 @@ async def test_a_transactional_batch(source: DevCluster, target: DevCluster, top
 async def test_log_append_time(source: DevCluster, target: DevCluster, topic: str) -> None:
     create_topic(source.bootstrap, topic, partitions=1, message_timestamp_type="LogAppendTime")
     write(source.bootstrap, topic)
-    async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
+    async with mirror_lab(source.bootstrap, target.bootstrap, configs=EQUAL) as lab:
         await lab.mirror(topic)
         error, message = await lab.failure()
         assert error is MirrorError.UNSUPPORTED_MESSAGE_FORMAT
