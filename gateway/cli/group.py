@@ -57,11 +57,13 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
     facts(
         [
             ("Group", answer["group"]),
+            ("Group on the source", answer["source_group"] if answer["source_group"] != answer["group"] else ""),
             ("Link", answer["link_name"]),
             ("State", answer["state"]),
             ("Since", since(answer["state_time_ms"])),
             ("On the source", answer["source_state"] or f"unknown: {answer['unknown']}"),
             ("Remark", _remark(answer)),
+            ("Offset sync", _sync(answer["offset_sync"])),
             ("Note", answer["note"]),
         ]
     )
@@ -78,13 +80,14 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
     if answer["offsets"]:
         typer.echo("")
         table(
-            ["Topic", "Partition#", "Source offset#", "Target offset#"],
+            ["Topic", "Partition#", "Source offset#", "Target offset#", "Rule"],
             (
                 [
                     o["topic"],
                     o["partition"],
                     o["source_offset"],
                     "-" if o["target_offset"] is None else o["target_offset"],
+                    o["rule"],
                 ]
                 for o in answer["offsets"]
             ),
@@ -118,6 +121,18 @@ def _result(past: str, group: Any, output: Output) -> None:
         dump(group, output)
         return
     typer.echo(f"{past} {group['group']} ({group['state']})")
+
+
+def _sync(sync: Any) -> str:
+    """The last sync of a group's offsets, and what it could not do."""
+    if sync is None:
+        return ""
+    said = [since(sync["last_sync_ms"]) if sync["last_sync_ms"] else "not yet"]
+    if sync["lag"]:
+        said.append(f"{sync['lag']} records behind the group: not mirrored yet")
+    if sync["held_back"]:
+        said.append(f"lower on the source, and not lowered here: {', '.join(sync['held_back'])}")
+    return "; ".join([*said, *([sync["error"]] if sync["error"] else [])])
 
 
 def _remark(group: Any) -> str:

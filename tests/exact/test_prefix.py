@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from gateway.devcluster import DevCluster
 from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
 from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.transactions import committed_values, transact, transactional_producer
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 
@@ -115,3 +117,39 @@ def test_partitions_added_on_the_source_are_followed(lab: GroupLab, topic: str) 
     fill(lab.gateway.bootstrap, PREFIX + topic, 20, partitions=2)
     wait_until(lambda: log_ends(lab.target.bootstrap, PREFIX + topic, 2) == [20, 10], 60, what="both partitions")
     assert log_ends(lab.source.bootstrap, topic, 2) == [20, 10]
+
+
+def test_a_transactional_producer_under_a_prefix(lab: GroupLab, topic: str) -> None:
+    """Reads and writes under the names of the target, over both flips: of its group, and of its topic."""
+    mirror, group = PREFIX + topic, f"g-{topic}"
+    lab.connect(link_prefix=PREFIX, consumer_group_prefix_enable="true")
+    lab.mirrored(topic, mirror=mirror)
+    commit(lab.source.bootstrap, group, {(topic, 0): Offset(0)})
+    lab.declare(PREFIX + group)
+    producer = transactional_producer(lab.gateway.bootstrap, f"tx-{topic}")
+    transact(producer, {mirror: ["a", "b"]})
+    transact(producer, {mirror: ["aborted"]}, commit=False)
+    producer.begin_transaction()
+    producer.produce(mirror, b"c", partition=0)
+    metadata = _NoMember(PREFIX + group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([TopicPartition(mirror, 0, 2)], metadata, 60)
+    producer.commit_transaction(60)
+    assert committed_values(lab.source.bootstrap, topic) == [["a", "b", "c"]]
+    assert {key: one.offset for key, one in committed(lab.source.bootstrap, group).items()} == {(topic, 0): 2}
+    wait_until(lambda: committed_values(lab.target.bootstrap, mirror) == [["a", "b", "c"]], 60, what="them mirrored")
+    lab.promote(PREFIX + group)
+    assert {key: one.offset for key, one in committed(lab.target.bootstrap, PREFIX + group).items()} == {(mirror, 0): 2}
+    lab.promote_topic(mirror)
+    transact(producer, {mirror: ["d"]})
+    assert committed_values(lab.target.bootstrap, mirror) == [["a", "b", "c", "d"]]
+    assert committed_values(lab.source.bootstrap, topic) == [["a", "b", "c"]]
+
+
+class _NoMember:
+    """A consumer that only lends its group's metadata, without being a member."""
+
+    def __init__(self, group: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": group, "log_level": 0})
+
+    def consumer_group_metadata(self) -> Any:
+        return self._consumer.consumer_group_metadata()

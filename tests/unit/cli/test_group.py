@@ -4,6 +4,7 @@ import json
 
 from gateway.control.errors import Conflict
 from gateway.domain.gates import Identity, Waiter
+from gateway.domain.offset_sync import OffsetSyncStatus
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 
@@ -34,6 +35,18 @@ def test_a_groups_life(linked, run):
     assert run("group", "promote", "g", "--link", "l").stdout == "promoted g (PROMOTED)\n"
     assert "again after the promote" in run("group", "describe", "g", "--link", "l").stdout
     assert run("group", "demote", "g", "--link", "l").stdout == "demoted g (ACTIVE)\n"
+
+
+def test_the_offset_sync_is_shown(linked, run):
+    with_group(linked)
+    run("group", "create", "g", "--link", "l")
+    status = OffsetSyncStatus(synced_ms=1, behind=30, held_back=(("orders", 2),), error="no answer in time")
+    linked.plane.service.context.offset_sync = lambda link, group: status
+
+    shown = run("group", "describe", "g", "--link", "l").stdout
+
+    for words in ("30 records behind the group", "not lowered here: orders-2", "no answer in time"):
+        assert words in shown
 
 
 def test_names_of_all_kinds(linked, run):
