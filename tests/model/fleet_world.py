@@ -350,9 +350,13 @@ class FleetWorld:
             gateway.renewed(self.now)
             return
         gateway.lease = WriteLease(LEASE)
-        if gateway.write or not self._leads():
+        orphaned = self.leader not in self.members and g in NODES
+        if gateway.write or not (self._leads() or orphaned):
             return  # what is in flight is ended first; nobody is there to admit it
         self.members |= {g}
+        if orphaned:
+            self.leader = g
+            self._lead()
         self._generation()
         state, epoch = self.records[-1]
         fenced = self.memory._epochs.get(TOPIC) if self.memory.fenced_at is not None else None

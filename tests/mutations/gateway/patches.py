@@ -1,0 +1,196 @@
+"""The faults: each a function that patches the gateway's code in this process, before it starts.
+
+Nothing in the product knows of them: `main('drop a batch')` patches and then runs the command line as usual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway.domain.append_window import AppendWindow, Pending
+from gateway.domain.gates import GateStatus, GroupGates
+from gateway.domain.group_promote import GroupStepKind
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote_snapshot import PromoteSnapshot, Step, StepKind
+from gateway.domain.records import MirrorState
+
+_AT = 60  # the batch of a partition that is spoilt
+
+
+def _spoil(change: Callable[[AppendWindow, Pending, Pending], Pending | None]) -> None:
+    """Let `change(window, last, batch)` replace one batch of each partition, or decline (None) and be asked again."""
+    windows: Any = AppendWindow
+    push, seen, last = windows.push, dict[int, int](), dict[int, Pending]()
+
+    def spoilt(window: AppendWindow, batch: Pending) -> None:
+        number = seen.get(id(window), 0)
+        if batch.data is not None:
+            before, last[id(window)] = last.get(id(window)), batch
+            alike = before is not None and _count(before) == _count(batch)
+            if number >= _AT and before is not None and alike and (new := change(window, before, batch)) is not None:
+                batch, number = new, -(1 << 40)
+            seen[id(window)] = number + 1
+        push(window, batch)
+
+    windows.push = spoilt
+
+
+def _count(batch: Pending) -> int:
+    return batch.following - batch.base
+
+
+def drop_a_batch() -> None:
+    """Instead of the records, the target gets as many empty ones."""
+    _spoil(lambda _, last, batch: batch._replace(data=None))
+
+
+def append_twice() -> None:
+    """The batch before is appended again, in the place of this one."""
+    _spoil(lambda _, last, batch: batch._replace(data=last.data))
+
+
+def swap_two_batches() -> None:
+    """Two that wait in the queue change places."""
+
+    def change(window: AppendWindow, last: Pending, batch: Pending) -> Pending | None:
+        if window.unsent == 0 or window._queue[-1] is not last:
+            return None
+        window._queue[-1] = last._replace(data=batch.data)
+        return batch._replace(data=last.data)
+
+    _spoil(change)
+
+
+def ungate_early() -> None:
+    """Every gate stands open."""
+    gates: Any = GroupGates
+    gates.status = lambda self, group: GateStatus.OPEN
+    gates.reads_gated = lambda self, identity, **_: False
+
+
+def flip_before_lag_zero() -> None:
+    """The mirror is stopped while writes go on; the ends are read, and not waited for."""
+    from gateway.control import promote_run as module
+
+    promote_run: Any = module
+    decide, mark = promote_run.next_step, promote_run.PromoteRun._mark_pending
+
+    def hasty(snapshot: PromoteSnapshot, limits: Any) -> Step:
+        topic = snapshot.topics[0]
+        if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
+            return Step(*decide(snapshot, limits))
+        if snapshot.fenced_at is None:
+            return Step(StepKind.FENCE)
+        if not topic.acknowledged(snapshot.gateways) or topic.drain is None:
+            return Step(*decide(snapshot, limits))
+        return Step(StepKind.PERSIST_STOPPED if topic.stopped else StepKind.STOP_MIRROR)
+
+    async def stop_first(run: Any, step: Step) -> None:
+        await mark(run, step)
+        for topic in run._topics:
+            await run._context.engine.stop_mirror(run._link, topic)
+        await asyncio.sleep(1.0)  # noqa: TID251 - this runs in the gateway
+
+    promote_run.next_step = hasty
+    promote_run.PromoteRun._mark_pending = stop_first
+
+
+def answer_before_commit() -> None:
+    """One write is answered as the one before was, and never sent."""
+    from gateway.proxy.forwarded_produce import ForwardedProduce
+
+    send, told, number = ForwardedProduce._send_source, list[bytes](), [0]
+
+    class Liar:
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+            self.version = connection.version
+
+        def send(self, api: int, version: int, pieces: Sequence[Any], answered: Callable[[Any], None]) -> None:
+            def heard(body: memoryview | None) -> None:
+                if body is not None:
+                    told[:] = [bytes(body)]
+                answered(body)
+
+            number[0] += 1
+            if number[0] == _AT and told:
+                asyncio.get_running_loop().call_soon(answered, memoryview(told[0]))
+            else:
+                self._connection.send(api, version, pieces, heard)
+
+    def lying(self: Any, connection: Any, *args: Any, **named: Any) -> None:
+        send(self, Liar(connection), *args, **named)  # type: ignore[arg-type]
+
+    ForwardedProduce._send_source = lying  # type: ignore[method-assign]
+
+
+def slow_source(seconds: float = 0.4) -> None:
+    """No fault: each forwarded write is on its way for long. What forgets it under a fence has something to forget."""
+    from gateway.proxy.forwarded_produce import ForwardedProduce
+
+    send = ForwardedProduce._send_source
+
+    class Slow:
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+            self.version = connection.version
+
+        def send(self, *args: Any) -> None:
+            asyncio.get_running_loop().call_later(seconds, self._connection.send, *args)
+
+    def slowly(self: Any, connection: Any, *args: Any, **named: Any) -> None:
+        send(self, Slow(connection), *args, **named)  # type: ignore[arg-type]
+
+    ForwardedProduce._send_source = slowly  # type: ignore[method-assign]
+
+
+def forget_an_acknowledgement() -> None:
+    """The fence is acknowledged while writes are on their way to the source."""
+    from gateway.proxy.forwarder import Forwarder
+
+    async def at_once(self: Any, topic: str, epoch: int) -> FenceAck:
+        return FenceAck(self._gateway, topic, epoch, 0)
+
+    slow_source()
+    Forwarder.fence = at_once  # type: ignore[method-assign]
+
+
+def rewind_a_group() -> None:
+    """After the offsets were read back, and before the gate opens, the group is set back by ten records."""
+    from gateway.control.promote_group import GroupPromotions
+
+    take = GroupPromotions._take
+
+    async def rewinding(self: Any, record: Any, progress: Any, step: Any) -> None:
+        if step.kind is GroupStepKind.OPEN_GATE:
+            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in record.offsets}
+            await self._offsets.commit_on_target(record.group, offsets)
+        await take(self, record, progress, step)
+
+    GroupPromotions._take = rewinding  # type: ignore[method-assign]
+
+
+PATCHES: dict[str, Callable[[], None]] = {
+    patch.__name__.replace("_", " "): patch
+    for patch in (
+        drop_a_batch,
+        append_twice,
+        swap_two_batches,
+        ungate_early,
+        flip_before_lag_zero,
+        answer_before_commit,
+        slow_source,
+        forget_an_acknowledgement,
+        rewind_a_group,
+    )
+}
+
+
+def main(name: str) -> None:
+    """Patch, then run the command line."""
+    from gateway.cli.main import main as run
+
+    PATCHES[name]()
+    run()
