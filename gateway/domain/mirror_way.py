@@ -46,7 +46,9 @@ def way_of(record: MirrorRecord, link_id: int) -> MirrorWay:
     starts = record.starts
     if reverse:
         starts = (record.reverse_starts + (_FROM_THE_BEGINNING,) * partitions)[:partitions]
-    handed_over_at = (record.handed_over_at + (0,) * partitions)[:partitions]
+    added = (0,) * partitions  # of partitions that came later, nothing was handed over
+    handed_over_at = (record.handed_over_at + added)[:partitions]
+    handed_over_from = (record.handed_over_from + added)[:partitions] if record.handed_over_from else handed_over_at
     return MirrorWay(
         origin=record.mirror_topic if reverse else record.source_topic,
         origin_id=record.mirror_topic_id if reverse else record.source_topic_id,
@@ -54,7 +56,7 @@ def way_of(record: MirrorRecord, link_id: int) -> MirrorWay:
         starts=starts,
         handed_over_at=handed_over_at,
         producer_id=mirror_producer_id(link_id, record.mirror_id, record.generation, reverse=reverse),
-        implied=tuple(map(_implied, starts, handed_over_at, record.handed_over_from or handed_over_at)),
+        implied=tuple(map(_implied, starts, handed_over_at, handed_over_from)),
         mirror_id=record.mirror_id,
         number=way_number(record.generation, reverse=reverse),
     )

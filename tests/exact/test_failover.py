@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster
 from tests.support.gateway import GatewayProcess
 from tests.support.logs import create_topic, log_ends, numbers, read_logs
+from tests.support.topic_configs import configs_of
 from tests.support.waiting import wait_until
 from tests.support.way_back import PARTITIONS, RoundTrip
 from tests.support.writer import Writer
@@ -137,9 +138,9 @@ def test_the_restored_topic_begins_where_the_targets_log_does(way: RoundTrip) ->
     assert [log[0].offset for log in logs] == [100] * PARTITIONS
     ends = log_ends(way.source.bootstrap, way.topics[0], PARTITIONS)
     assert [log[-1].offset + 1 for log in logs] == ends
-    assert _config(way.source.bootstrap, way.topics[0], "segment.ms") == "600000"  # as the old topic had it
+    assert configs_of(way.source.bootstrap, way.topics[0])["segment.ms"] == "600000"  # as the old topic had it
     way.home()
-    assert _config(way.source.bootstrap, way.topics[0], "retention.ms") == "86400000"
+    assert configs_of(way.source.bootstrap, way.topics[0])["retention.ms"] == "86400000"
     with way.writer() as again:
         again.wait_for_acks(100)
     way.level()
@@ -159,9 +160,3 @@ def _delete_records(bootstrap: str, topic: str, before: int) -> None:
     found = admin.delete_records([TopicPartition(topic, p, before) for p in range(PARTITIONS)])
     for future in found.values():
         future.result(30)
-
-
-def _config(bootstrap: str, topic: str, name: str) -> str:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    return str(future.result(30)[name].value)

@@ -8,29 +8,33 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from gateway.devcluster import DevCluster
 from tests.support.gateway import GatewayProcess
 from tests.support.java_writer import JavaWriter
 from tests.support.logs import Record, assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.topic_configs import configs_of, own_configs_of
 from tests.support.transactions import transact, transactional_producer
 from tests.support.waiting import wait_until
 from tests.support.way_back import PARTITIONS, RoundTrip
+from tests.support.writer import Writer
 
 Trip = Callable[..., RoundTrip]
 
 
 @pytest.fixture
 def trip(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Trip]:
-    """Makes a link and mirrors of new topics with these name endings."""
+    """Makes a link and mirrors of new topics with these name endings. `configs` take `_` for `.`."""
     gateway = GatewayProcess(tmp_path, target.bootstrap)
     link = f"link-{topic}"
 
-    def make(*endings: str) -> RoundTrip:
+    def make(*endings: str, **configs: str) -> RoundTrip:
         topics = tuple(f"{topic}{ending}" for ending in endings or ("",))
         gateway.create_link(link, source.bootstrap)
         for name in topics:
-            create_topic(source.bootstrap, name, partitions=PARTITIONS)
+            create_topic(source.bootstrap, name, partitions=PARTITIONS, **configs)
             gateway.create_mirror(link, name)
         return RoundTrip(gateway, link, topics, source, target)
 
@@ -177,6 +181,53 @@ def level_without_offsets(way: RoundTrip) -> list[list[Record]]:
     return source
 
 
+def test_log_append_time_is_the_origins_on_every_leg(trip: Trip) -> None:
+    """Whichever cluster is written stamps; its mirror keeps the stamps."""
+    way = trip(message_timestamp_type="LogAppendTime")
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+        writer.wait_for_acks(100)
+        way.reverse()
+        writer.wait_for_acks(100)
+        way.home()
+        writer.wait_for_acks(100)
+    wait_until(lambda: sum(one["lag"] for one in way.mirror()["mirror_lags"]) == 0, 30, what="lag 0")
+    source, target = (read_logs(c.bootstrap, way.topics[0], PARTITIONS) for c in (way.source, way.target))
+    stamps = [[[(r.offset, r.key, r.timestamp[1]) for r in log] for log in logs] for logs in (source, target)]
+    assert stamps[0] == stamps[1]
+    for log in stamps[0]:
+        assert [stamp for _, _, stamp in log] == sorted(
+            stamp for _, _, stamp in log
+        )  # a log's own time never goes back
+    assert own_configs_of(way.source.bootstrap, way.topics[0])["message.timestamp.type"] == "LogAppendTime"
+    assert configs_of(way.target.bootstrap, way.topics[0])["message.timestamp.type"] == "CreateTime"  # a copy
+
+
+def test_partitions_added_on_the_target_are_added_on_the_way_back(trip: Trip) -> None:
+    way = trip()
+    topic = way.topics[0]
+    with way.writer() as writer:
+        writer.wait_for_acks(100)
+    way.promote()
+    add_partitions(way.gateway.bootstrap, topic, PARTITIONS + 1)
+    with Writer(way.gateway.bootstrap, topic, partitions=PARTITIONS + 1) as wider:
+        wider.wait_for_acks(100)
+        way.reverse()
+        wider.wait_for_acks(100)
+        add_partitions(way.gateway.bootstrap, topic, PARTITIONS + 2)
+        wait_until(
+            lambda: way.mirror()["num_partitions"] == PARTITIONS + 2, 30, what="the new partition to be followed"
+        )
+        way.home()
+        wider.wait_for_acks(100)
+    assert not wider.failed
+    wait_until(lambda: sum(one["lag"] for one in way.mirror()["mirror_lags"]) == 0, 30, what="lag 0")
+    logs = [read_logs(c.bootstrap, topic, PARTITIONS + 2) for c in (way.source, way.target)]
+    assert_equal(*logs)
+    assert len(logs[0][PARTITIONS]) == len(range(PARTITIONS, wider.sent, PARTITIONS + 1))
+
+
 def test_a_gateway_killed_at_any_moment_of_the_ways_goes_on_from_the_record(trip: Trip) -> None:
     """Over and back three times, with kill -9 some random steps after each begin. One producer lives through it all."""
     way = trip()
@@ -206,6 +257,12 @@ def test_a_gateway_killed_at_any_moment_of_the_ways_goes_on_from_the_record(trip
                 assert way.mirror()["mirror_status"] in ("ACTIVE", "STOPPED", "SOURCE_UNAVAILABLE"), way.mirror()
         writer.wait_for_acks(100)
     assert_nothing_lost(writer, way.level())
+
+
+def add_partitions(bootstrap: str, topic: str, total: int) -> None:
+    """Grow a topic, through whatever is at `bootstrap`."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_partitions([NewPartitions(topic, total)])[topic].result(30)
 
 
 def _stepped(way: RoundTrip, lines: int, state: str, direction: str) -> bool:
