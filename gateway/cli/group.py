@@ -138,4 +138,6 @@ def _sync(sync: Any) -> str:
 def _remark(group: Any) -> str:
     if group["late_members"]:
         return "members are on the source again after the promote"
+    if group["late_commits"]:
+        return f"offsets of {group['late_commits']} partition(s) were committed on the source after the promote"
     return str(group["error_message"] or group["waits_for"])

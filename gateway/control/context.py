@@ -53,6 +53,8 @@ class ControlContext:
     late_records: Callable[[str, str], Mapping[int, int]] = lambda link, topic: {}
     # (link, group) -> members on the source after the promote; set by the group monitor
     late_members: Callable[[str, str], int] = lambda link, group: 0
+    # (link, group) -> partitions for which offsets were committed on the source after the promote; set likewise
+    late_commits: Callable[[str, str], int] = lambda link, group: 0
     # the offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now
     offset_maps: Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]] = field(default_factory=lambda: _no_maps)
     # after a failover, once the target is written: the mirror as it is then

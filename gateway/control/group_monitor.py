@@ -19,7 +19,7 @@ from gateway.control.promote_group import POLL_S, GroupPromotions
 from gateway.control.store import StoreError
 from gateway.domain.gates import GateStatus
 from gateway.domain.link_config import parse
-from gateway.domain.records import GroupState, LinkRecord, MirrorState
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorState
 from gateway.domain.routing import Routing, RoutingTable
 
 _RETRY_S = 1.0
@@ -31,7 +31,9 @@ _log = structlog.get_logger("lockgate.control")
 
 
 class GroupMonitor:
-    """One per process. `late`: members on the source of groups that are promoted, by (link, group)."""
+    """One per process. `late`: members on the source of groups that are promoted, by (link, group); `late_commits`:
+    partitions for which offsets were committed there since.
+    """
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class GroupMonitor:
         self._clock = clock
         self._looked: dict[tuple[str, str], float] = {}
         self.late: dict[tuple[str, str], int] = {}
+        self.late_commits: dict[tuple[str, str], int] = {}
         self.unknown: dict[str, str] = {}  # group that knocked -> why it is not classified yet
 
     def start(self) -> None:
@@ -55,6 +58,7 @@ class GroupMonitor:
         self._context.gates.on_unknown = self._knocked
         self._context.on_failover.append(self._promoter.failovers.failed_over)
         self._context.late_members = lambda link, group: self.late.get((link, group), 0)
+        self._context.late_commits = lambda link, group: self.late_commits.get((link, group), 0)
         self._mirrored = frozenset(self._routing.current.topics)
         self._routing.subscribe(self._routing_changed)
         self._context.background.every(POLL_S, self._tick, "group promote")
@@ -166,12 +170,14 @@ class GroupMonitor:
         for (link, group), record in list(self._context.store.groups.items()):
             if record.state is not GroupState.PROMOTED:
                 self.late.pop((link, group), None)
+                self.late_commits.pop((link, group), None)
                 continue
             try:
                 access = await self._context.reach_for_view(self._context.link(link))
                 with source_errors(link):
                     async with asyncio.timeout(_ASK_S):
                         members = (await access.describe_group(record.source_name)).members
+                await self._look_for_late_commits(record)
             except ControlError:
                 self.late.pop((link, group), None)  # a source that is gone has no members
                 continue
@@ -179,3 +185,10 @@ class GroupMonitor:
                 who = sorted({f"{member.client_id} ({member.host})" for member in members})
                 _log.warning("a promoted group has members on the source again", link=link, group=group, members=who)
             self.late[link, group] = len(members)
+
+    async def _look_for_late_commits(self, record: GroupRecord) -> None:
+        """A consumer that assigns its partitions itself is no member: only its commits tell of it."""
+        key, late = (record.link, record.group), await self._promoter.late_commits(record)
+        if late and not self.late_commits.get(key):
+            _log.warning("a promoted group commits on the source again", link=key[0], group=key[1], partitions=late)
+        self.late_commits[key] = late

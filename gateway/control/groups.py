@@ -26,7 +26,8 @@ class MirrorGroupView:
 
     `source` and `offsets` (committed on the source) are None when the source did not tell; `unknown` then says why.
     `waits_for`: why it is not promoted yet. `late_members`: a promoted group has members on the source again. `sync`:
-    how its offset sync stands, None where there is none.
+    how its offset sync stands, None where there is none. `late_commits`: partitions for which offsets were committed on
+    the source since the promote.
     """
 
     record: GroupRecord
@@ -36,6 +37,7 @@ class MirrorGroupView:
     offsets: Mapping[tuple[str, int], Committed] | None = None
     unknown: str = ""
     sync: OffsetSyncStatus | None = None
+    late_commits: int = 0
 
     @property
     def late_members(self) -> bool:
@@ -139,6 +141,7 @@ class Groups:
             waiting=waiting,
             waits_for=waits_for,
             sync=context.offset_sync(record.link, record.group),
+            late_commits=context.late_commits(record.link, record.group) if promoted else 0,
         )
         try:
             access = await context.reach_for_view(context.link(record.link))

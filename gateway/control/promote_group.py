@@ -213,6 +213,15 @@ class GroupPromotions:
             return mirror.stopped_at[offset.partition]
         return self._context.progress.position(offset.topic, offset.partition)
 
+    async def late_commits(self, record: GroupRecord) -> int:
+        """Partitions of a promoted group whose offset on the source is another than the one that was carried.
+
+        Somebody still reads there, as a member or not. Raises ControlError when the source does not tell.
+        """
+        now, _ = await self._offsets.on_source(record)
+        carried = {(o.topic, o.partition): o.source_offset for o in record.offsets}
+        return sum(o.source_offset != carried.get((o.topic, o.partition), o.source_offset) for o in now)
+
     # -- steps ---------------------------------------------------------------------------------------------
 
     async def _take(self, record: GroupRecord, progress: GroupProgress, step: GroupStep) -> None:

@@ -193,6 +193,7 @@ def _group_numbers(context: ControlContext, link: str, group: str, state: GroupS
         state.value,
         len(context.gates.waiters(group)),
         context.late_members(link, group),
+        late_commits=context.late_commits(link, group),
         synced_ms=None if sync is None else sync.synced_ms,
         sync_lag=0 if sync is None else sync.behind,
         held_back=0 if sync is None else len(sync.held_back),

@@ -86,6 +86,7 @@ class GroupNumbers:
     state: str
     waiting: int
     late: int = 0
+    late_commits: int = 0
     synced_ms: int | None = None
     sync_lag: int = 0
     held_back: int = 0
@@ -183,6 +184,14 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     yield groups
     yield held
     yield late
+    late_commits = GaugeMetricFamily(
+        "lockgate_group_late_commits",
+        "Partitions for which a promoted group has committed on the source since.",
+        labels=["link", "group"],
+    )
+    for group in numbers.groups:
+        late_commits.add_metric([group.link, group.group], float(group.late_commits))
+    yield late_commits
     yield from _sync_metrics(numbers.groups)
 
 

@@ -77,6 +77,7 @@ class GroupData(BaseModel):
     note: str = Field(description="What to know of the offsets that were carried.")
     waits_for: str = Field(description="Why it is not promoted yet.")
     late_members: bool = Field(description="A promoted group has members on the source again.")
+    late_commits: int = Field(description="Partitions committed on the source since the promote.")
     waiting: list[WaiterData]
     offsets: list[OffsetData]
     offset_sync: OffsetSyncData | None = Field(description="Null while it is not synced.")
@@ -100,6 +101,7 @@ class GroupData(BaseModel):
             note=view.record.note,
             waits_for=view.waits_for,
             late_members=view.late_members,
+            late_commits=view.late_commits,
             waiting=[
                 WaiterData(
                     client_id=waiter.identity.client_id,

@@ -509,6 +509,14 @@ async def test_demote_of_a_group_that_is_not_promoted(scene: Scene) -> None:
         await scene.promoter.demote("l", "g")
 
 
+async def test_commits_on_the_source_after_the_promote_are_counted(scene: Scene) -> None:
+    scene.offsets.source_holds = {KEY: (40, ""), ("orders", 1): (7, "")}
+    record = await scene.promoter.promote("l", "g")
+    assert await scene.promoter.late_commits(record) == 0
+    scene.offsets.source_holds[KEY] = (41, "")
+    assert await scene.promoter.late_commits(record) == 1
+
+
 # -- mode translate ------------------------------------------------------------------------------------------
 
 
