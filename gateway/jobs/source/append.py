@@ -10,25 +10,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from gateway.domain.offset_map import Breakpoint
 from gateway.domain.partition import PartitionMirror
-from gateway.domain.records import MirrorError, PartitionStart
+from gateway.domain.records import MirrorError
+from gateway.jobs.source.clusters import AppendFailed, Clusters
+from gateway.jobs.source.log_shell import LogShell
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.segments import Segment
-from gateway.net.cluster import Cluster, ClusterView, NetError
-from gateway.net.offsets import delete_records
+from gateway.net.cluster import ClusterView
 from gateway.net.range_reader import Chunk
 from gateway.replication.appender import Appender
-from gateway.replication.log_reader import LogBounds, LogReader
 from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
-from gateway.replication.start import earliest_start
-from gateway.replication.tasks import Tasks
 from gateway.replication.topic_maps import TopicMaps
-from protocol.errors import ProtocolError
 
 PATIENCE_S: Final = 120.0
 """How long the target may take nothing, for whatever passing reason, before appending fails."""
@@ -37,44 +33,9 @@ MOST_SEGMENTS: Final = 100_000
 """Of one range in a report; the map topic has them all."""
 
 _LOOK_S: Final = 1.0
-_DELETE_S: Final = 10.0
-_NO_END: Final = 2**63 - 1
 
 
-class AppendFailed(Exception):
-    """The batches cannot be appended exactly. Names topic, partition and offset."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """What the partitions of one task share. `source` is None when the batches do not come from a cluster. `maps`: by
-    link, the offset maps of its mirrors."""
-
-    target: Cluster
-    source: Cluster | None
-    target_logs: LogReader
-    source_logs: LogReader | None
-    tasks: Tasks
-    appenders: dict[int, Appender]
-    maps: dict[str, LinkMaps]
-
-    @classmethod
-    def of(cls, target: Cluster, source: Cluster | None) -> Clusters:
-        """Around connected clusters."""
-        tasks = Tasks()
-        source_logs = None if source is None else LogReader(source, tasks, tails=False)
-        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {}, {})
-
-    def maps_of(self, mirror: MirrorSpec) -> LinkMaps | None:
-        """The offset maps that a mirror's are among; None for one of no link, whose offsets must be equal."""
-        if not mirror.link or self.source is None:
-            return None
-        if mirror.link not in self.maps:
-            self.maps[mirror.link] = LinkMaps(self.target, mirror.link, self.tasks)
-        return self.maps[mirror.link]
-
-
-class PartitionAppend:
+class PartitionAppend(LogShell):
     """One partition. Implements `runner.Shell`.
 
     Args:
@@ -90,8 +51,7 @@ class PartitionAppend:
         *,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._clusters = clusters
-        self._first = first
+        super().__init__(clusters, first)
         self._patience_s = patience_s
         self._done: Callable[[], bool] = lambda: False
         self._woken: asyncio.Future[None] | None = None
@@ -276,50 +236,6 @@ class PartitionAppend:
         self.runner.pump()
 
     # Shell
-
-    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the target."""
-        if delay_s:  # a retry: perhaps the leader has moved
-            self._clusters.target.invalidate(runner.key[0])
-        self._clusters.target_logs.ask(runner.key, delay_s, runner.target_bounds)
-
-    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the source; without one, the source is what will come."""
-        if self._clusters.source_logs is None:
-            bounds = LogBounds(self._first, _NO_END, None)
-            asyncio.get_running_loop().call_soon(runner.source_bounds, bounds)
-        else:
-            self._clusters.source_logs.ask((runner.source_topic, runner.partition), delay_s, runner.source_bounds)
-
-    def plan_start(self, runner: PartitionRunner) -> None:
-        """The source lost its first records before any was copied: find its new start."""
-        self._clusters.tasks.spawn(self._plan_start(runner), "plan start")
-
-    async def _plan_start(self, runner: PartitionRunner) -> None:
-        source = self._clusters.source
-        if source is None:
-            runner.start_planned(PartitionStart(self._first, self._first))
-            return
-        try:
-            runner.start_planned(await earliest_start(source, runner.source_topic, runner.partition))
-        except (NetError, ProtocolError) as exc:
-            self._fail(MirrorError.INTERNAL_ERROR, f"where the source starts: {exc}")
-
-    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        """Trim the target."""
-        self._clusters.tasks.spawn(self._delete_records(runner, offset, delay_s), "delete records")
-
-    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        try:
-            await delete_records(self._clusters.target, {runner.key: offset}, timeout_s=_DELETE_S)
-        except NetError as exc:
-            runner.deleted(str(exc))
-        else:
-            runner.deleted("")
-
-    def refresh_source(self) -> None:
-        """Rows cannot be had again: what is wrong with one shows in `append`."""
 
     def settled(self, runner: PartitionRunner) -> None:
         """The partition may be read."""

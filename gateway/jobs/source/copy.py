@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.domain.throttle import Throttle
-from gateway.jobs.source.append import AppendFailed, Clusters, PartitionAppend
+from gateway.jobs.source.append import PartitionAppend
+from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Segment, Written

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from gateway.domain.throttle import Throttle
 from gateway.jobs.kafka import Loop
-from gateway.jobs.source.append import AppendFailed, Clusters, PartitionAppend
+from gateway.jobs.source.append import PartitionAppend
+from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange

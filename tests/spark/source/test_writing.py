@@ -166,7 +166,7 @@ def test_the_live_engine_at_the_same_time(lab: SparkLab, rows: Rows, tmp_path: P
     )
     lab.mirror = replace(lab.mirror, producer_id=mirror_producer_id(7, 5))
 
-    with EngineProcess(lab.source.bootstrap, lab.target.bootstrap, record, tmp_path, bytes_per_s=3_000_000) as engine:
+    with EngineProcess(lab.source.bootstrap, lab.target.bootstrap, record, tmp_path, bytes_per_s=200_000) as engine:
         engine.wait_until_copied(1)
         report = lab.write(rows(lab))
         assert 0 < report.records < 6000, "they did not write at the same time"

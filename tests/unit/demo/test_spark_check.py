@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,13 +34,15 @@ def add(log: PartitionLog, at: int) -> None:
 
 
 def drop_last(log: PartitionLog) -> None:
-    for column in (log.producers, log.numbers, log.digests, log.offsets):
+    columns: tuple[Any, ...] = (log.producers, log.numbers, log.digests, log.offsets)
+    for column in columns:
         column.pop()
 
 
 def swap(log: PartitionLog) -> None:
-    for column in (log.producers, log.numbers, log.digests):
-        column[0], column[1] = column[1], column[0]  # type: ignore[index]
+    columns: tuple[Any, ...] = (log.producers, log.numbers, log.digests)
+    for column in columns:
+        column[0], column[1] = column[1], column[0]
 
 
 def test_equal_logs_are_a_pass() -> None:
