@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 from gateway.devcluster import DevCluster
 from tests.checker.check import check
 from tests.checker.verdict import Verdict
+from tests.mutations.edits import History
 from tests.mutations.gateway.patches import PATCHES
+from tests.mutations.history_faults import FAULTS
 from tests.support.gateway import GatewayProcess
 from tests.support.logs import create_topic, log_ends, read_logs
 from tests.support.recorder import RecordedMember, RecordedProducer, Recorder
@@ -145,6 +148,24 @@ def test_every_patch_is_tried() -> None:
 def test_a_sound_gateway_is_valid(migrate: Migrate, patch: str) -> None:
     verdict = migrate(patch)
     assert not verdict.faults(), verdict.as_text()
+
+
+@pytest.mark.integration
+def test_faults_seeded_into_what_real_clients_recorded_are_found(migrate: Migrate, tmp_path: Path) -> None:
+    """Not all can be: these clients use no transactions, and no write fails."""
+    assert not migrate("").faults()
+    operations = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    seeded = []
+    for fault in FAULTS:
+        history = History(operations, seed=1)
+        try:
+            fault.seed(history)
+        except (AssertionError, IndexError):
+            continue  # the history has nothing of the kind
+        verdict = check(history.lines())
+        assert verdict.counts[fault.found_as] > 0, f"{fault.name}:\n{verdict.as_text()}"
+        seeded.append(fault.name)
+    assert len(seeded) >= 15, seeded
 
 
 @pytest.mark.integration
