@@ -210,4 +210,6 @@ def _why_not(mirror: MirrorRecord) -> str:
         return f"is {mirror.state}: there is nothing to catch up"
     if mirror.is_reverse:
         return "is mirrored back to the source; jobs copy towards the target only"
+    if mirror.handed_over_at:
+        return "was written on the target before and is home again; the gateway copies it by itself"
     return ""

@@ -14,6 +14,7 @@ from gateway.domain.records import (
     GroupRecord,
     GroupState,
     LinkRecord,
+    MirrorDirection,
     MirrorError,
     MirrorMode,
     MirrorRecord,
@@ -173,3 +174,11 @@ def test_values_are_small():
     grown = len(encode(replace(mirror, producers=((entry,) * 100,)))) - len(encode(mirror))
 
     assert grown < 60 * 100
+
+
+def test_a_mirror_of_before_there_were_ways_back_goes_forward():
+    old = b'{"v":1,"link":"l","source_topic":"t","mirror_topic":"t","mirror_id":1,"state":"STOPPED","stopped_at":[5]}'
+    record = decode("mirror/l/t", old)
+    assert isinstance(record, MirrorRecord)
+    assert (record.direction, record.generation, record.is_reverse) == (MirrorDirection.FORWARD, 0, False)
+    assert decode("mirror/l/t", encode(record)) == record
