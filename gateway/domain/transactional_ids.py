@@ -5,10 +5,10 @@ its own. A client of the gateway holds one identity, the target's own. For every
 gateway keeps another, which it got from that place's coordinator by InitProducerId with the transactional id; data and
 requests are restamped on their way.
 
-Places. The target in generation 0 is the client's own identity. A source is a place by the name of its link. A topic
-whose writes have gone home (see `domain/producer_ids.py`) meets brokers that remember the last sequence it had there;
-so every later *generation* is a place of its own, with a transactional id made from the client's: its coordinator gives
-it a producer id that no log has seen, which may begin in the middle of a sequence.
+Places. The target in generation 0 is the client's own identity. A source is a place by its cluster id. A topic whose
+writes have gone home (see `domain/producer_ids.py`) meets brokers that remember the last sequence it had there; so
+every later *generation* is a place of its own, with a transactional id made from the client's: its coordinator gives it
+a producer id that no log has seen, which may begin in the middle of a sequence.
 
 Why the map is kept in a topic, not worked out: epochs of two coordinators count independently, and each is also bumped
 by others (a second instance on the source, a timed-out transaction). Their difference, asked again later, would make a
@@ -24,19 +24,19 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 TARGET: Final = ""
-"""The target's name as a cluster; a source has its link's."""
+"""The target's name as a cluster; a source is known by its cluster id, since several links may lead to it."""
 
 _VERSION = 1
 
 
 class Place(NamedTuple):
-    """Where a transaction lives."""
+    """Where a transaction lives. `cluster`: TARGET, or a source's cluster id."""
 
     cluster: str
     generation: int = 0
 
     def __str__(self) -> str:
-        name = f"link {self.cluster}" if self.cluster else "the target"
+        name = f"source {self.cluster}" if self.cluster else "the target"
         return f"{name}, generation {self.generation}" if self.generation else name
 
 

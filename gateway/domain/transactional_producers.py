@@ -61,7 +61,7 @@ class Fence(StrEnum):
 
 
 class Standing(NamedTuple):
-    """Where a name (a topic or a group) is written now: the target (TARGET) or a link's source."""
+    """Where a name (a topic or a group) is written now: the target (TARGET) or a source, by its cluster id."""
 
     cluster: str
     fence: Fence = Fence.NONE

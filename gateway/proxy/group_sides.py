@@ -36,13 +36,15 @@ async def group_standing(context: ProxyContext, producer: TransactionalProducer,
         await asyncio.sleep(_LOOK_AGAIN_S)
     if status is GateStatus.OPEN:
         return Standing(TARGET)
-    return Standing(_link_of(context, producer))
+    return Standing(_source_of(context, producer))
 
 
-def _link_of(context: ProxyContext, producer: TransactionalProducer) -> str:
-    """The link of a gated group: that of the producer's own transaction, else the one that is written to."""
+def _source_of(context: ProxyContext, producer: TransactionalProducer) -> str:
+    """The source of a gated group: that of the producer's own transaction, else one that is written to."""
     at = producer.open or producer.last
     if at is not None and at.place.cluster:
         return at.place.cluster
-    links = context.transactions.links_written() or {r.link for r in context.routing.current.topics.values()}
-    return min(links, default=TARGET)
+    sources = context.transactions.sources_written() or context.transactions.sources()
+    if not sources:
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no source was reached yet")
+    return min(sources)

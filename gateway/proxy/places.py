@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gateway.domain.transactional_ids import Place, ProducerIdentity, id_at
 from gateway.net.cluster import Cluster
-from gateway.net.errors import BrokerError, ClusterUnavailable, NetError, UnsupportedVersion
+from gateway.net.errors import BrokerError, NetError, UnsupportedVersion
 from protocol.errors import ErrorCode, error_name
 from protocol.messages import DescribeTransactionsRequest, InitProducerIdRequest, ListTransactionsRequest
 
@@ -62,16 +62,33 @@ class Places:
         self._target = target
         self._sources = sources
 
+    def cluster_of(self, link: str) -> str:
+        """The cluster id of a link's source. Links may share a source: its coordinators are the same ones then.
+
+        Raises:
+            Refused: the source has not been reached yet.
+        """
+        cluster = self._sources.get(link)
+        if cluster is None or not cluster.view.cluster_id:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the source of link {link} was not reached yet")
+        return cluster.view.cluster_id
+
+    def has(self, place: Place) -> bool:
+        """True when some link leads to the place."""
+        return not place.cluster or any(c.view.cluster_id == place.cluster for c in self._sources.values())
+
     def cluster(self, place: Place) -> Cluster:
         """The cluster of a place.
 
         Raises:
-            ClusterUnavailable: its link is not running.
+            Refused: no link leads to it.
         """
-        cluster = self._sources.get(place.cluster) if place.cluster else self._target
-        if cluster is None:
-            raise ClusterUnavailable(f"link {place.cluster} is not running")
-        return cluster
+        if not place.cluster:
+            return self._target
+        for cluster in self._sources.values():
+            if cluster.view.cluster_id == place.cluster:
+                return cluster
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"no link leads to {place}")
 
     async def call(self, place: Place, transactional_id: str, message: Any, cap: int) -> Any:
         """Send a request to the coordinator of the transactional id, once.

@@ -92,7 +92,7 @@ class Transactions:
 
     async def _find_transaction(self, producer: TransactionalProducer) -> None:
         """What a producer has open that this process has not seen begin: asked of the coordinators."""
-        for place in (OWN, *producer.record.places):
+        for place in (OWN, *filter(self.places.has, producer.record.places)):
             identity = producer.record.at(place)
             try:
                 seen = await self.places.describe(place, producer.transactional_id)
@@ -118,7 +118,7 @@ class Transactions:
         if place.cluster == TARGET:
             return list(topics)
         routes = self._routing.current.topics.values()
-        mirrored = {route.source_topic: route.mirror_topic for route in routes if route.link == place.cluster}
+        mirrored = {r.source_topic: r.mirror_topic for r in routes if self._cluster_of(r) == place.cluster}
         return [mirrored.get(topic, topic) for topic in topics]
 
     # -- identities elsewhere ------------------------------------------------------------------------------
@@ -174,12 +174,28 @@ class Transactions:
         with _answered():
             return await self._identities.current(transactional_id)
 
-    def links_written(self) -> set[str]:
-        """The links whose sources are written to now, for some topic."""
-        return {route.link for route in self._routing.current.topics.values() if route.phase is not Phase.SWITCHED}
+    def sources_written(self) -> set[str]:
+        """The sources that are written to now, for some topic; one that was not reached yet is left out."""
+        routes = self._routing.current.topics.values()
+        return {self._cluster_of(route) for route in routes if route.phase is not Phase.SWITCHED} - {TARGET}
+
+    def sources(self) -> set[str]:
+        """The sources of all mirrored topics."""
+        return {self._cluster_of(route) for route in self._routing.current.topics.values()} - {TARGET}
+
+    def _cluster_of(self, route: TopicRoute) -> str:
+        """The route's source; TARGET, which no source is, when it was not reached yet."""
+        try:
+            return self.places.cluster_of(route.link)
+        except Refused:
+            return TARGET
 
     def standing(self, topics: Iterable[str]) -> Mapping[str, Standing]:
-        """Where topics are written now."""
+        """Where topics are written now.
+
+        Raises:
+            Refused: on a source that was not reached yet.
+        """
         routes = self._routing.current.topics
         return {topic: self._standing(routes.get(topic)) for topic in topics}
 
@@ -188,8 +204,8 @@ class Transactions:
             return Standing(TARGET)
         if route.phase is Phase.FENCED:  # `counted`: the fence of a way home, until then it is written on the target
             fence = Fence.CLOSED if route.mirror_topic in self._closed else Fence.CLOSING
-            return Standing(TARGET if route.counted else route.link, fence)
-        return Standing(TARGET if route.phase is Phase.SWITCHED else route.link)
+            return Standing(TARGET if route.counted else self.places.cluster_of(route.link), fence)
+        return Standing(TARGET if route.phase is Phase.SWITCHED else self.places.cluster_of(route.link))
 
     def generation(self) -> int:
         """The highest generation of any topic."""
@@ -215,8 +231,8 @@ class Transactions:
         route = self._routing.current.topics.get(topic)
         if route is None:
             return
-        cluster = TARGET if route.counted else route.link
         with suppress(NetError, Refused, Lost):
+            cluster = TARGET if route.counted else self.places.cluster_of(route.link)
             unended = await self.places.unended(Place(cluster))
             if not unended:
                 return

@@ -100,8 +100,8 @@ class InitProducerIdHandler:
         """The producer's identities at every place but the target's own, each just obtained there."""
         transactions = self._context.transactions
         old = await transactions.kept(name)
-        links, floor = transactions.links_written(), transactions.generation()
-        wanted = {Place(link, max(floor, old.newest(link) if old else 0)) for link in links}
+        sources, floor = transactions.sources_written(), transactions.generation()
+        wanted = {Place(source, max(floor, old.newest(source) if old else 0)) for source in sources}
         if old is not None:
             wanted |= {place for place in old.places if not place.cluster and place.generation == old.newest("")}
         goes_on = old is not None and 0 <= request.producer_id == old.client.producer_id

@@ -128,6 +128,7 @@ class View:
     def __init__(self) -> None:
         self.topics: dict[str, Any] = {}
         self.brokers: dict[int, Any] = {}
+        self.cluster_id = "source-id"
 
 
 class Source:
