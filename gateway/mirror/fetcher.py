@@ -95,12 +95,17 @@ class Fetcher:
                 connection = await self._cluster.connection(self._node, LANE)
                 await self._poll(connection, backoff)
             except ClusterUnavailable as exc:
-                self._cluster.invalidate()
+                self._find_leaders()
                 _log.debug("fetch from source broker %d: %s", self._node, exc)
                 await asyncio.sleep(backoff.next())
             except (NetError, MalformedFrame) as exc:
                 _log.warning("fetch from source broker %d: %s", self._node, exc)
                 await asyncio.sleep(backoff.next())
+
+    def _find_leaders(self) -> None:
+        """The broker is gone: its partitions may have other leaders by now."""
+        for topic in {runner.source_topic for runner in self._runners}:
+            self._cluster.invalidate(topic)
 
     async def _poll(self, connection: Connection, backoff: Backoff) -> None:
         """One connection's life, with one session after the other."""

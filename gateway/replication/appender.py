@@ -134,8 +134,8 @@ class Appender:
         try:
             await self._cluster.connection(self._node, LANE)
         except ClusterUnavailable as exc:
-            self._cluster.invalidate()
             for runner in self._ready:
+                self._cluster.invalidate(runner.key[0])  # it may have another leader by now
                 runner.target_unreachable(str(exc))
             await asyncio.sleep(self._backoff.next())
         else:
