@@ -164,10 +164,10 @@ class Transactions:
         """
         with _answered():
             kept = await self._identities.keep(record)
+        _require_newest(kept, record.client)
         name = record.transactional_id
         self._producers[name] = TransactionalProducer(name, kept.client, kept)
         self.changed()
-        _require_newest(kept, record.client)
 
     async def kept(self, transactional_id: str) -> ProducerRecord | None:
         """The record in force. Raises Refused when it cannot be read."""

@@ -78,6 +78,20 @@ def test_topics_of_both_clusters_do_not_fit_in_one_transaction(lab: Lab) -> None
     assert "a transaction over topics of both clusters was refused" in lab.gateway.log.read_text()
 
 
+def test_two_links_may_lead_to_one_source(lab: Lab) -> None:
+    """Its coordinator has each transactional id once."""
+    link, other = f"{lab.link}-2", f"{lab.mirrored}-2"
+    create_topic(lab.source.bootstrap, other, partitions=1)
+    lab.gateway.create_link(link, lab.source.bootstrap)
+    lab.gateway.create_mirror(link, other)
+    producer = transactional_producer(lab.gateway.bootstrap, lab.name)
+    transact(producer, {lab.mirrored: ["a"], other: ["b"]})
+    transact(producer, {other: ["c"]})
+    assert lab.on_source() == ["a"]
+    assert committed_values(lab.source.bootstrap, other) == [["b", "c"]]
+    lab.gateway.delete_link(link)
+
+
 def test_a_second_instance_fences_the_first(lab: Lab) -> None:
     first = transactional_producer(lab.gateway.bootstrap, lab.name)
     transact(first, {lab.mirrored: ["a"]})

@@ -1,0 +1,186 @@
+"""What a gateway knows of transactional producers, on coordinators and kept records that are played."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
+from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, ProducerRecord, merged
+from gateway.domain.transactional_producers import Fence
+from gateway.proxy.forwarder import Forwarder
+from gateway.proxy.places import Refused, SeenTransaction, Unseen
+from gateway.proxy.transactions import Transactions
+from protocol.errors import ErrorCode
+
+CLIENT, ELSEWHERE = ProducerIdentity(7, 3), ProducerIdentity(90, 5)
+SOURCE = Place("source-id")
+NOTHING = frozenset[str]()
+
+
+class FakePlaces:
+    """`seen`: what the coordinator of a place says; an exception is raised."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Place, SeenTransaction | Exception | None] = {}
+        self.initialised: list[Place] = []
+        self.open: frozenset[str] = frozenset()
+
+    def cluster_of(self, link: str) -> str:
+        return f"{link}-id"
+
+    def has(self, place: Place) -> bool:
+        return True
+
+    async def describe(self, place: Place, transactional_id: str) -> SeenTransaction | None:
+        found = self.seen.get(place)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def init(self, place: Place, name: str, timeout_ms: int, expected: object) -> ProducerIdentity:
+        self.initialised.append(place)
+        return ELSEWHERE
+
+    async def unended(self, place: Place) -> frozenset[str]:
+        return self.open
+
+
+class FakeIdentities:
+    def __init__(self) -> None:
+        self.records: dict[str, ProducerRecord] = {}
+
+    async def current(self, name: str) -> ProducerRecord | None:
+        return self.records.get(name)
+
+    async def all(self) -> list[ProducerRecord]:
+        return list(self.records.values())
+
+    async def keep(self, record: ProducerRecord) -> ProducerRecord:
+        name = record.transactional_id
+        self.records[name] = merged(self.records.get(name), record)
+        return self.records[name]
+
+
+class Lab:
+    def __init__(self) -> None:
+        self.routing = RoutingTable()
+        self.places, self.identities, self.now = FakePlaces(), FakeIdentities(), 0.0
+        self.transactions = Transactions(
+            self.routing, cast("Any", self.places), cast("Any", self.identities), lambda: self.now
+        )
+        self.forwarder = Forwarder("gw", lambda: self.now)
+        self.forwarder.transactions = self.transactions
+        self.route(Phase.FORWARD)
+
+    def route(self, phase: Phase) -> None:
+        routes = {
+            name: TopicRoute(link="source", mirror_topic=name, source_topic=f"on-source-{name}", phase=phase)
+            for name in ("a", "b")
+        }
+        self.routing.publish(Routing(routes))
+
+    def kept(self) -> None:
+        self.identities.records["tx"] = ProducerRecord("tx", CLIENT, 60_000, {SOURCE: ELSEWHERE})
+
+    def seen(self, state: str, *topics: str, identity: ProducerIdentity = ELSEWHERE) -> None:
+        self.places.seen[SOURCE] = SeenTransaction(identity, state, 60_000, frozenset(topics))
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+async def test_a_transaction_that_an_earlier_process_has_seen_begin_is_found(lab: Lab) -> None:
+    lab.kept()
+    lab.places.seen[OWN] = SeenTransaction(CLIENT, "Empty", 60_000, NOTHING)
+    lab.seen("Ongoing", "on-source-a")
+    producer = await lab.transactions.identify("tx", CLIENT)
+    assert producer.open is not None
+    assert (producer.open.place, producer.open.topics) == (SOURCE, {"a"})
+    assert producer.end_place(commit=True) == SOURCE
+    assert lab.transactions.known("tx", CLIENT) is producer
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_repeated_end_after_a_restart_goes_where_one_ended_like_that(lab: Lab, commit: bool) -> None:
+    lab.kept()
+    lab.places.seen[OWN] = SeenTransaction(CLIENT, "CompleteAbort" if commit else "CompleteCommit", 60_000, NOTHING)
+    lab.seen("CompleteCommit" if commit else "CompleteAbort")
+    producer = await lab.transactions.identify("tx", CLIENT)
+    assert producer.end_place(commit=commit) == SOURCE
+    assert producer.end_place(commit=not commit) == OWN
+
+
+async def test_who_was_fenced_or_is_a_stranger_is_told_so(lab: Lab) -> None:
+    lab.kept()
+    with pytest.raises(Refused) as caught:
+        await lab.transactions.identify("tx", ProducerIdentity(7, 2))
+    assert caught.value.code == ErrorCode.PRODUCER_FENCED
+    lab.places.seen[OWN] = SeenTransaction(CLIENT, "Empty", 60_000, NOTHING)
+    with pytest.raises(Refused) as caught:
+        await lab.transactions.identify("tx", ProducerIdentity(8, 0))
+    assert caught.value.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+async def test_a_source_that_cannot_tell_of_transactions_fences_after_a_restart(lab: Lab) -> None:
+    lab.kept()
+    lab.places.seen[SOURCE] = Unseen("old")
+    with pytest.raises(Refused) as caught:
+        await lab.transactions.identify("tx", CLIENT)
+    assert caught.value.code == ErrorCode.PRODUCER_FENCED
+
+
+async def test_a_producer_from_before_the_mirror_gets_its_identity_with_its_first_transaction(lab: Lab) -> None:
+    lab.places.seen[OWN] = SeenTransaction(CLIENT, "Empty", 1234, NOTHING)
+    producer = await lab.transactions.identify("tx", CLIENT)
+    assert lab.places.initialised == []
+    assert await lab.transactions.identity_at(producer, SOURCE) == ELSEWHERE
+    assert await lab.transactions.identity_at(producer, SOURCE) == ELSEWHERE
+    assert lab.places.initialised == [SOURCE]
+    assert lab.identities.records["tx"] == ProducerRecord("tx", CLIENT, 1234, {SOURCE: ELSEWHERE})
+
+
+async def test_a_fence_is_acknowledged_when_the_markers_are_written(lab: Lab) -> None:
+    lab.kept()
+    producer = await lab.transactions.identify("tx", CLIENT)
+    producer.begin(SOURCE, {"a"}, 0.0)
+    producer.confirm()
+    lab.route(Phase.FENCED)
+    assert lab.transactions.standing(["b"])["b"].fence is Fence.CLOSING
+    lab.seen("Ongoing", "on-source-a")
+    await lab.transactions.wait_for_end("a")
+    assert lab.transactions.held_up_by("b") == "the end of a transaction of 'tx', open for 0.0 s"
+    lab.seen("PrepareCommit", "on-source-a")  # its client has gone after it sent the end
+    await lab.transactions.wait_for_end("a")
+    assert lab.transactions.held_up_by("a") == "the markers of the last transaction of 'tx'"
+    lab.seen("CompleteCommit")
+    assert (await lab.forwarder.fence("a", 1)).unknown_outcomes == 0
+    assert lab.transactions.standing(["a", "b"])["a"].fence is Fence.CLOSED
+    assert lab.transactions.standing(["b"])["b"].fence is Fence.CLOSING
+    lab.route(Phase.FORWARD)
+    assert lab.transactions.standing(["a"])["a"].fence is Fence.NONE
+
+
+async def test_a_fence_finds_what_a_process_before_has_left_open(lab: Lab) -> None:
+    lab.kept()
+    lab.seen("Ongoing", "on-source-a")
+    lab.places.open = frozenset({"tx", "of-somebody-else"})
+    lab.route(Phase.FENCED)
+    await lab.transactions.adopt("a")
+    assert "'tx'" in lab.transactions.held_up_by("a")
+
+
+async def test_an_older_instance_that_another_gateway_initialised_late_does_not_win(lab: Lab) -> None:
+    lab.kept()
+    producer = await lab.transactions.identify("tx", CLIENT)
+    older = ProducerRecord("tx", ProducerIdentity(7, 2), 60_000, {SOURCE: ProducerIdentity(90, 6)})
+    with pytest.raises(Refused) as caught:
+        await lab.transactions.initialised(older)
+    assert caught.value.code == ErrorCode.PRODUCER_FENCED
+    assert lab.transactions.known("tx", CLIENT) is producer
+    assert await lab.transactions.has_newer(producer, SOURCE, ErrorCode.PRODUCER_FENCED)
+    assert producer.record.at(SOURCE) == ProducerIdentity(90, 6)
+    assert not await lab.transactions.has_newer(producer, SOURCE, ErrorCode.PRODUCER_FENCED)
