@@ -85,7 +85,7 @@ def copy(run: Run) -> None:
         run.until(lambda: bool(pids) or _killed(run, pids), "a task to kill", JOB_PROGRESS_S)
         run.until(lambda: retried_tasks(run.spark, WORKERS) > 0, "its second attempt", JOB_PROGRESS_S)
         run.until(lambda: run.copied() >= before + total * 0.35, "a third of the backlog", JOB_PROGRESS_S)
-        step.note = f"SIGKILL to {pids[0]}; tried again, and copying"
+        step.note = f"SIGKILL to {', '.join(map(str, pids))}; tried again, and copying"
     with view.step("Kill the driver") as step:
         job, run.job = run.job, None
         assert job is not None
@@ -114,10 +114,9 @@ def copy(run: Run) -> None:
 
 
 def _killed(run: Run, pids: list[int]) -> bool:
-    pid = kill_a_task(run.spark)
-    pids += [pid] if pid else []
-    run.killed_tasks += bool(pid)
-    return bool(pid)
+    pids += kill_a_task(run.spark)
+    run.killed_tasks += bool(pids)
+    return bool(pids)
 
 
 def _hand_over(run: Run) -> None:

@@ -57,14 +57,20 @@ class JobProcess:
         return found
 
 
-def kill_a_task(spark: StandaloneCluster) -> int:
-    """SIGKILL the Python process of a task that runs on one of the workers; returns its process id, 0 for none."""
-    found = [process for pid in spark.pids() for process in _python_workers(pid)]
-    if not found:
-        return 0
-    busiest = max(found, key=lambda process: sum(process.cpu_times()[:2]))
-    busiest.kill()
-    return int(busiest.pid)
+def kill_a_task(spark: StandaloneCluster) -> list[int]:
+    """SIGKILL the Python processes of the task that runs on one of the workers (one reads rows, one writes them).
+
+    Returns their process ids; none when there is no task.
+    """
+    for pid in spark.pids():
+        killed: list[int] = []
+        for process in _python_workers(pid):
+            with suppress(psutil.Error):
+                process.kill()
+                killed.append(int(process.pid))
+        if killed:
+            return killed
+    return []
 
 
 def retried_tasks(spark: StandaloneCluster, workers: int) -> int:

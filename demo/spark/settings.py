@@ -33,7 +33,7 @@ class Settings:
     rate: float = 300.0
     groups: int = 50
     seed: int = 1
-    copy_s: float = 40.0
+    copy_s: float = 60.0
     fault: str = "none"
     source_kafka: str = "3.9.1"
     target_kafka: str = "4.3.1"
