@@ -9,7 +9,8 @@ from gateway.control.context import ControlContext, source_errors
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorRecord
-from gateway.domain.way_back import OldSource, late_records
+from gateway.domain.way_back import late_records
+from gateway.domain.way_back_snapshot import OldSource
 
 _READ_S = 10.0
 

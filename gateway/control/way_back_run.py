@@ -12,40 +12,28 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gateway.control.access import ClusterAccess, TopicInfo
-from gateway.control.context import ControlContext, source_errors, target_errors
-from gateway.control.errors import Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
+from gateway.control.access import ClusterAccess
+from gateway.control.context import ControlContext, source_errors
+from gateway.control.copy_setup import PreparedCopy, create_topic_anew, delete_old_topic, own_configs, prepare_copy
+from gateway.control.errors import ControlError, NotFound, SourceUnreachable, TargetUnreachable
 from gateway.control.old_source import read_old_source
 from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
-from gateway.domain import link_config
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
 from gateway.domain.records import (
-    NOT_PADDED,
     MirrorDirection,
     MirrorError,
-    MirrorMode,
     MirrorRecord,
     MirrorState,
     PartitionStart,
     SequenceRecord,
 )
 from gateway.domain.routing import Phase, RoutingTable
-from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs
-from gateway.domain.way_back import (
-    LOOK_AGAIN_S,
-    OldSource,
-    WayBackSnapshot,
-    WayBackStep,
-    WayBackStepKind,
-    next_step,
-    stopped_at,
-)
+from gateway.domain.way_back import LOOK_AGAIN_S, next_step, stopped_at
+from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
 from gateway.net.errors import BrokerError, NetError
-from protocol.errors import ErrorCode
 
-_REPLICAS = "replication.factor"
 _AGAIN_S = 0.5
 _log = structlog.get_logger("lockgate.way_back")
 
@@ -71,9 +59,7 @@ class WayBackRun:
         self._link = link
         self._topic = topic
         self._source: OldSource | None = None
-        self._synced: SyncedConfigs | None = None
-        self._partitions = 0
-        self._starts: tuple[PartitionStart, ...] = ()
+        self._copy: PreparedCopy | None = None
         self._unreachable_since: float | None = None
         self._source_error = ""
         self._gave_up = ""
@@ -134,7 +120,7 @@ class WayBackRun:
             source=self._source,
             unreachable_s=0.0 if since is None else max(self._tools.clock() - since, 1e-9),
             source_error=self._source_error,
-            prepared=self._synced is not None,
+            prepared=self._copy is not None,
             running=bool(statuses),
             copying=bool(statuses) and all(status.phase == "copying" for status in statuses),
             gave_up=self._gave_up,
@@ -186,55 +172,13 @@ class WayBackRun:
         self._unreachable_since, self._source_error = None, ""
 
     async def _keep(self, _: WayBackStep) -> None:
-        """Remember what the copy has of configs of its own, before a mirror changes or a deletion takes them.
-
-        Of an old source topic that is gone already, what the target has.
-        """
-        record, target = self._record(), self._context.target
-        if record.state is MirrorState.PENDING_MIRROR:
-            access, name = target, record.mirror_topic
-        else:
-            access, name = await self._reach(), record.source_topic
-        replicas_at_most = max(1, access.broker_count())
-        with target_errors() if access is target else source_errors(self._link):
-            found = (await access.topics([name])).get(name)
-            kept = {} if found is None else dict(await access.topic_overrides(name))
-        if found is None:
-            with target_errors():
-                found = await _topic(target, record.mirror_topic)
-                kept = dict(await target.topic_overrides(record.mirror_topic))
-        kept[_REPLICAS] = str(min(found.replication_factor, replicas_at_most))
+        record = self._record()
+        source = await self._reach()
+        kept = await own_configs(self._context, record, source)
         await self._context.store.replace(record, replace(record, recreate=kept))
 
     async def _prepare(self, _: WayBackStep) -> None:
-        """Give the copy the configs that a copy needs, and the partitions that its origin has."""
-        record, target = self._record(), self._context.target
-        source = await self._reach()
-        include = link_config.parse(self._context.link(self._link).configs).sync_include
-        origin, copy = (target, source) if record.is_reverse or _to_be_reverse(record) else (source, target)
-        names = record.source_topic, record.mirror_topic
-        origin_topic, copy_topic = (names[1], names[0]) if origin is target else names
-        with target_errors() if origin is target else source_errors(self._link):
-            partitions = (await _topic(origin, origin_topic)).partitions
-            origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
-        with source_errors(self._link) if origin is target else target_errors():
-            has = (await _topic(copy, copy_topic)).partitions
-            if has > partitions:
-                raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
-            present = (await copy.topic_configs([copy_topic]))[copy_topic]
-            synced = synced_configs(origin_configs, present, include, record.recreate)
-            changes = config_changes(synced.apply, present)
-            if changes:
-                await copy.alter_topic_configs(copy_topic, changes)
-            if has < partitions:
-                await copy.add_partitions(copy_topic, partitions)
-        if record.state is MirrorState.PENDING_SETUP_FOR_RESTORE:
-            with target_errors():
-                starts = await target.starts(origin_topic, partitions)
-            translated = record.mode is MirrorMode.TRANSLATE
-            self._starts = tuple(replace(at, pad_to=NOT_PADDED) if translated else at for at in starts)
-        self._partitions = partitions
-        self._synced = synced
+        self._copy = await prepare_copy(self._context, self._record(), await self._reach())
 
     async def _restore_configs(self, _: WayBackStep) -> None:
         """Home: what was lifted on the source topic while it was a copy is set back."""
@@ -245,18 +189,19 @@ class WayBackRun:
     # -- reverse -----------------------------------------------------------------------------------------------
 
     async def _synchronized(self, _: WayBackStep) -> None:
-        record, synced, source = self._record(), self._synced, self._source
-        if synced is None or source is None:
+        record, copy, source = self._record(), self._copy, self._source
+        if copy is None or source is None:
             return
+        added = copy.partitions - len(record.starts)
         self._context.progress.forget(self._topic)  # they were offsets of the source
         await self._change(
             MirrorOperation.SYNCHRONIZED,
             direction=MirrorDirection.REVERSE,
-            handed_over_at=stopped_at(record, source)[: self._partitions],
-            handed_over_from=_filled(record.stopped_copy_at, self._partitions),
-            starts=record.starts + (PartitionStart(0, 0),) * (self._partitions - len(record.starts)),
+            handed_over_at=stopped_at(record, source)[: copy.partitions],
+            handed_over_from=record.stopped_copy_at,
+            starts=record.starts + (PartitionStart(0, 0),) * added,
             reverse_starts=(),
-            restore_configs=dict(synced.restore),
+            restore_configs=dict(copy.configs.restore),
             recreate={},
             error=MirrorError.NO_ERROR,
             error_message="",
@@ -269,37 +214,20 @@ class WayBackRun:
 
     async def _delete(self, _: WayBackStep) -> None:
         record = self._record()
-        source = await self._reach()
-        try:
-            with source_errors(self._link):
-                await source.delete_topic(record.source_topic)
-        except Conflict as exc:
-            if not _says(exc, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                raise
+        await delete_old_topic(self._context, record, await self._reach())
         self._log.info("old source topic deleted", source_topic=record.source_topic)
         await self._tools.sleep(LOOK_AGAIN_S)
         self._source = None
 
     async def _create(self, _: WayBackStep) -> None:
-        record = self._record()
-        source = await self._reach()
-        configs = dict(record.recreate)
-        replicas = int(configs.pop(_REPLICAS, "1"))
-        with target_errors():
-            partitions = (await _topic(self._context.target, record.mirror_topic)).partitions
-        try:
-            with source_errors(self._link):
-                await source.create_topic(record.source_topic, partitions, replicas, configs)
-        except Conflict as exc:
-            if not _says(exc, ErrorCode.TOPIC_ALREADY_EXISTS):  # the old one is still going
-                raise
+        await create_topic_anew(self._context, self._record(), await self._reach())
         await self._tools.sleep(LOOK_AGAIN_S)
         self._source = None
 
     async def _recreated(self, _: WayBackStep) -> None:
         """A new mirror id: producer ids and offset map of the old copy mean nothing in the new one."""
-        source, synced, context = self._source, self._synced, self._context
-        if source is None or synced is None:
+        source, copy, context = self._source, self._copy, self._context
+        if source is None or copy is None:
             return
         context.progress.forget(self._topic)
         async with context.locks.hold("sequence/mirror"):
@@ -311,11 +239,11 @@ class WayBackRun:
                 context.now_ms(),
                 mirror_id=mirror_id,
                 source_topic_id=source.topic_id,
-                starts=(old.starts + self._starts)[: self._partitions],
-                reverse_starts=self._starts,
-                handed_over_at=(0,) * self._partitions,
+                starts=(old.starts + copy.starts)[: copy.partitions],
+                reverse_starts=copy.starts,
+                handed_over_at=(0,) * copy.partitions,
                 handed_over_from=(),
-                restore_configs=dict(synced.restore),
+                restore_configs=dict(copy.configs.restore),
                 stopped_at=(),
                 stopped_copy_at=(),
                 not_mirrored=(),
@@ -347,29 +275,8 @@ class WayBackRun:
     async def _begin(self, _: WayBackStep) -> None:
         record = self._record()
         changes: dict[str, object] = {"error_message": ""}
-        if not record.is_reverse and self._synced is not None:
-            changes["restore_configs"] = dict(self._synced.restore)
+        if not record.is_reverse and self._copy is not None:
+            changes["restore_configs"] = dict(self._copy.configs.restore)
         paused = record.then_pause and record.state is MirrorState.PENDING_MIRROR
         operation = MirrorOperation.BEGIN_PAUSED if paused else MirrorOperation.BEGIN_MIRROR
         await self._change(operation, then_pause=False, recreate={}, **changes)
-
-
-async def _topic(access: ClusterAccess, name: str) -> TopicInfo:
-    found = (await access.topics([name])).get(name)
-    if found is None:
-        raise Conflict(f"topic {name} does not exist any more")
-    return found
-
-
-def _filled(ends: tuple[int, ...], partitions: int) -> tuple[int, ...]:
-    """With 0 for partitions that came later; () where offsets are equal, which says the same."""
-    return ends + (0,) * (partitions - len(ends)) if ends else ()
-
-
-def _to_be_reverse(record: MirrorRecord) -> bool:
-    return record.state is MirrorState.PENDING_SYNCHRONIZE
-
-
-def _says(exc: Conflict, code: ErrorCode) -> bool:
-    cause = exc.__cause__
-    return isinstance(cause, BrokerError) and cause.code == code

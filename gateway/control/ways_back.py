@@ -31,7 +31,8 @@ from gateway.domain.mirror_states import MirrorOperation, require
 from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord
 from gateway.domain.routing import RoutingTable
-from gateway.domain.way_back import UNDER_WAY, late_records, why_not_reversed
+from gateway.domain.way_back import late_records, why_not_reversed
+from gateway.domain.way_back_snapshot import UNDER_WAY
 
 _LOOK_S = 10.0
 _WATCH_S = 5.0

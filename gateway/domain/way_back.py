@@ -34,84 +34,14 @@ Safety. Writes go where the record says and no step here moves them, so an inter
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import NamedTuple
 
 from gateway.domain.records import MirrorRecord, MirrorState
-from gateway.domain.routing import Phase
-from gateway.domain.routing_build import phase_of
+from gateway.domain.way_back_checks import check_step
+from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
 
 LOOK_AGAIN_S = 0.2
 _S = MirrorState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldSource:
-    """The topic on the link's source, as it was read. `present` is False when there is none; `topic_id` may be "".
-
-    `ends`: high watermarks. `tops`: the leaders' log ends, the high watermarks where these are not told. `ours[p]`: the
-    partition's last batch was written by the mirror back.
-    """
-
-    present: bool = True
-    topic_id: str = ""
-    ends: tuple[int, ...] = ()
-    tops: tuple[int, ...] = ()
-    ours: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WayBackSnapshot:
-    """What one run knows. `source` is None before it was read, and after a step that changed it.
-
-    `unreachable_s`: for how long the source has not answered. `prepared`: this run set the copy's configs.
-    `running`: the engine has the mirror. `copying`: all its partitions are past padding. `gave_up`: why.
-    """
-
-    record: MirrorRecord
-    phase: Phase
-    source: OldSource | None = None
-    unreachable_s: float = 0.0
-    source_error: str = ""
-    prepared: bool = False
-    running: bool = False
-    copying: bool = False
-    gave_up: str = ""
-
-
-class WayBackStepKind(StrEnum):
-    """What to do next. WAIT and DONE do nothing."""
-
-    WAIT = "wait"
-    READ_SOURCE = "read_source"
-    PREPARE = "prepare"
-    RESTORE_CONFIGS = "restore_configs"
-    SYNCHRONIZED = "synchronized"
-    ABORT = "abort"
-    KEEP = "keep"
-    DELETE = "delete"
-    CREATE = "create"
-    RECREATED = "recreated"
-    FAIL = "fail"
-    START = "start"
-    BEGIN = "begin"
-    DONE = "done"
-
-
-class WayBackStep(NamedTuple):
-    """The next step; `reason` is for people: what is waited for, or why the way back ends."""
-
-    kind: WayBackStepKind
-    reason: str = ""
-
-
-class WayBackViolated(Exception):
-    """A way back is about to do what could lose records. Never expected."""
-
-
 _K = WayBackStepKind
-UNDER_WAY = (_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR, _S.PENDING_SETUP_FOR_RESTORE, _S.PENDING_RESTORE_MIRROR)
 
 
 def next_step(snapshot: WayBackSnapshot, *, patience_s: float) -> WayBackStep:
@@ -267,40 +197,3 @@ def why_not_reversed(record: MirrorRecord, source: OldSource) -> str:
             f"{stopped}; {remedy}"
         )
     return ""
-
-
-# -- a second opinion ------------------------------------------------------------------------------------------
-
-
-def check_step(snapshot: WayBackSnapshot, step: WayBackStep) -> None:
-    """What must hold before a step that cannot be taken back, written apart from the decision.
-
-    Raises:
-        WayBackViolated: naming the topic.
-    """
-    record, source, kind = snapshot.record, snapshot.source, step.kind
-    if snapshot.phase is not phase_of(record, is_fenced=False):
-        raise WayBackViolated(f"{record.mirror_topic} is {snapshot.phase} in state {record.state}")
-    if kind in (_K.DELETE, _K.CREATE):
-        if record.state is not _S.PENDING_SETUP_FOR_RESTORE or source is None:
-            raise WayBackViolated(f"{kind} of {record.source_topic} in state {record.state}")
-        known = bool(record.source_topic_id and source.topic_id)
-        if kind is _K.DELETE and (not record.recreate or (known and source.topic_id != record.source_topic_id)):
-            raise WayBackViolated(f"deletion of {record.source_topic}, which is not the topic that was mirrored")
-        if kind is _K.CREATE and (source.present or not record.recreate):
-            raise WayBackViolated(f"creation of {record.source_topic}, which is there")
-    if kind is _K.RECREATED and (source is None or not source.present or any(source.tops)):
-        raise WayBackViolated(f"{record.source_topic} is to be filled, but is not empty")
-    if kind is _K.SYNCHRONIZED and (source is None or not _alike(record, source)):
-        raise WayBackViolated(f"the mirror back of {record.mirror_topic} would begin where the logs differ")
-    if kind is _K.START and record.state not in (_S.PENDING_MIRROR, _S.PENDING_RESTORE_MIRROR):
-        raise WayBackViolated(f"the mirror of {record.mirror_topic} would begin in state {record.state}")
-
-
-def _alike(record: MirrorRecord, source: OldSource) -> bool:
-    """True when the source's logs end where the mirror back may begin."""
-    known = record.stopped_at + (0,) * (len(source.tops) - len(record.stopped_at))
-    for partition, (top, end, stopped) in enumerate(zip(source.tops, source.ends, known, strict=True)):
-        if top != end or end < stopped or (end > stopped and not source.ours[partition]):
-            return False
-    return True

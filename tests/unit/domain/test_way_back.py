@@ -13,17 +13,15 @@ from gateway.domain.mirror_states import MirrorOperation, apply
 from gateway.domain.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
 from gateway.domain.routing_build import phase_of
-from gateway.domain.way_back import (
+from gateway.domain.way_back import late_records, next_step, why_not_reversed
+from gateway.domain.way_back_checks import check_step
+from gateway.domain.way_back_snapshot import (
     UNDER_WAY,
     OldSource,
     WayBackSnapshot,
     WayBackStep,
     WayBackStepKind,
     WayBackViolated,
-    check_step,
-    late_records,
-    next_step,
-    why_not_reversed,
 )
 
 S, K, Op = MirrorState, WayBackStepKind, MirrorOperation

@@ -1,0 +1,44 @@
+"""What must hold before a step of a way back that cannot be taken back: a second opinion, apart from the decision."""
+
+from __future__ import annotations
+
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing_build import phase_of
+from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind, WayBackViolated
+
+_K = WayBackStepKind
+_S = MirrorState
+
+
+def check_step(snapshot: WayBackSnapshot, step: WayBackStep) -> None:
+    """What must hold before a step that cannot be taken back, written apart from the decision.
+
+    Raises:
+        WayBackViolated: naming the topic.
+    """
+    record, source, kind = snapshot.record, snapshot.source, step.kind
+    if snapshot.phase is not phase_of(record, is_fenced=False):
+        raise WayBackViolated(f"{record.mirror_topic} is {snapshot.phase} in state {record.state}")
+    if kind in (_K.DELETE, _K.CREATE):
+        if record.state is not _S.PENDING_SETUP_FOR_RESTORE or source is None:
+            raise WayBackViolated(f"{kind} of {record.source_topic} in state {record.state}")
+        known = bool(record.source_topic_id and source.topic_id)
+        if kind is _K.DELETE and (not record.recreate or (known and source.topic_id != record.source_topic_id)):
+            raise WayBackViolated(f"deletion of {record.source_topic}, which is not the topic that was mirrored")
+        if kind is _K.CREATE and (source.present or not record.recreate):
+            raise WayBackViolated(f"creation of {record.source_topic}, which is there")
+    if kind is _K.RECREATED and (source is None or not source.present or any(source.tops)):
+        raise WayBackViolated(f"{record.source_topic} is to be filled, but is not empty")
+    if kind is _K.SYNCHRONIZED and (source is None or not _alike(record, source)):
+        raise WayBackViolated(f"the mirror back of {record.mirror_topic} would begin where the logs differ")
+    if kind is _K.START and record.state not in (_S.PENDING_MIRROR, _S.PENDING_RESTORE_MIRROR):
+        raise WayBackViolated(f"the mirror of {record.mirror_topic} would begin in state {record.state}")
+
+
+def _alike(record: MirrorRecord, source: OldSource) -> bool:
+    """True when the source's logs end where the mirror back may begin."""
+    known = record.stopped_at + (0,) * (len(source.tops) - len(record.stopped_at))
+    for partition, (top, end, stopped) in enumerate(zip(source.tops, source.ends, known, strict=True)):
+        if top != end or end < stopped or (end > stopped and not source.ours[partition]):
+            return False
+    return True
