@@ -77,7 +77,10 @@ class Migration:
 
     def failed(self, topic: str) -> tuple[str, str]:
         """Wait until the mirror FAILED; its error and message."""
-        wait_until(lambda: self.state(topic) == "FAILED", PATIENCE_S, what=f"{topic} FAILED")
+        try:
+            wait_until(lambda: self.state(topic) == "FAILED", PATIENCE_S)
+        except AssertionError:
+            raise AssertionError(f"{topic} has not failed: {self.describe(topic)}") from None
         shown = self.describe(topic)
         return shown["mirror_topic_error"], shown["error_message"]
 

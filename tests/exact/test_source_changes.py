@@ -174,9 +174,9 @@ def test_a_long_open_transaction_shows(migration: Migration, topic: str) -> None
     assert text.startswith("waiting for transaction of producer id ")
     assert " since 20" in text
     producer.commit_transaction(30)
-    write(source, topic, 1, 99)
-    migration.caught_up(topic)
     wait_until(lambda: not migration.partitions(topic)[0]["waits_for"], 15.0, what="nothing to wait for")
+    write(source, topic, 1, 99)  # behind the marker
+    migration.caught_up(topic)
     migration.assert_same(topic, offsets=False)
 
 
