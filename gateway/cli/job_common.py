@@ -24,7 +24,9 @@ from gateway.jobs.session import build_session
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import BrokerError, ClusterUnavailable, NetError
 
-Master = Annotated[str, typer.Option("--master", help="Spark master: local[*] (the default), spark://host:port, yarn, k8s://…")]
+Master = Annotated[
+    str, typer.Option("--master", help="Spark master: local[*] (the default), spark://host:port, yarn, k8s://…")
+]
 PyFiles = Annotated[str, typer.Option("--py-files", help="This project's wheel, for executors that lack it.")]
 Conf = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's own; may be repeated.")
