@@ -11,181 +11,24 @@ presumer's fast. `broken` names a fault to seed: a rule of the protocol that thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
 
 from gateway.domain.fence_view import FenceView
-from gateway.domain.leases import Presumptions, WriteLease
-from gateway.domain.membership import fence_quorum
-from gateway.domain.ports import FenceAck
-from gateway.domain.promote import next_step
-from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot, StepKind
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.leases import WriteLease
+from gateway.domain.promote_snapshot import StepKind
+from gateway.domain.records import MirrorState
 from gateway.domain.routing import Phase
+from tests.model.fleet_leader import LedFleet
+from tests.model.fleet_state import DRIFT, LANDS_WITHIN, LEASE, NODES, TOPIC, Event, Gateway
 from tests.model.search import Violation
 
-TOPIC = "t"
-LEASE, DRIFT = 1.0, 0.5
-LANDS_WITHIN = 1  # ticks in which a write lands whose gateway does not run any more
-LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=5, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
-NODES = (0, 1)
-BROKEN = (
-    "lease ignored",
-    "answered without a lease",
-    "acknowledgement forgotten",
-    "acknowledged in flight",
-    "drift forgotten",
-    "presumed at once",
-    "epochs ignored",
-    "registry forgotten",
-)
 
-
-class Gateway:
-    """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log."""
-
-    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "unknown", "view", "write")
-
-    def __init__(self) -> None:
-        self.status = "up"  # up | paused | dead
-        self.cut = False  # from the target and from all peers, not from the source
-        self.lease = WriteLease(LEASE)
-        self.view = FenceView(MirrorState.ACTIVE, 0)
-        self.read = 1  # records of the state topic
-        self.write = ""
-        self.sent_at = 0
-        self.place = -1
-        self.unknown = 0
-
-    def clone(self) -> Gateway:
-        other: Gateway = object.__new__(Gateway)
-        other.status, other.cut, other.lease, other.read = self.status, self.cut, self.lease, self.read
-        other.write, other.sent_at, other.place, other.unknown = self.write, self.sent_at, self.place, self.unknown
-        other.view = view = object.__new__(FenceView)
-        old = self.view
-        view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
-        return other
-
-    def renewed(self, now: int) -> None:
-        self.lease = WriteLease(LEASE)
-        self.lease.renewed(now / (1 + DRIFT))
-
-    @property
-    def reachable(self) -> bool:
-        return self.status == "up" and not self.cut
-
-    def key(self, now: int) -> tuple[Any, ...]:
-        view = self.view
-        sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
-        return (
-            self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, self.read, self.write, sent, self.place, self.unknown,
-        )  # fmt: skip
-
-
-class FleetWorld:
-    """One state of the world. `budget`: how often each thing may happen yet; `faults`: all of them together.
-
-    `actors`: the gateways that take writes and have bad luck. 1 is like 2 until it leads, and then like 0, so that
-    with one fault nothing new is found with it.
-    """
-
-    def __init__(
-        self,
-        budget: dict[str, int],
-        *,
-        faults: int = 1,
-        writes: int = 1,
-        promotes: int = 1,
-        actors: tuple[int, ...] = (0, 2),
-        limits: PromoteLimits = LIMITS,
-        broken: str = "",
-    ) -> None:
-        self.limits = limits
-        self.broken = broken
-        self.actors = actors
-        self.gateways = [Gateway() for _ in range(3)]
-        self.now = 0
-        self.records: tuple[tuple[MirrorState, int], ...] = ((MirrorState.ACTIVE, 0),)
-        self.members = frozenset((0, 1, 2))
-        self.leader = 0
-        self.log: tuple[bool, ...] = ()  # the source; True: acknowledged
-        self.limbo: tuple[int, ...] = ()  # deadlines of writes whose gateway gave them up
-        self.mirrored = 0
-        self.engine = True
-        self.stale: frozenset[tuple[str, int]] = frozenset()  # commands of a leader that is one no more
-        self.budget = {**dict.fromkeys(("crash", "pause", "cut", "doubt"), 0), **budget, "write": writes}
-        self.faults = faults
-        self.promotes = promotes  # how often somebody asks for it
-        self._lead()
-        for gateway in self.gateways:
-            gateway.renewed(0)
-
-    def _lead(self) -> None:
-        """A leader begins: nothing is remembered but what the state topic holds."""
-        self.memory = PromoteMemory([TOPIC])
-        self.presumptions = Presumptions(0.0 if self.broken == "drift forgotten" else DRIFT)
-        self.asked: frozenset[int] = frozenset()
-        self.reading: tuple[int, int] | None = None
-        self.running = self.records[-1][0] is MirrorState.PENDING_STOPPED  # nobody else will end it
-        self.engine = self.records[-1][0] is not MirrorState.STOPPED
-        self._generation()
-
-    def clone(self) -> FleetWorld:
-        """What an event changes of it is copied by `_own` and `_own_memory`."""
-        other: FleetWorld = object.__new__(FleetWorld)
-        other.__dict__.update(self.__dict__)
-        other.gateways = list(self.gateways)
-        return other
-
-    def _own(self, g: int) -> Gateway:
-        self.gateways[g] = own = self.gateways[g].clone()
-        return own
-
-    def _own_memory(self) -> PromoteMemory:
-        self.memory = memory = copy(self.memory)
-        memory._epochs, memory._acked_at = dict(memory._epochs), dict(memory._acked_at)
-        memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
-        memory._drains, memory._stopped = dict(memory._drains), set(memory._stopped)
-        return memory
-
-    def _spend(self, what: str) -> None:
-        self.budget = {**self.budget, what: self.budget[what] - 1}
-        self.faults -= what != "write"
-
-    # -- what tells states apart ---------------------------------------------------------------------------
-
-    def key(self) -> tuple[Any, ...]:
-        memory = self.memory
-        return (
-            *(gateway.key(self.now) for gateway in self.gateways),
-            self.records, self.members, self.leader, self.log, tuple(d - self.now for d in self.limbo),
-            self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
-            self.running, self.asked, self._age(memory.fenced_at, 5), memory.committing, bool(memory.gave_up),
-            memory._epochs.get(TOPIC), TOPIC in memory._stopped,
-            tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
-            tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),
-            self._drain_key(),
-        )  # fmt: skip
-
-    def _drain_key(self) -> tuple[Any, ...]:
-        drain, acked_at = self.memory._drains.get(TOPIC), self.memory._acked_at.get(TOPIC, -1)
-        reading = None if self.reading is None else (self._age(self.reading[0], 2), self.reading[1])
-        if drain is None:
-            return reading, self._age(acked_at, 1)
-        first, last = drain.first, drain.last
-        ages = self._age(drain.since, 3), self._age(first.asked, 1), first.asked >= acked_at
-        return reading, first.ends, last.ends, last.mirrored, min(max(drain.stable_s, 0), 2), *ages
-
-    def _age(self, at: float | None, enough: float) -> float | None:
-        return None if at is None else round(min(self.now - at, enough), 2)
+class FleetWorld(LedFleet):
+    """Everything that may happen, and what must hold."""
 
     # -- what may happen -----------------------------------------------------------------------------------
 
-    def events(self) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
+    def events(self) -> Iterator[Event]:
         if self.ending == "STOPPED" and not any(g.write or self._may_write(g) for g in self.gateways):
             return
         for g, gateway in enumerate(self.gateways):
@@ -216,12 +59,6 @@ class FleetWorld:
             return True
         return not self._waits() and self._next() not in (StepKind.READ_ENDS, StepKind.AWAIT_MIRROR, StepKind.FENCE)
 
-    def _next(self) -> StepKind:
-        return next_step(self._snapshot(), self.limits).kind
-
-    def _leads(self) -> bool:
-        return self.gateways[self.leader].reachable and self.leader in self.members
-
     def _overdue(self) -> bool:
         """Something must happen before time goes on: who runs and is connected needs no time for what it does.
 
@@ -242,7 +79,7 @@ class FleetWorld:
             return True
         return g in self.asked and gateway.view.phase is not Phase.FENCED and self._leads()
 
-    def _gateway_events(self, g: int, gateway: Gateway) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
+    def _gateway_events(self, g: int, gateway: Gateway) -> Iterator[Event]:
         up = gateway.status == "up"
         if gateway.write == "sent":
             yield f"the source takes a write of {g}", lambda w: w._land(g)
@@ -257,7 +94,7 @@ class FleetWorld:
         if not self.ending and g in self.actors:
             yield from self._bad_luck(g, gateway)
 
-    def _running(self, g: int, gateway: Gateway) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
+    def _running(self, g: int, gateway: Gateway) -> Iterator[Event]:
         if not gateway.write and self.budget["write"] and g in self.actors and self._may_write(gateway):
             yield f"{g} takes a write", lambda w: w._take_write(g)
         if gateway.write == "checked":
@@ -274,7 +111,7 @@ class FleetWorld:
             for command, epoch in self.stale:
                 yield f"a late {command} {epoch} reaches {g}", lambda w, c=command, e=epoch: w._stale(g, c, e)  # type: ignore[misc]
 
-    def _bad_luck(self, g: int, gateway: Gateway) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
+    def _bad_luck(self, g: int, gateway: Gateway) -> Iterator[Event]:
         if not self.faults:
             return
         if self.budget["crash"] and gateway.status != "dead":
@@ -337,12 +174,6 @@ class FleetWorld:
     def _resume(self, g: int) -> None:
         self._own(g).status = "up"
 
-    def _read_records(self, g: int) -> None:
-        gateway = self._own(g)
-        for record in self.records[gateway.read :]:
-            gateway.view.record(*record)
-        gateway.read = len(self.records)
-
     def _renew(self, g: int) -> None:
         """A heartbeat; one that the coordinator does not know joins again and is admitted with what is in force."""
         gateway = self._own(g)
@@ -378,178 +209,6 @@ class FleetWorld:
     def _doubt(self, g: int) -> None:
         self._spend("doubt")
         self._expel(g)
-
-    def _expel(self, g: int) -> None:
-        self.members -= {g}
-        if g != self.leader:
-            self._generation()
-            return
-        epoch = self.records[-1][1]
-        heirs = [node for node in NODES if node in self.members]
-        if heirs:
-            if self.memory.fenced_at is not None:
-                self.stale |= {("fence", epoch)}
-                if self.records[-1][0] is MirrorState.PENDING_STOPPED:  # a run that persisted STOPPED never gave up
-                    self.stale |= {("unfence", epoch)}
-            self.leader = heirs[0]
-            self._lead()
-
-    def _generation(self) -> None:
-        """The leader sees who is in the group now."""
-        everybody = dict.fromkeys(map(str, range(3)), LEASE)
-        if self.broken == "registry forgotten":
-            everybody = {g: lease for g, lease in everybody.items() if int(g) in self.members or g in self._known()}
-        self.presumptions = copy(self.presumptions)
-        self.presumptions._since = dict(self.presumptions._since)
-        self.presumptions.generation(everybody, frozenset(map(str, self.members)), self.now * (1 + DRIFT))
-
-    def _known(self) -> frozenset[str]:
-        return frozenset(self.presumptions._since)
-
-    def _quorum(self) -> tuple[frozenset[str], int]:
-        registry = {"0", "1", "2"}
-        presumed = self.presumptions.presumed(self.now * (1 + DRIFT))
-        if self.broken == "presumed at once":
-            presumed = frozenset(self.presumptions._since)
-        if self.broken == "registry forgotten":
-            registry = {*map(str, self.members), *self._known()}
-        if self.broken == "acknowledgement forgotten":
-            registry.discard("2")
-        epoch = self.records[-1][1]
-        acks = [g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch]
-        quorum = fence_quorum(registry, presumed, acks)
-        return quorum.required, len(quorum.departed)
-
-    # -- the leader ----------------------------------------------------------------------------------------
-
-    def _leader_events(self) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
-        if not self._leads():
-            return
-        if not self.running:
-            if self.promotes and self.records[-1][0] is MirrorState.ACTIVE:
-                yield "a promote is asked for", FleetWorld._begin
-            return
-        if self.reading is not None:
-            yield "ends answered", FleetWorld._read_ends
-            return
-        yield from self._acknowledging()
-        if not self._waits():
-            yield "step", FleetWorld._step
-
-    def _waits(self) -> bool:
-        """Somebody was asked to acknowledge who has to, and may yet in time."""
-        if not self.asked or self.now - (self.memory.fenced_at or 0) >= self.limits.fence_timeout_s:
-            return False
-        required, _ = self._quorum()
-        return any(str(g) in required for g in self.asked)
-
-    def _acknowledging(self) -> Iterator[tuple[str, Callable[[FleetWorld], None]]]:
-        epoch = self.records[-1][1]
-        for g in self.asked:
-            gateway = self.gateways[g]
-            if not gateway.reachable or g not in self.members:
-                continue
-            if gateway.view.phase is not Phase.FENCED or gateway.view.epoch != epoch:
-                yield f"fence {epoch} reaches {g}", lambda w, g=g, e=epoch: w._hold(g, e)  # type: ignore[misc]
-            elif not gateway.write or self.broken == "acknowledged in flight":
-                yield f"{g} acknowledges {epoch}", lambda w, g=g, e=epoch: w._ack(g, e)  # type: ignore[misc]
-
-    def _begin(self) -> None:
-        self.promotes -= 1
-        self.running = True
-        self.memory = PromoteMemory([TOPIC])
-
-    def _hold(self, g: int, epoch: int) -> None:
-        gateway = self._own(g)
-        if gateway.view.fence(epoch) and (not gateway.write or self.broken == "acknowledged in flight"):
-            self._ack(g, epoch)
-
-    def _ack(self, g: int, epoch: int) -> None:
-        self.asked -= {g}
-        gateway = self._own(g)
-        self._own_memory().acknowledged(FenceAck(str(g), TOPIC, epoch, gateway.unknown), self.now)
-        gateway.unknown = 0
-
-    def _snapshot(self) -> PromoteSnapshot:
-        state, epoch = self.records[-1]
-        record = MirrorRecord(
-            link="l", source_topic=TOPIC, mirror_topic=TOPIC, mirror_id=1, state=state, fence_epoch=epoch
-        )
-        required, departed = self._quorum()
-        acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
-        believed = Phase.SWITCHED if state is MirrorState.STOPPED else Phase.FORWARD
-        phases = {g: Phase.FENCED if g in acked and believed is Phase.FORWARD else believed for g in required}
-        facts = TopicFacts(
-            record=record, phases=phases, positions=(self.mirrored,), lag=max(len(self.log) - self.mirrored, 0)
-        )
-        return replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
-
-    def _read_ends(self) -> None:
-        assert self.reading is not None
-        asked, position = self.reading
-        self.reading = None
-        ends = (len(self.log),)
-        self._own_memory().read(TOPIC, EndReading(asked, self.now, ends, ends, (position,)))
-
-    def _step(self) -> None:
-        self.asked = frozenset()
-        self._own_memory()
-        step = next_step(self._snapshot(), self.limits)
-        getattr(self, f"_do_{step.kind}")(step.reason)
-
-    def _write_record(self, state: MirrorState, epoch: int) -> None:
-        self.records += ((state, epoch),)
-        for g, gateway in enumerate(self.gateways):
-            if gateway.reachable and gateway.read == len(self.records) - 1:
-                self._read_records(g)
-
-    def _do_mark_pending(self, _: str) -> None:
-        epoch = self.records[-1][1] + 1
-        self._write_record(MirrorState.PENDING_STOPPED, epoch)
-        self.memory.marked(TOPIC, epoch)
-
-    def _do_wait(self, _: str) -> None:
-        pass
-
-    def _do_fence(self, _: str) -> None:
-        self.memory.fence_began(self.now)
-        required, _ignored = self._quorum()
-        epoch = self.records[-1][1]
-        acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
-        self.asked = frozenset(int(g) for g in required if g not in acked)
-
-    def _do_read_ends(self, _: str) -> None:
-        self.reading = (self.now, self.mirrored)
-
-    _do_await_mirror = _do_read_ends
-
-    def _do_stop_mirror(self, _: str) -> None:
-        self.engine = False
-        self.memory.mirror_stopped(TOPIC)
-
-    def _do_persist_stopped(self, _: str) -> None:
-        self._write_record(MirrorState.STOPPED, self.records[-1][1])
-
-    def _do_publish_switched(self, _: str) -> None:
-        raise Violation("gateways switch by the record")
-
-    def _do_unfence(self, reason: str) -> None:
-        """Commands go out; those that are not heard are made up for by the record."""
-        self.memory.give_up(reason)
-        epoch = self.records[-1][1]
-        for g in self.members:
-            if self.gateways[g].reachable:
-                self._own(g).view.unfence(epoch)
-        self.memory.unfenced()
-        self.engine = True
-
-    def _do_mark_active(self, reason: str) -> None:
-        self.memory.give_up(reason)
-        self._write_record(MirrorState.ACTIVE, self.records[-1][1])
-        self.running = False
-
-    def _do_done(self, _: str) -> None:
-        self.running = False
 
     # -- what must hold ------------------------------------------------------------------------------------
 

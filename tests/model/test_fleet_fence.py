@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.model.fleet_world import BROKEN, LIMITS, FleetWorld
+from tests.model.fleet_state import BROKEN, LIMITS
+from tests.model.fleet_world import FleetWorld
 from tests.model.search import Violation, search
 
 DEEP = os.environ.get("LOCKGATE_MODEL") == "deep"

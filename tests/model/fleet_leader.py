@@ -1,0 +1,216 @@
+"""The leader of the fleet's world (see fleet_world.py), and the group whose coordinator names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+
+from gateway.domain.leases import Presumptions
+from gateway.domain.membership import fence_quorum
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote import next_step
+from gateway.domain.promote_memory import PromoteMemory, TopicFacts
+from gateway.domain.promote_snapshot import EndReading, PromoteSnapshot, StepKind
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.routing import Phase
+from tests.model.fleet_state import DRIFT, LEASE, NODES, TOPIC, Event, FleetState
+from tests.model.search import Violation
+
+
+class LedFleet(FleetState):
+    """Membership, and one step of the leader after the other: the real resolver's, carried out on the world."""
+
+    def _lead(self) -> None:
+        """A leader begins: nothing is remembered but what the state topic holds."""
+        self.memory = PromoteMemory([TOPIC])
+        self.presumptions = Presumptions(0.0 if self.broken == "drift forgotten" else DRIFT)
+        self.asked = frozenset()
+        self.reading = None
+        self.running = self.records[-1][0] is MirrorState.PENDING_STOPPED  # nobody else will end it
+        self.engine = self.records[-1][0] is not MirrorState.STOPPED
+        self._generation()
+
+    def _expel(self, g: int) -> None:
+        self.members -= {g}
+        if g != self.leader:
+            self._generation()
+            return
+        epoch = self.records[-1][1]
+        heirs = [node for node in NODES if node in self.members]
+        if heirs:
+            if self.memory.fenced_at is not None:
+                self.stale |= {("fence", epoch)}
+                if self.records[-1][0] is MirrorState.PENDING_STOPPED:  # a run that persisted STOPPED never gave up
+                    self.stale |= {("unfence", epoch)}
+            self.leader = heirs[0]
+            self._lead()
+
+    def _generation(self) -> None:
+        """The leader sees who is in the group now."""
+        everybody = dict.fromkeys(map(str, range(3)), LEASE)
+        if self.broken == "registry forgotten":
+            everybody = {g: lease for g, lease in everybody.items() if int(g) in self.members or g in self._known()}
+        self.presumptions = copy(self.presumptions)
+        self.presumptions._since = dict(self.presumptions._since)
+        self.presumptions.generation(everybody, frozenset(map(str, self.members)), self.now * (1 + DRIFT))
+
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.presumptions._since)
+
+    def _quorum(self) -> tuple[frozenset[str], int]:
+        registry = {"0", "1", "2"}
+        presumed = self.presumptions.presumed(self.now * (1 + DRIFT))
+        if self.broken == "presumed at once":
+            presumed = frozenset(self.presumptions._since)
+        if self.broken == "registry forgotten":
+            registry = {*map(str, self.members), *self._known()}
+        if self.broken == "acknowledgement forgotten":
+            registry.discard("2")
+        epoch = self.records[-1][1]
+        acks = [g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch]
+        quorum = fence_quorum(registry, presumed, acks)
+        return quorum.required, len(quorum.departed)
+
+    def _next(self) -> StepKind:
+        return next_step(self._snapshot(), self.limits).kind
+
+    def _leads(self) -> bool:
+        return self.gateways[self.leader].reachable and self.leader in self.members
+
+    def _read_records(self, g: int) -> None:
+        gateway = self._own(g)
+        for record in self.records[gateway.read :]:
+            gateway.view.record(*record)
+        gateway.read = len(self.records)
+
+    # -- the leader ----------------------------------------------------------------------------------------
+
+    def _leader_events(self) -> Iterator[Event]:
+        if not self._leads():
+            return
+        if not self.running:
+            if self.promotes and self.records[-1][0] is MirrorState.ACTIVE:
+                yield "a promote is asked for", LedFleet._begin
+            return
+        if self.reading is not None:
+            yield "ends answered", LedFleet._read_ends
+            return
+        yield from self._acknowledging()
+        if not self._waits():
+            yield "step", LedFleet._step
+
+    def _waits(self) -> bool:
+        """Somebody was asked to acknowledge who has to, and may yet in time."""
+        if not self.asked or self.now - (self.memory.fenced_at or 0) >= self.limits.fence_timeout_s:
+            return False
+        required, _ = self._quorum()
+        return any(str(g) in required for g in self.asked)
+
+    def _acknowledging(self) -> Iterator[Event]:
+        epoch = self.records[-1][1]
+        for g in self.asked:
+            gateway = self.gateways[g]
+            if not gateway.reachable or g not in self.members:
+                continue
+            if gateway.view.phase is not Phase.FENCED or gateway.view.epoch != epoch:
+                yield f"fence {epoch} reaches {g}", lambda w, g=g, e=epoch: w._hold(g, e)  # type: ignore[misc]
+            elif not gateway.write or self.broken == "acknowledged in flight":
+                yield f"{g} acknowledges {epoch}", lambda w, g=g, e=epoch: w._ack(g, e)  # type: ignore[misc]
+
+    def _begin(self) -> None:
+        self.promotes -= 1
+        self.running = True
+        self.memory = PromoteMemory([TOPIC])
+
+    def _hold(self, g: int, epoch: int) -> None:
+        gateway = self._own(g)
+        if gateway.view.fence(epoch) and (not gateway.write or self.broken == "acknowledged in flight"):
+            self._ack(g, epoch)
+
+    def _ack(self, g: int, epoch: int) -> None:
+        self.asked -= {g}
+        gateway = self._own(g)
+        self._own_memory().acknowledged(FenceAck(str(g), TOPIC, epoch, gateway.unknown), self.now)
+        gateway.unknown = 0
+
+    def _snapshot(self) -> PromoteSnapshot:
+        state, epoch = self.records[-1]
+        record = MirrorRecord(
+            link="l", source_topic=TOPIC, mirror_topic=TOPIC, mirror_id=1, state=state, fence_epoch=epoch
+        )
+        required, departed = self._quorum()
+        acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
+        believed = Phase.SWITCHED if state is MirrorState.STOPPED else Phase.FORWARD
+        phases = {g: Phase.FENCED if g in acked and believed is Phase.FORWARD else believed for g in required}
+        facts = TopicFacts(
+            record=record, phases=phases, positions=(self.mirrored,), lag=max(len(self.log) - self.mirrored, 0)
+        )
+        return replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
+
+    def _read_ends(self) -> None:
+        assert self.reading is not None
+        asked, position = self.reading
+        self.reading = None
+        ends = (len(self.log),)
+        self._own_memory().read(TOPIC, EndReading(asked, self.now, ends, ends, (position,)))
+
+    def _step(self) -> None:
+        self.asked = frozenset()
+        self._own_memory()
+        step = next_step(self._snapshot(), self.limits)
+        getattr(self, f"_do_{step.kind}")(step.reason)
+
+    def _write_record(self, state: MirrorState, epoch: int) -> None:
+        self.records += ((state, epoch),)
+        for g, gateway in enumerate(self.gateways):
+            if gateway.reachable and gateway.read == len(self.records) - 1:
+                self._read_records(g)
+
+    def _do_mark_pending(self, _: str) -> None:
+        epoch = self.records[-1][1] + 1
+        self._write_record(MirrorState.PENDING_STOPPED, epoch)
+        self.memory.marked(TOPIC, epoch)
+
+    def _do_wait(self, _: str) -> None:
+        pass
+
+    def _do_fence(self, _: str) -> None:
+        self.memory.fence_began(self.now)
+        required, _ignored = self._quorum()
+        epoch = self.records[-1][1]
+        acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
+        self.asked = frozenset(int(g) for g in required if g not in acked)
+
+    def _do_read_ends(self, _: str) -> None:
+        self.reading = (self.now, self.mirrored)
+
+    _do_await_mirror = _do_read_ends
+
+    def _do_stop_mirror(self, _: str) -> None:
+        self.engine = False
+        self.memory.mirror_stopped(TOPIC)
+
+    def _do_persist_stopped(self, _: str) -> None:
+        self._write_record(MirrorState.STOPPED, self.records[-1][1])
+
+    def _do_publish_switched(self, _: str) -> None:
+        raise Violation("gateways switch by the record")
+
+    def _do_unfence(self, reason: str) -> None:
+        """Commands go out; those that are not heard are made up for by the record."""
+        self.memory.give_up(reason)
+        epoch = self.records[-1][1]
+        for g in self.members:
+            if self.gateways[g].reachable:
+                self._own(g).view.unfence(epoch)
+        self.memory.unfenced()
+        self.engine = True
+
+    def _do_mark_active(self, reason: str) -> None:
+        self.memory.give_up(reason)
+        self._write_record(MirrorState.ACTIVE, self.records[-1][1])
+        self.running = False
+
+    def _do_done(self, _: str) -> None:
+        self.running = False

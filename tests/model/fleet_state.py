@@ -1,0 +1,168 @@
+"""What a fleet's world is made of (see fleet_world.py): its gateways, its clock, and what tells two states apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
+
+from gateway.domain.fence_view import FenceView
+from gateway.domain.leases import Presumptions, WriteLease
+from gateway.domain.promote_memory import PromoteMemory
+from gateway.domain.promote_snapshot import PromoteLimits
+from gateway.domain.records import MirrorState
+
+Event = tuple[str, Callable[[Any], None]]
+TOPIC = "t"
+LEASE, DRIFT = 1.0, 0.5
+LANDS_WITHIN = 1  # ticks in which a write lands whose gateway does not run any more
+LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=5, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
+NODES = (0, 1)
+BROKEN = (
+    "lease ignored",
+    "answered without a lease",
+    "acknowledgement forgotten",
+    "acknowledged in flight",
+    "drift forgotten",
+    "presumed at once",
+    "epochs ignored",
+    "registry forgotten",
+)
+
+
+class Gateway:
+    """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log."""
+
+    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "unknown", "view", "write")
+
+    def __init__(self) -> None:
+        self.status = "up"  # up | paused | dead
+        self.cut = False  # from the target and from all peers, not from the source
+        self.lease = WriteLease(LEASE)
+        self.view = FenceView(MirrorState.ACTIVE, 0)
+        self.read = 1  # records of the state topic
+        self.write = ""
+        self.sent_at = 0
+        self.place = -1
+        self.unknown = 0
+
+    def clone(self) -> Gateway:
+        other: Gateway = object.__new__(Gateway)
+        other.status, other.cut, other.lease, other.read = self.status, self.cut, self.lease, self.read
+        other.write, other.sent_at, other.place, other.unknown = self.write, self.sent_at, self.place, self.unknown
+        other.view = view = object.__new__(FenceView)
+        old = self.view
+        view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
+        return other
+
+    def renewed(self, now: int) -> None:
+        self.lease = WriteLease(LEASE)
+        self.lease.renewed(now / (1 + DRIFT))
+
+    @property
+    def reachable(self) -> bool:
+        return self.status == "up" and not self.cut
+
+    def key(self, now: int) -> tuple[Any, ...]:
+        view = self.view
+        sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
+        return (
+            self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
+            view._fenced, view._ended, self.read, self.write, sent, self.place, self.unknown,
+        )  # fmt: skip
+
+
+class FleetState:
+    """One state of the world. `budget`: how often each thing may happen yet; `faults`: all of them together.
+
+    `actors`: the gateways that take writes and have bad luck. 1 is like 2 until it leads, and then like 0, so that
+    with one fault nothing new is found with it.
+    """
+
+    def __init__(
+        self,
+        budget: dict[str, int],
+        *,
+        faults: int = 1,
+        writes: int = 1,
+        promotes: int = 1,
+        actors: tuple[int, ...] = (0, 2),
+        limits: PromoteLimits = LIMITS,
+        broken: str = "",
+    ) -> None:
+        self.limits = limits
+        self.broken = broken
+        self.actors = actors
+        self.gateways = [Gateway() for _ in range(3)]
+        self.now = 0
+        self.records: tuple[tuple[MirrorState, int], ...] = ((MirrorState.ACTIVE, 0),)
+        self.members = frozenset((0, 1, 2))
+        self.leader = 0
+        self.log: tuple[bool, ...] = ()  # the source; True: acknowledged
+        self.limbo: tuple[int, ...] = ()  # deadlines of writes whose gateway gave them up
+        self.mirrored = 0
+        self.engine = True
+        self.stale: frozenset[tuple[str, int]] = frozenset()  # commands of a leader that is one no more
+        self.budget = {**dict.fromkeys(("crash", "pause", "cut", "doubt"), 0), **budget, "write": writes}
+        self.faults = faults
+        self.promotes = promotes  # how often somebody asks for it
+        self.running = False
+        self.asked: frozenset[int] = frozenset()
+        self.reading: tuple[int, int] | None = None
+        self.memory = PromoteMemory([TOPIC])
+        self.presumptions = Presumptions()
+        self._lead()
+        for gateway in self.gateways:
+            gateway.renewed(0)
+
+    def _lead(self) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> Self:
+        """What an event changes of it is copied by `_own` and `_own_memory`."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.gateways = list(self.gateways)
+        return other
+
+    def _own(self, g: int) -> Gateway:
+        self.gateways[g] = own = self.gateways[g].clone()
+        return own
+
+    def _own_memory(self) -> PromoteMemory:
+        self.memory = memory = copy(self.memory)
+        memory._epochs, memory._acked_at = dict(memory._epochs), dict(memory._acked_at)
+        memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
+        memory._drains, memory._stopped = dict(memory._drains), set(memory._stopped)
+        return memory
+
+    def _spend(self, what: str) -> None:
+        self.budget = {**self.budget, what: self.budget[what] - 1}
+        self.faults -= what != "write"
+
+    # -- what tells states apart ---------------------------------------------------------------------------
+
+    def key(self) -> tuple[Any, ...]:
+        memory = self.memory
+        return (
+            *(gateway.key(self.now) for gateway in self.gateways),
+            self.records, self.members, self.leader, self.log, tuple(d - self.now for d in self.limbo),
+            self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
+            self.running, self.asked, self._age(memory.fenced_at, 5), memory.committing, bool(memory.gave_up),
+            memory._epochs.get(TOPIC), TOPIC in memory._stopped,
+            tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
+            tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),
+            self._drain_key(),
+        )  # fmt: skip
+
+    def _drain_key(self) -> tuple[Any, ...]:
+        drain, acked_at = self.memory._drains.get(TOPIC), self.memory._acked_at.get(TOPIC, -1)
+        reading = None if self.reading is None else (self._age(self.reading[0], 2), self.reading[1])
+        if drain is None:
+            return reading, self._age(acked_at, 1)
+        first, last = drain.first, drain.last
+        ages = self._age(drain.since, 3), self._age(first.asked, 1), first.asked >= acked_at
+        return reading, first.ends, last.ends, last.mirrored, min(max(drain.stable_s, 0), 2), *ages
+
+    def _age(self, at: float | None, enough: float) -> float | None:
+        return None if at is None else round(min(self.now - at, enough), 2)
