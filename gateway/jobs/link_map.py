@@ -78,11 +78,15 @@ class MapReader:
         """Of all partitions that are in `target_ends`, decided up to there."""
         slots = asyncio.Semaphore(_AT_ONCE)
         found: dict[Partition, OffsetLedger] = {}
+        await self._maps.catch_up()  # once for all of them
 
         async def decide(mirror: MirrorSpec, index: int, end: int) -> None:
             ledger = self._maps.ledger(mirror.map_key(index), Breakpoint(*mirror.implied[index]))
-            async with slots:
-                await self._maps.decide(ledger, self._target, mirror.mirror_topic, index, end)
+            if ledger.undecided(end):
+                async with slots:
+                    await self._maps.decide(ledger, self._target, mirror.mirror_topic, index, end)
+            else:
+                ledger.settle(end, {})
             ledger.map.end = end
             found[mirror.source_topic, index] = ledger
 
