@@ -74,8 +74,8 @@ class Forwarder:
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._drained.setdefault(topic, []).append(waiter)
                 await waiter
-            elif transactions is not None:
-                await transactions.wait_for_end(topic)
+            elif transactions is not None and await transactions.wait_for_end(topic):
+                self.unknown(topic)
         if transactions is not None:
             transactions.close(topic)
         since = self._clock() - UNKNOWN_KEPT_S

@@ -266,15 +266,26 @@ class Transactions:
         """The topic's fence is acknowledged: no transaction takes it in until the fence has ended."""
         self._closed.add(topic)
 
-    async def wait_for_end(self, topic: str) -> None:
-        """Wait a little for the transactions that hold up a fence, having asked their coordinators about them."""
+    async def wait_for_end(self, topic: str) -> bool:
+        """Wait a little for the transactions that hold up a fence, having asked their coordinators about them.
+
+        True when a marker may still come and nobody can tell: on a cluster from before Kafka 3.0.
+        """
+        untold = False
         for producer in self.blocking(topic):
-            with suppress(Refused, Lost, Unseen, NetError):
+            try:
                 await self._look_at(producer)
+            except Unseen:
+                if producer.open is None:
+                    producer.settle()
+                    untold = True
+            except (Refused, Lost, NetError) as exc:
+                _log.debug("a transaction could not be looked at", reason=str(exc))
         if self.blocking(topic):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_AGAIN_S):
                     await self._changed.wait()
+        return untold
 
     async def _look_at(self, producer: TransactionalProducer) -> None:
         """Its client may be gone, its end unanswered: the coordinator knows what became of the transaction."""

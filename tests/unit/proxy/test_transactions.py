@@ -164,6 +164,18 @@ async def test_a_fence_is_acknowledged_when_the_markers_are_written(lab: Lab) ->
     assert lab.transactions.standing(["a"])["a"].fence is Fence.NONE
 
 
+async def test_markers_that_nobody_can_tell_of_are_an_unknown_outcome(lab: Lab) -> None:
+    """The promote then waits its longer grace for them."""
+    lab.kept()
+    producer = await lab.transactions.identify("tx", CLIENT)
+    producer.begin(SOURCE, {"a"}, 0.0)
+    producer.end(commit=True)
+    producer.ended()
+    lab.route(Phase.FENCED)
+    lab.places.seen[SOURCE] = Unseen("old")
+    assert (await lab.forwarder.fence("a", 1)).unknown_outcomes == 1
+
+
 async def test_a_fence_finds_what_a_process_before_has_left_open(lab: Lab) -> None:
     lab.kept()
     lab.seen("Ongoing", "on-source-a")
