@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,35 @@ def test_the_restored_topic_begins_where_the_targets_log_does(way: RoundTrip) ->
     with way.writer() as again:
         again.wait_for_acks(100)
     way.level()
+
+
+def test_a_gateway_killed_in_the_midst_of_a_restore_ends_it(way: RoundTrip) -> None:
+    """kill -9 after each number of steps in turn, again and again on the same topic; a producer lives through it."""
+    with way.writer(rate=200) as writer:
+        writer.wait_for_acks(100)
+        way.promote()
+        for steps in range(1, 7):
+            lines = _log_lines(way) + steps
+            way.post("truncate-and-restore")
+            wait_until(partial(_stepped, way, lines), what="a step")
+            way.gateway.kill()
+            way.gateway.start()
+            way.wait_for("ACTIVE", "REVERSE", 90)
+            writer.wait_for_acks(50)
+            if steps < 6:
+                way.post("failover")
+    logs = way.level()
+    assert [numbers(log) for log in logs] == _numbers(writer)
+    assert not writer.failed
+
+
+def _log_lines(way: RoundTrip) -> int:
+    return way.gateway.log.read_text(errors="replace").count("\n")
+
+
+def _stepped(way: RoundTrip, lines: int) -> bool:
+    """So many steps were taken (each is a line or two in the gateway's log), or all."""
+    return _log_lines(way) >= lines or way.mirror()["mirror_status"] == "ACTIVE"
 
 
 def _numbers(*writers: Writer) -> list[list[int]]:
