@@ -9,6 +9,7 @@ import pytest
 
 from gateway.devcluster import DevCluster
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed
+from tests.support.clusters import running_cluster
 from tests.support.exact import read_visible
 from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
 from tests.support.logs import create_topic, log_ends
@@ -160,3 +161,32 @@ def test_groups_over_a_promote_and_a_reverse(lab: GroupLab, topic: str) -> None:
         left = [r.value for r in read_visible(lab.target.bootstrap, topic) if r.offset >= target]
         assert [r.value for r in read_visible(lab.source.bootstrap, topic) if r.offset >= (home or 0)] == left, name
         assert lab.promote(f"{name}-{topic}")["offsets"][0]["target_offset"] == target
+
+
+def test_a_failover_cuts_by_the_map(tmp_path: Path, target: DevCluster, topic: str) -> None:
+    """28 source offsets are 20 records on the target; what the group read after them is not there."""
+    with (
+        running_cluster("dying", "3.9.1", tmp_path) as source,
+        group_lab(tmp_path, source, target, topic) as lab,
+    ):
+        lab.connect(consumer_offset_sync_enable="true", consumer_offset_sync_ms="1000")
+        with_holes(lab, topic)
+        mirrored(lab, topic)
+        assert lab.gateway.api.post(f"/v3/links/{lab.link}/mirrors/{topic}:pause").is_success
+        fill(source.bootstrap, topic, 10, start=100)
+        ahead, inside = f"ahead-{topic}", f"inside-{topic}"
+        commit(source.bootstrap, ahead, {(topic, 0): Offset(33)})
+        commit(source.bootstrap, inside, {(topic, 0): Offset(13)})
+        wait_until(lambda: at(target, ahead, topic) == 20, 60, what="a sync of the group that is ahead")
+        wait_until(lambda: at(target, inside, topic) == 10, 60, what="a sync of the group in a hole")
+        # In source offsets: 5 records, and the marker before them, which a map that is read back does not know of.
+        wait_until(lambda: (lab.group(ahead)["offset_sync"] or {}).get("lag") in (5, 6), 30, what="a lag of 5")
+        source.down()
+        body = {"mirror_topic_names": [topic]}
+        answer = lab.gateway.api.post(f"/v3/links/{lab.link}/mirrors:failover", json=body)
+        assert answer.is_success, answer.text
+        lab.wait_for(ahead, "PROMOTED")
+        lab.wait_for(inside, "PROMOTED")
+        assert (at(target, ahead, topic), at(target, inside, topic)) == (20, 10)
+        note = lab.group(ahead)["note"]
+        assert f"{topic}-0: the group was at 33 on the source; cut to 20, where the target ends" in note
