@@ -4,10 +4,11 @@ The topic is compacted. Its records are *chunks*: the breakpoints that one write
 the batch was appended; and per partition one *mark* (see `domain/offset_ledger.py` for what it says). Everything is
 big-endian and of fixed width; the first byte of keys and values is a version::
 
-    key     version u8, mirror id u32, way u16, partition i32, base i64 (-1: a mark), writer u64 (of a mark 0)
+    key     version u8, mirror id u32, way u16, partition i32, base i64 (-1 mark, -2 read to), writer u64 (of these 0)
     chunk   version u8, records i32, CRC u32, breakpoints u32,
             source offsets i64 × breakpoints, target offsets i64 × breakpoints
     mark    version u8, settled_to i64, seen i64
+    read to version u8, copy_end i64, source i64
 
 `way` is twice the topic's generation, and one more for the mirror back to the source. `base` is the batch's target
 offset; its record count and the CRC-32C of its header tell it from another batch there. A null value deletes.
@@ -24,6 +25,7 @@ from typing import Final, NamedTuple
 
 VERSION: Final = 1
 MARK_BASE: Final = -1
+READ_TO_BASE: Final = -2
 
 _KEY: Final = Struct(">BIHiqQ")
 _CHUNK: Final = Struct(">BiII")
@@ -72,6 +74,19 @@ class Mark(NamedTuple):
     seen: int
 
 
+class ReadTo(NamedTuple):
+    """When the copy's log ended at `copy_end`, all below source offset `source` was on it, or not to be copied.
+
+    For the end of a log, where no record follows that a breakpoint could be written for.
+    """
+
+    copy_end: int
+    source: int
+
+
+Value = Chunk | Mark | ReadTo
+
+
 def way_number(generation: int, *, reverse: bool) -> int:
     """The way as it stands in keys."""
     return 2 * generation + reverse
@@ -82,9 +97,9 @@ def encode_key(key: MapKey) -> bytes:
     return _KEY.pack(VERSION, *key.of, key.base, key.writer)
 
 
-def encode_value(value: Chunk | Mark) -> bytes:
+def encode_value(value: Value) -> bytes:
     """The value's bytes."""
-    if isinstance(value, Mark):
+    if isinstance(value, Mark | ReadTo):
         return _MARK.pack(VERSION, *value)
     head = _CHUNK.pack(VERSION, value.records, value.crc, len(value.sources))
     return head + _big_endian(value.sources) + _big_endian(value.targets)
@@ -99,12 +114,14 @@ def decode_key(data: bytes) -> MapKey:
     return MapKey(PartitionKey(mirror_id, way, partition), base, writer)
 
 
-def decode_value(key: MapKey, data: bytes) -> Chunk | Mark:
+def decode_value(key: MapKey, data: bytes) -> Value:
     """The value that belongs to the key. Raises MapFormatError."""
     _check_version(data)
     try:
         if key.base == MARK_BASE:
             return Mark(*_MARK.unpack(data)[1:])
+        if key.base == READ_TO_BASE:
+            return ReadTo(*_MARK.unpack(data)[1:])
         _, records, crc, breakpoints = _CHUNK.unpack_from(data)
     except StructError as exc:
         raise MapFormatError(f"a value of {len(data)} bytes in the offset map") from exc

@@ -29,7 +29,18 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
-from gateway.domain.map_codec import MARK_BASE, Chunk, MapKey, Mark, PartitionKey, encode_key, encode_value
+from gateway.domain.map_codec import (
+    MARK_BASE,
+    READ_TO_BASE,
+    Chunk,
+    MapKey,
+    Mark,
+    PartitionKey,
+    ReadTo,
+    Value,
+    encode_key,
+    encode_value,
+)
 from gateway.domain.offset_map import Breakpoint, OffsetMap
 from protocol.records import BatchHeader
 
@@ -70,7 +81,7 @@ class OffsetLedger:
         new_writer: gives a random number of 64 bits, not 0.
 
     Attributes:
-        used: a chunk was read or written: the offsets are translated.
+        used: something was read or written: the offsets are translated.
     """
 
     __slots__ = (
@@ -83,6 +94,7 @@ class OffsetLedger:
         "_open",
         "_own",
         "_own_read",
+        "_read_to",
         "_seen",
         "_void",
         "_was_read",
@@ -106,15 +118,18 @@ class OffsetLedger:
         self._was_read = False
         self._decided = 0  # target offset; what is below it is in `map`, or lost
         self._seen = 0
+        self._read_to = ReadTo(-1, -1)
         self.used = False
 
     # -- what the topic says ---------------------------------------------------------------------------------
 
-    def read(self, offset: int, base: int, writer: int, value: Chunk | Mark | None) -> None:
+    def read(self, offset: int, base: int, writer: int, value: Value | None) -> None:
         """A record of the topic at `offset`, in order. `absorb` ends a reading."""
         if isinstance(value, Mark):
             self._mark = value
-        elif base == MARK_BASE or base < self._acknowledged.get(writer, 0):
+        elif isinstance(value, ReadTo):
+            self._read_to, self.used = value, True
+        elif base < 0 or base < self._acknowledged.get(writer, 0):
             return
         elif writer == self._writer:
             if value is not None:
@@ -203,6 +218,11 @@ class OffsetLedger:
             if last is None or target > last.target or (target == last.target and source > last.source):
                 self.map.append(source, target)
 
+    def position(self, log_end: int) -> int:
+        """The source offset to read on from when the copy's log ends at `log_end`. Raises as the map's does."""
+        found = self.map.position(log_end)
+        return max(found, self._read_to.source) if self._read_to.copy_end == log_end else found
+
     # -- what this appender does -----------------------------------------------------------------------------
 
     def begin_run(self) -> None:
@@ -222,6 +242,14 @@ class OffsetLedger:
         self.used = True
         self._own.append(Promised(base, chunk))
         return self._key(base, self._writer), encode_value(chunk)
+
+    def read_to(self, copy_end: int, source: int) -> Change | None:
+        """Nothing is to be copied between the copy's end and this source offset. None: the map says so already."""
+        said = ReadTo(copy_end, source)
+        if said == self._read_to or self.map.position(copy_end) >= source:
+            return None
+        self._read_to, self.used = said, True
+        return self._key(READ_TO_BASE, _NOBODY), encode_value(said)
 
     def acknowledged(self, position: int) -> None:
         """What this run planned below `position` is in the log."""

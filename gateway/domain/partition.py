@@ -243,14 +243,15 @@ class PartitionMirror:
             translator.go_on(cursor.position)
         translator.put(Skip(bound))
         cursor.go_on(bound)
-        return NOTHING
+        planned = translator.planned()
+        return NOTHING if planned is None else (WriteBreakpoints(planned),)
 
     def _source_offset(self, end: int) -> int:
         """Where reading goes on when the target's log ends at `end`."""
         if not self._slow or self.translator is None:
             return end
         try:
-            return self.translator.ledger.map.position(end)
+            return self.translator.ledger.position(end)
         except LookupError as exc:
             raise CannotMirror(MirrorError.TARGET_DIVERGED, f"the target's log ends at {end}, but {exc}") from None
 

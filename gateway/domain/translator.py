@@ -53,6 +53,7 @@ class Translator:
     """
 
     __slots__ = (
+        "_first_skip",
         "_given",
         "_last",
         "_planned",
@@ -74,6 +75,7 @@ class Translator:
         self._planned: deque[tuple[int, Change]] = deque()  # by the batch's target offset, not given out yet
         self._given: deque[int] = deque()  # target offsets of batches whose breakpoints were given out, unacknowledged
         self._undurable: deque[int] = deque()  # target offsets of batches that wait for their breakpoints
+        self._first_skip = -1  # up to which source offset the first hole goes, while that is not durable
         self.reason = ""
         self.run = 0
 
@@ -83,6 +85,7 @@ class Translator:
         self.ledger.begin_run()
         self._planned.clear()
         self._given.clear()
+        self._first_skip = -1
         self._undurable.clear()
 
     def go_on(self, source_position: int) -> None:
@@ -96,8 +99,29 @@ class Translator:
             self._push(item)
         else:
             self.reason = self.reason or f"source offset {self._read_to}: transaction markers or aborted records"
-            self._window.read_up_to(item.next_source)
+            self._skip(item.next_source)
         self._read_to = item.next_source
+
+    def _skip(self, source: int) -> None:
+        """Nothing to copy up to here. The first time that must be known before anybody may take offsets for equal."""
+        window = self._window
+        if self._first_skip >= 0:
+            self._first_skip = source
+            return
+        end = window.newest.following if window.newest else window.position
+        change = None if self.ledger.used else self.ledger.read_to(end, source)
+        if change is None:
+            window.read_up_to(source)
+        else:
+            self._first_skip = source
+            self._planned.append((end - 1, change))
+
+    def read_so_far(self) -> Change | None:
+        """What the map topic should be told of a source whose log ends in holes; None when there is nothing new."""
+        window = self._window
+        if not self.ledger.used or len(window) or window.in_doubt:
+            return None
+        return self.ledger.read_to(window.position, window.source_position)
 
     def _push(self, piece: Piece) -> None:
         window = self._window
@@ -109,6 +133,7 @@ class Translator:
             self._planned.append((base, self.ledger.plan(base, Chunk.of(piece.count, crc, found))))
             self._undurable.append(base)
             window.held_at = min(window.held_at, base)
+        self._first_skip = -1  # the batch's breakpoints say it
         window.push(
             Pending(base, base + piece.count, memoryview(data), piece.max_timestamp, piece.next_source, stamped=True)
         )
@@ -155,3 +180,6 @@ class Translator:
         while waiting and waiting[0] <= up_to:
             waiting.popleft()
         self._window.held_at = waiting[0] if waiting else NOT_HELD
+        if self._first_skip >= 0:
+            self._window.read_up_to(self._first_skip)
+            self._first_skip = -1

@@ -207,7 +207,7 @@ class Engine:
         for index, ledger in enumerate(ledgers):
             ledger.begin_run()  # nobody appends under it
             await maps.decide(ledger, self._target.cluster, copy.copy, index, ends[index])
-            read_to = mirror.stopped_at[index] if mirror.stopped_at else -1
+            read_to = mirror.stopped_at[index] if mirror.stopped_at else ledger.position(ends[index])
             ledger.map.advance(ends[index], read_to)
         return tuple(ledger.map for ledger in ledgers)
 

@@ -144,6 +144,7 @@ class TopicMirror:
             runner.sample(now)
             if self.maps is not None:
                 self.maps.look_at_transactions(runner, now)
+                self.maps.keep_read_to(runner)
         self.look(now)
 
     def look(self, now: float) -> None:

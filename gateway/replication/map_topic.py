@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from secrets import randbits
 from typing import Final, NamedTuple
 
-from gateway.domain.map_codec import Chunk, MapFormatError, Mark, PartitionKey, decode_key, decode_value
+from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
 from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
 from gateway.net.admin import AdminError, create_topic
@@ -71,7 +71,7 @@ class LinkMaps:
         self._exists = False
         self._was_read = False
         self._position = 0  # the next record of the topic to read
-        self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Chunk | Mark | None]]] = {}
+        self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Value | None]]] = {}
         self._ledgers: dict[PartitionKey, OffsetLedger] = {}
         self._wanted: list[_Wanted] = []
         self._writing = False

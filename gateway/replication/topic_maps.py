@@ -96,6 +96,14 @@ class TopicMaps:
 
     # open transactions
 
+    def keep_read_to(self, runner: PartitionRunner) -> None:
+        """Once a second: a log that ends in holes was read to its end; the source may delete them one day."""
+        translator = runner.mirror.translator
+        if translator is None or runner.mirror.phase is not Phase.COPYING:
+            return
+        if (change := translator.read_so_far()) is not None:
+            self._maps.append((change,), lambda: None, runner.map_delayed)
+
     def look_at_transactions(self, runner: PartitionRunner, now: float) -> None:
         """Once a second: is the mirror held up by an open transaction of the source, and whose?"""
         source = runner.mirror.source

@@ -14,10 +14,10 @@ from random import Random
 from crc32c import crc32c
 
 from gateway.domain.append_window import Append
-from gateway.domain.map_codec import Chunk, Mark, PartitionKey, decode_key, decode_value
+from gateway.domain.map_codec import PartitionKey, Value, decode_key, decode_value
 from gateway.domain.offset_ledger import Change, OffsetLedger, Promised
 from gateway.domain.offset_map import Breakpoint
-from gateway.domain.partition import PartitionMirror
+from gateway.domain.partition import PartitionMirror, Phase
 from gateway.domain.partition_commands import (
     Command,
     Commands,
@@ -226,6 +226,10 @@ class TranslatedRunner:
 
     def step(self) -> None:
         self.now += 0.3
+        translator = self.mirror.translator
+        if translator is not None and self.mirror.phase is Phase.COPYING and self.random.random() < 0.02:
+            change = translator.read_so_far()
+            self.log.append([] if change is None else [change])
         while (append := self.mirror.take()) is not None:
             self.flight.append(append)
         if not self.fetching and self.mirror.wants_fetch(self.now):
@@ -279,7 +283,7 @@ class TranslatedRunner:
         for offset, key_bytes, value in self.log.history:
             if offset >= self.seen:
                 key = decode_key(key_bytes)
-                decoded: Chunk | Mark | None = None if value is None else decode_value(key, value)
+                decoded: Value | None = None if value is None else decode_value(key, value)
                 self.ledger.read(offset, key.base, key.writer, decoded)
         self.seen = self.log.end
         self.ledger.absorb(self.seen)
