@@ -387,7 +387,9 @@ class PartitionMirror:
         )
         translator.put(Skip(first))
         cursor.go_on(first)
-        return (RecordsLost(lost_from, first),)
+        planned = translator.planned()
+        lost = RecordsLost(lost_from, first)
+        return (lost,) if planned is None else (lost, WriteBreakpoints(planned))
 
     def _delete_records(self) -> Commands:
         if self._deleting:
