@@ -1,8 +1,8 @@
 """Dev clusters for tests: started once per session, each with a listener that a toxiproxy may stand before.
 
-With `LOCKGATE_KEEP_CLUSTERS=FOLDER` in the environment the clusters of the session fixtures stay up in that folder after
-the tests, and the next run takes them as they are: no start to wait for while one test is being written. CI never sets
-it, and topics of earlier runs stay in such clusters.
+With `LOCKGATE_KEEP_CLUSTERS=FOLDER` in the environment the clusters of the session fixtures stay up in that folder
+after the tests, and the next run takes them as they are: no start to wait for while one test is being written. CI never
+sets it, and topics of earlier runs stay in such clusters.
 """
 
 import os

@@ -13,7 +13,7 @@ LINK_ID = 3
 
 def record(**changes: Any) -> MirrorRecord:
     starts = (PartitionStart(5, 5), PartitionStart(7, 6))
-    values = {
+    values: dict[str, Any] = {
         "link": "l",
         "source_topic": "s",
         "mirror_topic": "m",

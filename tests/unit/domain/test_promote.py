@@ -326,11 +326,13 @@ def test_memory_keeps_acknowledgements_of_other_epochs_out() -> None:
 
 def test_an_open_transaction_is_waited_for_and_ends_the_promote_when_it_outlasts_the_fence() -> None:
     script = Script().acked().read_stable(0.001, (10, 20), (10, 15)).read_stable(0.04, (10, 20), (10, 15))
-    assert script.step.kind is StepKind.READ_ENDS
-    assert script.step.reason == f"the end of a transaction that is open in {T}, partition 1"
+    waiting = script.step
+    assert waiting.kind is StepKind.READ_ENDS
+    assert waiting.reason == f"the end of a transaction that is open in {T}, partition 1"
     script.set(now=script.now + script.limits.fence_timeout_s)
-    assert script.step.kind is StepKind.UNFENCE
-    assert "a transaction that is open" in script.step.reason
+    given_up = script.step
+    assert given_up.kind is StepKind.UNFENCE
+    assert "a transaction that is open" in given_up.reason
 
 
 def test_the_flip_follows_the_end_of_the_last_transaction() -> None:

@@ -140,6 +140,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.one.open is not None and self.one.open.result is None)
     @rule()
     def produce(self) -> None:
+        assert self.one.open is not None
         place = self.one.open.place
         self.one.produce(place)
         self.sent.append((place.cluster, "data"))
@@ -153,6 +154,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.one.open is not None and not self.one.in_flight)
     @rule(commit=st.booleans())
     def end(self, commit: bool) -> None:
+        assert self.one.open is not None
         if self.one.open.result not in (None, commit):
             return
         self.one.end(commit=commit)

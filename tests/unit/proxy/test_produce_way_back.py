@@ -1,4 +1,4 @@
-"""A Produce to a topic that is mirrored back, or has been home: counted, under another producer id, retries answered."""
+"""A Produce to a topic that is mirrored back or has been home: counted, under another producer id, retries answered."""
 
 from __future__ import annotations
 
