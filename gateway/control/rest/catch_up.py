@@ -22,7 +22,9 @@ def router(service: ControlService) -> APIRouter:
     async def reading_plan(link: str, topic: Annotated[list[str] | None, Query()] = None) -> JobPlanData:
         return JobPlanData.of(service.catch_ups.reading_plan(link, topic or []))
 
-    @routes.put("/catch-up/{job}", status_code=204, summary="A catch-up job's report; the engine leaves its topics to it")
+    @routes.put(
+        "/catch-up/{job}", status_code=204, summary="A catch-up job's report; the engine leaves its topics to it"
+    )
     async def report(link: str, job: str, body: ReportCatchUp) -> Response:
         await service.catch_ups.report(link, job, body.state, body.progress(job))
         return Response(status_code=204)
