@@ -237,6 +237,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/groups/{group}",
         "/v3/links/{link}/groups/{group}:promote",
         "/v3/links/{link}/groups/{group}:demote",
+        "/v3/links/{link}/mirrors/{topic}/partitions/{partition}:translate",
         "/v3/status",
         "/health",
         "/metrics",
