@@ -38,15 +38,22 @@ class Coordinators:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         backoff = Backoff(*self._cluster.config.retry_backoff_s)
+        refusal = ""
         while True:
-            code, message, node_id = await self._ask(name, kind, deadline - loop.time())
+            try:
+                code, message, node_id = await self._ask(name, kind, deadline - loop.time())
+            except ClusterUnavailable:  # what a broker said before tells more than that the last moment was too short
+                if refusal:
+                    raise ClusterUnavailable(refusal) from None
+                raise
             if not code:
                 break
+            refusal = f"coordinator of {_NAMES[kind]} {name}: {message or error_name(code)}"
             if not is_retriable(code):
-                raise BrokerError(code, f"coordinator of {_NAMES[kind]} {name}: {message or error_name(code)}")
+                raise BrokerError(code, refusal)
             wait_s = backoff.next()
             if loop.time() + wait_s >= deadline:
-                raise ClusterUnavailable(f"coordinator of {_NAMES[kind]} {name}: {message or error_name(code)}")
+                raise ClusterUnavailable(refusal)
             await asyncio.sleep(wait_s)
         if len(self._known) >= _MAX_KEPT:
             self._known.clear()

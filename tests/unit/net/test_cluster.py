@@ -333,3 +333,22 @@ async def test_no_coordinator(three: FakeCluster, client: OpenCluster, code: Err
 
     with pytest.raises(error, match=f"coordinator of group g: {code.name}"):
         await cluster.coordinator("g", timeout_s=0.2)
+
+
+async def test_a_coordinator_that_falls_silent_after_a_refusal(three: FakeCluster, client: OpenCluster) -> None:
+    """The refusal says more than that the last question had no time left to be answered."""
+    cluster = await client(three.bootstrap)
+    asked, end = 0, asyncio.Event()
+
+    async def answer(_: Request) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            await end.wait()
+        return refused(int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+
+    three.on(ApiKey.FIND_COORDINATOR, answer)
+    with pytest.raises(ClusterUnavailable, match="coordinator of group g: COORDINATOR_NOT_AVAILABLE"):
+        await cluster.coordinator("g", timeout_s=0.3)
+    end.set()
+    assert asked > 1
