@@ -325,7 +325,8 @@ class PartitionMirror:
             return self._delete_records()
         self.phase = Phase.COPYING
         first = self._source_bounds[0] if self._source_bounds else max(position, start.source_start)
-        self.source.cursor.start(position, first, self._tail if position > start.pad_to else None)
+        copied = position > max(start.pad_to, self._handed_over_at)  # else the last batch is another writer's
+        self.source.cursor.start(position, first, self._tail if copied else None)
         lost = self._skip_to(first) if position < first else NOTHING
         return (*lost, *self._settle()) if position >= start.source_start else lost
 

@@ -465,6 +465,15 @@ class TestStart:
         assert failure.error is MirrorError.TARGET_DIVERGED
         assert "written by another producer (producer id 77)" in failure.message
 
+    def test_the_last_batch_from_before_the_mirror_began_is_not_compared(self) -> None:
+        """After a way home the logs may end with different batches: a marker here, a record there."""
+        mirror = PartitionMirror(PartitionStart(0, 0), PID, wall_ms=lambda: 1_700_000_000_000, handed_over_at=10)
+        mirror.begin()
+        mirror.target_log(0, 10, tail(10, producer_id=77), 0.0)
+        assert mirror.source_log(0, 12) == (Settled(),)
+        assert feed(mirror, (7, 3), (10, 2)) == ()
+        assert taken(mirror).base == 10
+
     def test_what_the_target_holds_is_settled_without_the_source(self) -> None:
         mirror = new(0)
         mirror.begin()
