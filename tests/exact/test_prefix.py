@@ -136,7 +136,11 @@ def test_a_transactional_producer_under_a_prefix(lab: GroupLab, topic: str) -> N
     producer.send_offsets_to_transaction([TopicPartition(mirror, 0, 2)], metadata, 60)
     producer.commit_transaction(60)
     assert committed_values(lab.source.bootstrap, topic) == [["a", "b", "c"]]
-    assert {key: one.offset for key, one in committed(lab.source.bootstrap, group).items()} == {(topic, 0): 2}
+    # A transaction's offsets count once its marker is in the group's log, which may be after the commit's answer.
+    wait_until(
+        lambda: {key: one.offset for key, one in committed(lab.source.bootstrap, group).items()} == {(topic, 0): 2},
+        what="the offsets of the transaction",
+    )
     wait_until(lambda: committed_values(lab.target.bootstrap, mirror) == [["a", "b", "c"]], 60, what="them mirrored")
     lab.promote(PREFIX + group)
     assert {key: one.offset for key, one in committed(lab.target.bootstrap, PREFIX + group).items()} == {(mirror, 0): 2}
