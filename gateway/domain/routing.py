@@ -61,7 +61,7 @@ class Routing:
 
     The flags are worked out once per snapshot, since they are asked for at every request:
     `intercepts_produce`: some Produce may need more than passing through; `unsettled`: some mirror topic is still
-    being padded. `group_prefixes`: link -> what its mirror groups have before their names on the source.
+    being padded. `group_prefixes`: source cluster id -> what mirror groups have before their names there.
     """
 
     topics: Mapping[str, TopicRoute] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class Routing:
         object.__setattr__(self, "intercepts_produce", produce)
         object.__setattr__(self, "unsettled", any(not r.settled for r in routes))
 
-    def group_at(self, link: str, group: str) -> str:
-        """A group's name on a link's source; `link` is "" for the target."""
-        return group.removeprefix(self.group_prefixes.get(link, ""))
+    def group_at(self, cluster_id: str, group: str) -> str:
+        """A group's name on the source with this cluster id, which is "" for the target."""
+        return group.removeprefix(self.group_prefixes.get(cluster_id, ""))
 
 
 class RoutingTable:

@@ -45,7 +45,8 @@ def routing_from(
         if mirror.mirror_topic_id:
             topic_ids[topic_id_bytes(mirror.mirror_topic_id)] = mirror.mirror_topic
     configs = {name: link_config.parse(link.configs) for name, link in links.items()}
-    return Routing(topics, topic_ids, {name: one.prefix for name, one in configs.items() if one.prefix_groups})
+    prefixes = {links[name].source_cluster_id: one.prefix for name, one in configs.items() if one.prefix_groups}
+    return Routing(topics, topic_ids, prefixes)
 
 
 def _route(

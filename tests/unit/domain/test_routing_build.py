@@ -121,4 +121,4 @@ def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
 
     routing = routing_from(links, [], now_ms=0)
 
-    assert [routing.group_at(link, "usa_g") for link in ("a", "b", "")] == ["g", "usa_g", "usa_g"]
+    assert [routing.group_at(cluster, "usa_g") for cluster in ("A", "B", "")] == ["g", "usa_g", "usa_g"]
