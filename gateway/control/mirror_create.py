@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
-from gateway.control.access import TopicInfo
+from gateway.control.access import ClusterAccess, TopicInfo
 from gateway.control.context import ControlContext, source_errors, target_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.control.store import StoreError
@@ -26,6 +28,7 @@ from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_c
 from gateway.net.errors import NetError
 
 _KEPT = "offsets are kept; they are translated from the first hole on, if there is one"
+_ASK_AGAIN_S: Final = (0.1, 0.3, 0.6)
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -114,7 +117,7 @@ class MirrorCreator:
         config = link_config.parse(link.configs)
         source = await context.sources.reach(link)
         with source_errors(link.name):
-            found = (await source.topics([topic])).get(topic)
+            found = await _find(source, topic)
             if found is None:
                 raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
             source_configs = (await source.topic_configs([topic]))[topic]
@@ -255,3 +258,14 @@ class MirrorCreator:
         except (NetError, ControlError, TimeoutError, OSError) as exc:
             # It is empty, so the next create of this mirror takes it over.
             _log.warning("a topic of a failed create stays on the target", topic=topic, error=str(exc))
+
+
+async def _find(source: ClusterAccess, topic: str) -> TopicInfo | None:
+    """The topic. One that was created a moment ago may not be known yet to the broker that is asked: ask again."""
+    found = (await source.topics([topic])).get(topic)
+    for pause_s in _ASK_AGAIN_S:
+        if found is not None:
+            break
+        await asyncio.sleep(pause_s)
+        found = (await source.topics([topic])).get(topic)
+    return found

@@ -92,6 +92,24 @@ async def test_unknown_link_and_topic(plane):
     await refused(plane, NotFound, "topic 'orders' does not exist on the source of link 'l'")
 
 
+async def test_a_topic_that_a_broker_does_not_know_yet(plane):
+    """Created a moment ago, asked of another broker: found when asked again."""
+    await plane.with_link()
+    plane.source.add("orders", partitions=2)
+    known, asked = plane.source.existing.pop("orders"), 0
+
+    async def learn():
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            plane.source.existing["orders"] = known
+
+    plane.source.before["topics"] = learn
+    record = await plane.service.mirrors.create("l", "orders")
+    assert len(record.record.starts) == 2
+    assert asked >= 2
+
+
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "_confluent-metrics"])
 async def test_internal_topics(plane, topic):
     await plane.with_link()
