@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -22,7 +21,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
     private final Arguments args;
     private final EventLog log = new EventLog();
-    private volatile boolean stopping;
+    private final StopSignal stop = new StopSignal();
 
     private GroupMember(Arguments args) {
         this.args = args;
@@ -30,19 +29,10 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
     public static void main(String[] argv) {
         GroupMember member = new GroupMember(new Arguments(argv));
-        CountDownLatch done = new CountDownLatch(1);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            member.stopping = true;
-            try {
-                done.await();
-            } catch (InterruptedException stop) {
-                Thread.currentThread().interrupt();
-            }
-        }));
         try {
             member.run();
         } finally {
-            done.countDown();
+            member.stop.done();
         }
     }
 
@@ -62,7 +52,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
             new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         log.event("started", ",\"bootstrap\":" + EventLog.quoted(args.get("bootstrap")));
         consumer.subscribe(List.of(args.get("topic")), this);
-        while (!stopping) {
+        while (!stop.isSet()) {
             ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
             Map<TopicPartition, OffsetAndMetadata> positions = process(records);
             if (!positions.isEmpty()) {

@@ -3,7 +3,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -22,7 +21,7 @@ public final class LiveLedger {
     private final String name;
     private final EventLog log = new EventLog();
     private final Values values;
-    private volatile boolean stopping;
+    private final StopSignal stop = new StopSignal();
 
     private LiveLedger(Arguments args) {
         this.args = args;
@@ -32,19 +31,10 @@ public final class LiveLedger {
 
     public static void main(String[] argv) throws Exception {
         LiveLedger ledger = new LiveLedger(new Arguments(argv));
-        CountDownLatch done = new CountDownLatch(1);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            ledger.stopping = true;
-            try {
-                done.await();
-            } catch (InterruptedException stop) {
-                Thread.currentThread().interrupt();
-            }
-        }));
         try {
             ledger.run();
         } finally {
-            done.countDown();
+            ledger.stop.done();
         }
     }
 
@@ -61,7 +51,7 @@ public final class LiveLedger {
         try (KafkaProducer<byte[], byte[]> producer =
                 new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
             producer.initTransactions();
-            for (int turn = 1; !stopping; turn++) {
+            for (int turn = 1; !stop.isSet(); turn++) {
                 long due = System.currentTimeMillis() + TRANSACTION_MS;
                 transaction(producer, seq, count, turn % ABORT_EVERY == 0);
                 seq += count;

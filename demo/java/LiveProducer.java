@@ -2,7 +2,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
@@ -18,7 +17,7 @@ public final class LiveProducer {
     private final String name;
     private final EventLog log = new EventLog();
     private final Values values;
-    private volatile boolean stopping;
+    private final StopSignal stop = new StopSignal();
 
     private LiveProducer(Arguments args) {
         this.args = args;
@@ -28,19 +27,10 @@ public final class LiveProducer {
 
     public static void main(String[] argv) throws Exception {
         LiveProducer producer = new LiveProducer(new Arguments(argv));
-        CountDownLatch done = new CountDownLatch(1);
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            producer.stopping = true;
-            try {
-                done.await();
-            } catch (InterruptedException stop) {
-                Thread.currentThread().interrupt();
-            }
-        }));
         try {
             producer.run();
         } finally {
-            done.countDown();
+            producer.stop.done();
         }
     }
 
@@ -57,11 +47,11 @@ public final class LiveProducer {
         log.event("started", ",\"bootstrap\":" + EventLog.quoted(args.get("bootstrap")) + ",\"first\":" + seq);
         double due = 0;
         long last = System.nanoTime();
-        while (!stopping) {
+        while (!stop.isSet()) {
             long now = System.nanoTime();
             due = Math.min(due + (now - last) * rate / 1e9, rate);
             last = now;
-            while (due >= 1 && !stopping) {
+            while (due >= 1 && !stop.isSet()) {
                 send(producer, seq++);
                 due -= 1;
             }
