@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from gateway.domain.map_codec import (
@@ -212,8 +213,7 @@ class OffsetLedger:
         return all(self.map.to_source(target).offset == source for source, target in pairs)
 
     def _take(self, promised: Iterable[Promised]) -> None:
-        pairs = ((t, s) for _, chunk in promised for s, t in zip(chunk.sources, chunk.targets, strict=True))
-        for target, source in sorted(pairs):
+        for target, source in _ascending(promised):
             last = self.map.last
             if last is None or target > last.target or (target == last.target and source > last.source):
                 self.map.append(source, target)
@@ -260,3 +260,11 @@ class OffsetLedger:
 
     def _key(self, base: int, writer: int) -> bytes:
         return encode_key(MapKey(self._of, base, writer))
+
+
+def _ascending(promised: Iterable[Promised]) -> Iterable[tuple[int, int]]:
+    """(target, source) of all breakpoints. Chunks hardly ever overlap: then nothing of each breakpoint is kept."""
+    chunks = [chunk for _, chunk in sorted(promised, key=lambda one: one.base) if chunk.targets]
+    pairs = ((t, s) for chunk in chunks for s, t in zip(chunk.sources, chunk.targets, strict=True))
+    apart = all(one.targets[-1] < other.targets[0] for one, other in pairwise(chunks))
+    return pairs if apart else sorted(pairs)
