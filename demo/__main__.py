@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 
@@ -15,12 +14,11 @@ from demo.acts.link import link
 from demo.acts.move import move
 from demo.acts.prepare import prepare
 from demo.checker import Limits, Verdict
-from demo.errors import DemoError
+from demo.performance import interruptible, perform
 from demo.report import last_line, print_report, write_report
 from demo.run import Run
 from demo.settings import Settings
 from demo.view import View
-from gateway.devcluster import DevClusterError
 
 
 def main() -> int:
@@ -29,35 +27,13 @@ def main() -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     heading = "A migration without a gateway: one cluster" if settings.direct else "A migration between two clusters"
     view = View(console, heading)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    verdict, failure = _perform(settings, view, console)
+    interruptible()
+    _, verdict, failure = perform(console, view, lambda: Run(settings, view), _acts)
     write_report(settings.report, settings, view.steps, verdict, failure)
     if verdict is not None:
         print_report(console, settings, view.steps, verdict)
     sys.stdout.write(last_line(settings, verdict, failure) + "\n")
     return 1 if failure or verdict is None or verdict.faults(settings.limits) else 0
-
-
-def _perform(settings: Settings, view: View, console: Console) -> tuple[Verdict | None, str]:
-    """The verdict, or why there is none."""
-    run: Run | None = None
-    try:
-        with view.shown():
-            run = Run(settings, view)
-            return _acts(run), ""
-    except (DemoError, DevClusterError) as error:
-        return None, _explain(console, run, view, error)
-    except KeyboardInterrupt:
-        return None, "interrupted"
-    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
-        console.print_exception()
-        return None, f"{type(error).__name__}: {error}"
-    finally:
-        if run is not None:
-            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave brokers behind
-            run.clean_up()
-            signal.signal(signal.SIGINT, previous)
 
 
 def _acts(run: Run) -> Verdict:
@@ -70,23 +46,6 @@ def _acts(run: Run) -> Verdict:
     with run.view.step(f"{run.settings.traffic_after_kill_s:.0f} s more of traffic"):
         run.pause(run.settings.traffic_after_kill_s)
     return judge(run)
-
-
-def _explain(console: Console, run: Run | None, view: View, error: DemoError | DevClusterError) -> str:
-    """Print what may tell why; returns the failure in one line."""
-    shown = error.log_tail if isinstance(error, DemoError) else ""
-    if shown:
-        console.rule("what it said")
-        console.print(shown, markup=False)
-    gateway_tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
-    if gateway_tail and gateway_tail != shown:
-        console.rule("the gateway's last lines")
-        console.print(gateway_tail, markup=False)
-    return f"{view.steps[-1].title}: {error}" if view.steps else str(error)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _settings() -> Settings:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
-from demo.errors import DemoError
 from demo.exact.acts import judge, migrate, prepare, there_and_back
 from demo.exact.report import last_line, print_examples, result, write_report
 from demo.exact.run import ExactRun
 from demo.exact.settings import ExactSettings
 from demo.exact.verdict import ExactVerdict
+from demo.performance import interruptible, perform
 from demo.view import View
-from gateway.devcluster import DevClusterError
 
 
 def main() -> int:
@@ -24,9 +22,8 @@ def main() -> int:
     settings = _settings()
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     view = View(console, "A plain, a transactional and a compacted topic go over and come back")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    verdict, failure = _perform(settings, view, console)
+    interruptible()
+    _, verdict, failure = perform(console, view, lambda: ExactRun(settings, view), _acts)
     write_report(settings, view.steps, verdict, failure)
     if verdict is not None:
         print_examples(console, verdict)
@@ -34,34 +31,11 @@ def main() -> int:
     return 0 if result(verdict, failure) == "PASS" else 1
 
 
-def _perform(settings: ExactSettings, view: View, console: Console) -> tuple[ExactVerdict | None, str]:
-    run: ExactRun | None = None
-    try:
-        with view.shown():
-            run = ExactRun(settings, view)
-            prepare(run)
-            migrate(run)
-            there_and_back(run)
-            return judge(run), ""
-    except (DemoError, DevClusterError) as error:
-        shown = error.log_tail if isinstance(error, DemoError) else ""
-        tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
-        console.print("\n".join(text for text in (shown, tail) if text), markup=False)
-        return None, f"{view.steps[-1].title}: {error}" if view.steps else str(error)
-    except KeyboardInterrupt:
-        return None, "interrupted"
-    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
-        console.print_exception()
-        return None, f"{type(error).__name__}: {error}"
-    finally:
-        if run is not None:
-            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            run.clean_up()
-            signal.signal(signal.SIGINT, previous)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+def _acts(run: ExactRun) -> ExactVerdict:
+    prepare(run)
+    migrate(run)
+    there_and_back(run)
+    return judge(run)
 
 
 def _settings() -> ExactSettings:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import signal
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
-from demo.errors import DemoError
+from demo.performance import interruptible, perform
 from demo.spark.acts import Judgement, copy, judge, prepare
 from demo.spark.report import faults, last_line, write_report
 from demo.spark.run import Run
 from demo.spark.settings import FAULTS, Settings
 from demo.view import View
-from gateway.devcluster import DevClusterError
 
 
 def main() -> int:
@@ -24,8 +22,7 @@ def main() -> int:
     settings = _settings()
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     view = View(console, "A backlog copied by Spark while producers write on")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    interruptible()
     settings.folder.mkdir(parents=True, exist_ok=True)
     with (settings.folder / ".lock").open("w") as lock:
         try:
@@ -33,7 +30,7 @@ def main() -> int:
         except OSError:
             sys.stdout.write(f"demo-spark: FAIL another one is running in {settings.folder}\n")
             return 1
-        run, judgement, failure = _perform(settings, view, console)
+        run, judgement, failure = perform(console, view, lambda: Run(settings, view), _acts)
     write_report(settings, view.steps, run, judgement, failure)
     found = faults(run, judgement) if run is not None and judgement is not None else []
     for fault in found[:10]:
@@ -42,33 +39,10 @@ def main() -> int:
     return 1 if failure or judgement is None or found else 0
 
 
-def _perform(settings: Settings, view: View, console: Console) -> tuple[Run | None, Judgement | None, str]:
-    run: Run | None = None
-    try:
-        with view.shown():
-            run = Run(settings, view)
-            prepare(run)
-            copy(run)
-            return run, judge(run), ""
-    except (DemoError, DevClusterError) as error:
-        shown = error.log_tail if isinstance(error, DemoError) else ""
-        tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
-        console.print("\n".join(text for text in (shown, tail) if text), markup=False)
-        return run, None, f"{view.steps[-1].title}: {error}" if view.steps else str(error)
-    except KeyboardInterrupt:
-        return run, None, "interrupted"
-    except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
-        console.print_exception()
-        return run, None, f"{type(error).__name__}: {error}"
-    finally:
-        if run is not None:
-            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            run.clean_up()
-            signal.signal(signal.SIGINT, previous)
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+def _acts(run: Run) -> Judgement:
+    prepare(run)
+    copy(run)
+    return judge(run)
 
 
 def _settings() -> Settings:
