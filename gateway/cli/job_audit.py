@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pyspark.sql import SparkSession
 
 from gateway.cli import job_common
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
@@ -23,7 +22,7 @@ from gateway.cli.job_common import (
     job,
     say,
 )
-from gateway.cli.job_link import Link, read_plan
+from gateway.cli.job_link import Link, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import rate, table
 from gateway.jobs.audit.job import run_audit
@@ -31,10 +30,9 @@ from gateway.jobs.audit.page import page
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, prepare
 from gateway.jobs.audit.verdict import Verdict
-from gateway.jobs.inputs import read_table, topic_names
-from gateway.jobs.link_map import SegmentsOf, positions_of, segments_of
+from gateway.jobs.inputs import topic_names
+from gateway.jobs.link_map import positions_of
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.offset_map import SEGMENTS
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page to this file.")]
 
@@ -70,7 +68,7 @@ def audit(
             target=plan.target,
             topics=list(plan.names),
             names=plan.names,
-            segments=_segments(spark, plan, offset_map),
+            segments=segments_given(spark, plan, offset_map),
             positions=positions_of(plan),
             fraction=fraction,
             seed=seed,
@@ -91,20 +89,10 @@ def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> L
     """Both clusters, and the topics' names on them."""
     names = topic_names(topics)
     if link:
-        plan = read_plan(url, link, names, client_properties(source), client_properties(target))
-        if not plan.mirrors:
-            fail(f"link {link} has no mirror topic", REFUSED)
-        return plan
+        return mirrored(url, link, names, client_properties(source), client_properties(target))
     if not names or not source or not target:
         fail("an audit needs topics, --source and --target, or a --link", USAGE)
     return LinkPlan.without_link(cluster(source), cluster(target), names)
-
-
-def _segments(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
-    if not offset_map:
-        return segments_of(spark, plan)
-    table_ = read_table(spark, offset_map, SEGMENTS, optional={})
-    return lambda _: table_
 
 
 def _show_plan(scene: Scene) -> None:

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import typer
+from pyspark.sql import SparkSession
 
-from gateway.cli.api import USAGE, ask, fail, segment
+from gateway.cli.api import REFUSED, USAGE, ask, fail, segment
+from gateway.jobs.inputs import read_table
+from gateway.jobs.link_map import SegmentsOf, segments_of
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.offset_map import SEGMENTS
 
 Link = Annotated[
     str,
@@ -41,3 +45,19 @@ def read_plan(
         return LinkPlan.from_rest(body, source=source, target=target)
     except ValueError as exc:
         fail(str(exc), USAGE)
+
+
+def mirrored(url: str, link: str, topics: list[str], source: Mapping[str, str], target: Mapping[str, str]) -> LinkPlan:
+    """As `read_plan`, of a link that has a mirror topic at least; or end the command."""
+    plan = read_plan(url, link, topics, source, target)
+    if not plan.mirrors:
+        fail(f"link {link} has no mirror topic", REFUSED)
+    return plan
+
+
+def segments_given(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
+    """The segments of a file, which hold for every topic, or else the link's own."""
+    if not offset_map:
+        return segments_of(spark, plan)
+    table = read_table(spark, offset_map, SEGMENTS, optional={})
+    return lambda _: table

@@ -24,13 +24,12 @@ from gateway.cli.job_common import (
     say,
     write_report,
 )
-from gateway.cli.job_link import Link, read_plan
+from gateway.cli.job_link import Link, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
 from gateway.jobs.inputs import read_table, topic_names
-from gateway.jobs.link_map import SegmentsOf, segments_of
+from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.offset_map import SEGMENTS
 from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
@@ -77,7 +76,7 @@ def translate_offsets(
     plan = _plan(topic_names(topic or []), link, source, target, url)
     there = plan.target
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
-        segments = _segments(spark, plan, offset_map)
+        segments = segments_given(spark, plan, offset_map)
         if checkpoint is not None:
             if any(topic != name for topic, name in plan.names.items()):
                 fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
@@ -115,18 +114,8 @@ def _check(ways: list[str], link: str, source: str, target: str, offset_map: str
 def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> LinkPlan:
     """Both clusters, and the topics' names on them. Without a link every topic has the same name on both."""
     if link:
-        plan = read_plan(url, link, topics, client_properties(source), client_properties(target))
-        if not plan.mirrors:
-            fail(f"link {link} has no mirror topic", REFUSED)
-        return plan
+        return mirrored(url, link, topics, client_properties(source), client_properties(target))
     return LinkPlan.without_link(cluster(source) if source else {}, cluster(target), ())
-
-
-def _segments(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
-    if not offset_map:
-        return segments_of(spark, plan)
-    table_ = read_table(spark, offset_map, SEGMENTS, optional={})
-    return lambda _: table_
 
 
 def _groups(spark: SparkSession, plan: LinkPlan, groups: list[str], topics: list[str]) -> DataFrame:
