@@ -34,6 +34,11 @@ class FenceView:
             return Phase.SWITCHED
         return Phase.FENCED if self._fenced else Phase.FORWARD
 
+    @property
+    def held(self) -> bool:
+        """A fence is in force."""
+        return self._fenced
+
     def record(self, state: MirrorState, epoch: int) -> None:
         """The next record of the topic was read.
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from gateway.domain import link_config
 from gateway.domain.link_config import Offsets
+from gateway.domain.membership import MirrorPartition
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import MirrorEvents, PartitionStatus
@@ -132,6 +133,9 @@ class Engine:
         link.add(mirror)
         for runner in link.topics[mirror.mirror_topic].runners:
             self._runners[mirror.mirror_topic, runner.partition] = runner
+
+    def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
+        """Of the mirrors that are started, run these partitions only; None: all of them."""
 
     async def stop_mirror(self, link: str, topic: str) -> None:
         """Stop fetching and wait for the appends in flight."""

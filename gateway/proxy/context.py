@@ -56,6 +56,7 @@ class ProxyContext:
         max_request_bytes: int,
         groupless_allowed: bool,
         on_forwarded: Callable[[str, int, int, int], None],
+        lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
         self.routing = routing
         self.gates = gates
@@ -69,6 +70,7 @@ class ProxyContext:
         self.max_request_bytes = max_request_bytes
         self.groupless_allowed = groupless_allowed
         self.on_forwarded = on_forwarded  # (mirror topic, partition, base offset, records) committed by the source
+        self.lease_valid = lease_valid  # may what a fence concerns be written and answered now? See `domain/leases.py`
         self.stats = ProxyStats(clock)
         self.handlers: list[Handler | None] = [None] * API_KEYS
         self.sessions: set[Session] = set()
