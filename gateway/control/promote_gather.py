@@ -95,6 +95,8 @@ class Gatherer:
 
     async def _lags(self) -> Mapping[str, int]:
         """Per topic the records that its last partition is behind. Also warms what the fence will need."""
+        if not all(self._context.engine.producers_known(self._link, topic) for topic in self._topics):
+            return {}  # a mirror that has just begun here: retries over the flip need the producers' last batches
         readings = await self.read(_READ_S)
         if any(-1 in reading.mirrored for reading in readings.values()):
             return {}

@@ -51,3 +51,7 @@ class StandAside:
     def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
         """As the engine."""
         return self._engine.producer_table(link, topic)
+
+    def producers_known(self, link: str, topic: str) -> bool:
+        """As the engine."""
+        return self._engine.producers_known(link, topic)

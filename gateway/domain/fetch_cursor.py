@@ -52,6 +52,8 @@ class FetchCursor:
         gateway_records: records read so far whose producer got its id through the gateway.
         slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
         may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
+        warm_up: how far below the position reading starts; 1 when the producer table was carried over.
+        warm: all that is to be read below the position was read: the producer table is as good as it gets.
     """
 
     __slots__ = (
@@ -64,6 +66,8 @@ class FetchCursor:
         "position",
         "producers",
         "slow_path",
+        "warm",
+        "warm_up",
     )
 
     def __init__(self, push: Callable[[Pending], None], producers: ProducerTable) -> None:
@@ -76,24 +80,29 @@ class FetchCursor:
         self.fetch_offset = 0
         self.last_epoch = -1
         self.gateway_records = 0
+        self.warm_up = WARM_UP_RECORDS
+        self.warm = False
 
     def start(self, position: int, log_start: int, tail: LogTail | None = None) -> None:
-        """Queue from `position` on; read from up to `WARM_UP_RECORDS` below, not below the source's log start.
+        """Queue from `position` on; read from up to `warm_up` offsets below, not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
         `tail` is the target's last batch below `position`: the source's must be the same one.
         """
         self._tail = tail
         self.position = position
-        self.fetch_offset = max(log_start, position - WARM_UP_RECORDS)
+        self.fetch_offset = max(log_start, position - self.warm_up)
+        self.warm = self.fetch_offset >= position
         self.last_epoch = -1
 
     def skip_to(self, position: int) -> None:
-        """Another appender is ahead: its batches need not be queued."""
+        """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
         if position > self.position:
-            self.position = self.fetch_offset = position
+            self.position = position
             self._tail = None
-            self.last_epoch = -1
+            if self.fetch_offset < position - WARM_UP_RECORDS:
+                self.fetch_offset = position - WARM_UP_RECORDS
+                self.last_epoch = -1
 
     def go_on(self, position: int) -> None:
         """Read on from another position, in any direction."""

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.domain.membership import MirrorPartition
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord, ProducerEntry
 
@@ -91,6 +92,39 @@ class MirrorEngine(Protocol):
 
     def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
         """Per partition the last five batches of each gateway-issued producer id, oldest first."""
+
+    def producers_known(self, link: str, topic: str) -> bool:
+        """True once `producer_table` has all that can be had: read below the position, or handed over."""
+
+
+class OwnedMirrors(Protocol):
+    """The mirror, as one of several gateways drives it: which partitions run in this process."""
+
+    def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
+        """Of the mirrors that are started, now or later, run these partitions only; None: all of them."""
+
+    def running(self) -> frozenset[MirrorPartition]:
+        """What runs here."""
+
+    async def release(
+        self, partitions: frozenset[MirrorPartition]
+    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+        """Stop these here and wait for their appends, until `own` names them again.
+
+        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
+        """
+
+    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
+
+    async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
+        """Wait until no append of stopped partitions of these (link, mirror topic) is in flight; False: not in time."""
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        """The partitions that run here, in order."""
+
+    def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
+        """A client's Produce was written to the source by some gateway."""
 
 
 @dataclass(frozen=True, slots=True)

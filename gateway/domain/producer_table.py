@@ -51,6 +51,12 @@ class ProducerTable:
         batches.append((epoch, first_sequence, (first_sequence + last_offset_delta) & 0x7FFFFFFF, base_offset))
         self._batches[producer_id] = batches
 
+    def carry_over(self, entries: Iterable[ProducerEntry]) -> None:
+        """Begin with what another mirror of the partition knew, by offset, lowest first."""
+        for entry in entries:
+            delta = (entry.last_sequence - entry.first_sequence) & 0x7FFFFFFF
+            self.saw(entry.producer_id, entry.epoch, entry.first_sequence, delta, entry.base_offset)
+
     def entries(self) -> tuple[ProducerEntry, ...]:
         """All batches known, by offset, lowest first."""
         found = [

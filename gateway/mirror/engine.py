@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,9 +19,10 @@ from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, ProducerEntry
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
+from gateway.mirror.offset_maps import read_offset_maps
+from gateway.mirror.owned import OwnedPartitions
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
-from gateway.net.offsets import LATEST, list_offsets
 from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
@@ -70,6 +71,7 @@ class Engine:
         self._maps: dict[str, LinkMaps] = {}
         self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
         self._runners: dict[tuple[str, int], PartitionRunner] = {}  # of topics that are mirrored forward
+        self._owned = OwnedPartitions()
         self._ticking = False
 
     async def start_link(self, link: LinkRecord) -> None:
@@ -93,6 +95,8 @@ class Engine:
             events=self._events,
             clock=self._clock,
             wall_ms=self._wall_ms,
+            owned=self._owned.of,
+            carried=self._owned.hand_over_to,
             maps=self._maps_of(link),
             reverse=reverse,
         )
@@ -131,11 +135,73 @@ class Engine:
             self._way_back(link).add(mirror)
             return
         link.add(mirror)
-        for runner in link.topics[mirror.mirror_topic].runners:
-            self._runners[mirror.mirror_topic, runner.partition] = runner
+        self._list_runners(link)
+
+    # -- one of several gateways: which partitions run here ----------------------------------------------------
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        """Of the mirrors that are started, run these partitions only; None: all of them."""
+        """Of the mirrors that are started, now or later, run these partitions only; None: all of them.
+
+        What runs and is not among them is stopped, without waiting for its appends.
+        """
+        self._owned.own(partitions)
+        for way in self._all_ways():
+            for topic in tuple(way.topics):
+                way.fit(topic)
+        self._owned.forget_carried()
+        for link_mirror in self._links.values():
+            self._list_runners(link_mirror)
+
+    def running(self) -> frozenset[MirrorPartition]:
+        """What runs here."""
+        return frozenset(
+            MirrorPartition(way.record.name, name, index)
+            for way in self._all_ways()
+            for name, topic in way.topics.items()
+            for index in topic.runners
+        )
+
+    async def release(
+        self, partitions: frozenset[MirrorPartition]
+    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+        """Stop these here and wait for their appends, until `own` names them again.
+
+        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
+        """
+        found = {each: runner for each in partitions if (runner := self._running(each)) is not None}
+        before = self._owned.partitions
+        self.own((self.running() if before is None else before) - partitions)
+        await self.quiet({(each.link, each.topic) for each in partitions})
+        return {each: runner.cursor.producers.entries() for each, runner in found.items()}
+
+    async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
+        """Wait until no append of stopped partitions of these (link, mirror topic) is in flight.
+
+        False when some are still unanswered after the longest time that an answer can take.
+        """
+        ways = [(self._way_with(*each), each[1]) for each in topics]
+        return all(await asyncio.gather(*(way.topics[topic].quiet() for way, topic in ways if way is not None)))
+
+    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
+        self._owned.carry_over(tables)
+
+    def producers_known(self, link: str, topic: str) -> bool:
+        """See `domain.ports.MirrorEngine`."""
+        found = self._way_with(link, topic)
+        return found is not None and all(one.cursor.warm for one in found.topics[topic].runners.values())
+
+    def _running(self, of: MirrorPartition) -> PartitionRunner | None:
+        way = self._way_with(of.link, of.topic)
+        return None if way is None else way.topics[of.topic].runners.get(of.partition)
+
+    def _list_runners(self, link: LinkMirror) -> None:
+        """For `forwarded`, which is asked for each Produce."""
+        for name, topic in link.topics.items():
+            self._forget(name)
+            self._runners.update({(name, index): runner for index, runner in topic.runners.items()})
+
+    # -- the end of mirrors ------------------------------------------------------------------------------------
 
     async def stop_mirror(self, link: str, topic: str) -> None:
         """Stop fetching and wait for the appends in flight."""
@@ -156,6 +222,9 @@ class Engine:
         if link in self._back:
             ways.append(self._back[link][0])
         return tuple(ways)
+
+    def _all_ways(self) -> tuple[LinkMirror, ...]:
+        return (*self._links.values(), *(way for way, _ in self._back.values()))
 
     def _way_with(self, link: str, topic: str) -> LinkMirror | None:
         """The way that a topic is mirrored now; None when it is not."""
@@ -192,28 +261,20 @@ class Engine:
         While a topic is mirrored back, the maps to the target are to be had too: by its record, with `direction`
         forward and the ends at the flip.
         """
-        way = self._way_with(mirror.link, mirror.mirror_topic)
-        if way is not None and way.topics[mirror.mirror_topic].record.is_reverse == mirror.is_reverse:
-            return way.topics[mirror.mirror_topic].offset_maps()
+        way, name = self._way_with(mirror.link, mirror.mirror_topic), mirror.mirror_topic
+        kept: dict[int, OffsetMap] = {}
+        if way is not None and way.topics[name].record.is_reverse == mirror.is_reverse:
+            found = ((index, way.topics[name].offset_map(index)) for index in way.topics[name].partitions)
+            kept = {index: one for index, one in found if one is not None}
+            if len(kept) == len(way.topics[name].partitions):
+                return [kept[index] for index in sorted(kept)]
         if mirror.is_reverse:
             raise ValueError("the mirror back is not running")
         maps, link = self._maps.get(mirror.link), self._links.get(mirror.link)
         if maps is None or link is None:
             raise ValueError(f"link '{mirror.link}' keeps no offset maps")
         forward = replace(mirror, direction=MirrorDirection.FORWARD)
-        copy = way_of(forward, link.record.link_id)
-        partitions = range(len(copy.starts))
-        ends = mirror.stopped_copy_at or mirror.stopped_at
-        if not ends:
-            found = await list_offsets(self._target.cluster, {copy.copy: dict.fromkeys(partitions, LATEST)})
-            ends = tuple(found[copy.copy, index].offset for index in partitions)
-        ledgers = [maps.ledger(copy.map_key(index), copy.implied[index]) for index in partitions]
-        for index, ledger in enumerate(ledgers):
-            ledger.begin_run()  # nobody appends under it
-            await maps.decide(ledger, self._target.cluster, copy.copy, index, ends[index])
-            read_to = mirror.stopped_at[index] if mirror.stopped_at else ledger.position(ends[index])
-            ledger.map.advance(ends[index], read_to)
-        return tuple(ledger.map for ledger in ledgers)
+        return await read_offset_maps(maps, self._target.cluster, mirror, way_of(forward, link.record.link_id), kept)
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""
@@ -225,7 +286,7 @@ class Engine:
         while True:
             await asyncio.sleep(_TICK_S)
             now = self._clock()
-            for way in (*self._links.values(), *(way for way, _ in self._back.values())):
+            for way in self._all_ways():
                 try:
                     way.tick(now)
                 except Exception:  # noqa: BLE001 - one link's fault stays this link's

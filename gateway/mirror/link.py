@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from gateway.domain import link_config
@@ -38,6 +38,8 @@ class LinkMirror:
     source: not started yet; owned from here on, unless `reverse`.
     destination: where the copies are appended.
     maps: the offset maps of both ways; None: offsets must be equal.
+    owned: (link, mirror topic) -> the partitions to run here; None: all.
+    carried: (link, mirror topic, partition before it begins): give it what another gateway handed over.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class LinkMirror:
         events: MirrorEvents,
         clock: Callable[[], float],
         wall_ms: Callable[[], int],
+        owned: Callable[[str, str], Collection[int] | None],
+        carried: Callable[[str, str, PartitionRunner], None],
         maps: LinkMaps | None = None,
         reverse: bool = False,
     ) -> None:
@@ -57,6 +61,8 @@ class LinkMirror:
         self.source = source
         self.topics: dict[str, TopicMirror] = {}
         self._destination = destination
+        self._owned = owned
+        self._carried = carried
         self._reverse = reverse
         self._tasks = Tasks()
         self._around = Surroundings(
@@ -97,20 +103,35 @@ class LinkMirror:
         """Mirror a topic; one that is mirrored already is left as it is."""
         if record.mirror_topic in self.topics:
             return
-        topic = TopicMirror(record, self._around, self._ended)
-        self.topics[record.mirror_topic] = topic
+        topic = self.topics[record.mirror_topic] = TopicMirror(record, self._around, self._ended)
         self.source.invalidate(topic.way.origin)
         self._destination.cluster.invalidate(topic.way.copy)
-        for runner in topic.runners:
+        self.fit(record.mirror_topic)
+
+    def fit(self, name: str) -> None:
+        """Run those partitions of a topic that are this gateway's, and no others."""
+        topic = self.topics[name]
+        owned = self._owned(self.record.name, name)
+        for index in tuple(topic.runners):
+            if owned is not None and index not in owned:
+                self._ended(topic.drop(index))
+        new = [topic.add(index) for index in topic.partitions if self._starts(topic, index, owned)]
+        for runner in new:
+            self._carried(self.record.name, name, runner)
             self._destination.assign(runner)
             self._assign_source(runner)
-        topic.begin()
+        for runner in new:
+            runner.begin()
+
+    @staticmethod
+    def _starts(topic: TopicMirror, index: int, owned: Collection[int] | None) -> bool:
+        return index not in topic.runners and (owned is None or index in owned)
 
     async def remove(self, name: str) -> None:
         """Stop a topic's mirror."""
         topic = self.topics.pop(name, None)
         if topic is not None:
-            for runner in topic.runners:
+            for runner in topic.runners.values():
                 self._ended(runner)
             await topic.stop()
 
@@ -125,7 +146,7 @@ class LinkMirror:
     def runners(self) -> Iterator[PartitionRunner]:
         """Every partition."""
         for topic in self.topics.values():
-            yield from topic.runners
+            yield from topic.runners.values()
 
     def tick(self, now: float) -> None:
         """Once a second."""
@@ -157,7 +178,7 @@ class LinkMirror:
         now = self._around.clock()
         for topic in tuple(self.topics.values()):
             topic.look(now)
-        for runner in self.runners():
+        for runner in tuple(self.runners()):
             self._assign_source(runner)
 
     def _assign_source(self, runner: PartitionRunner) -> None:

@@ -61,6 +61,9 @@ class TopicMirror:
 
     Args:
         ended: called with a partition that has failed, to take it out of fetching and appending.
+
+    Attributes:
+        runners: of the partitions that run here, by index.
     """
 
     def __init__(self, record: MirrorRecord, around: Surroundings, ended: Callable[[PartitionRunner], None]) -> None:
@@ -74,7 +77,42 @@ class TopicMirror:
         self.maps: TopicMaps | None = None
         if around.maps is not None:
             self.maps = TopicMaps(around.maps, around.source, around.target, around.tasks, self._translated)
-        self.runners = [self._runner(index) for index in range(len(way.starts))]
+        self.runners: dict[int, PartitionRunner] = {}
+        self._stopping: dict[PartitionRunner, None] = {}
+        self._quiet = asyncio.Event()
+        _log.info("link %s: mirroring %s", around.link, record.mirror_topic)
+
+    @property
+    def partitions(self) -> range:
+        """All of the topic's."""
+        return range(len(self.way.starts))
+
+    def add(self, index: int) -> PartitionRunner:
+        """Run a partition here; the caller begins it. One that is still being stopped does no harm."""
+        runner = self.runners[index] = self._runner(index)
+        return runner
+
+    def drop(self, index: int) -> PartitionRunner:
+        """Run a partition here no more; `quiet` waits for its appends. Returns it, stopped."""
+        runner = self.runners.pop(index)
+        self._stopping[runner] = None
+        runner.stop(lambda: self._is_quiet(runner))
+        return runner
+
+    def _is_quiet(self, runner: PartitionRunner) -> None:
+        self._stopping.pop(runner, None)
+        self._quiet.set()
+
+    async def quiet(self) -> bool:
+        """Wait until no append of what was dropped is in flight; at most as long as one can be, then False."""
+        try:
+            async with asyncio.timeout(_QUIET_S):
+                while self._stopping:
+                    self._quiet.clear()
+                    await self._quiet.wait()
+        except TimeoutError:
+            _log.warning("link %s: appends to %s are still unanswered", self._around.link, self.record.mirror_topic)
+        return not self._stopping
 
     def _runner(self, index: int) -> PartitionRunner:
         around, way, maps = self._around, self.way, self._around.maps
@@ -111,36 +149,16 @@ class TopicMirror:
         topic = self.record.mirror_topic
         self._around.events.records_lost(self._around.link, topic, runner.partition, first, following)
 
-    def begin(self) -> None:
-        """Start every partition."""
-        _log.info("link %s: mirroring %s", self._around.link, self.record.mirror_topic)
-        for runner in self.runners:
-            runner.begin()
-
     async def stop(self) -> None:
         """Stop every partition and wait for the appends in flight."""
-        busy = len(self.runners)
-        quiet = asyncio.Event()
-
-        def one_is_quiet() -> None:
-            nonlocal busy
-            busy -= 1
-            if not busy:
-                quiet.set()
-
-        for runner in self.runners:
-            runner.stop(one_is_quiet)
-        if self.runners:
-            try:
-                async with asyncio.timeout(_QUIET_S):
-                    await quiet.wait()
-            except TimeoutError:
-                _log.warning("link %s: appends to %s are still unanswered", self._around.link, self.record.mirror_topic)
+        for index in tuple(self.runners):
+            self.drop(index)
+        await self.quiet()
         _log.info("link %s: stopped mirroring %s", self._around.link, self.record.mirror_topic)
 
     def tick(self, now: float) -> None:
         """Once a second: measure, and look whether the source topic is still the same."""
-        for runner in self.runners:
+        for runner in self.runners.values():
             runner.sample(now)
             if self.maps is not None:
                 self.maps.look_at_transactions(runner, now)
@@ -161,7 +179,7 @@ class TopicMirror:
         else:  # an error of the whole topic, such as no right to describe it, says nothing about it
             return
         if failure is not None:
-            for runner in self.runners:
+            for runner in tuple(self.runners.values()):
                 runner.fail(*failure)
 
     def _translated(self, runner: PartitionRunner, reason: str) -> None:
@@ -173,18 +191,20 @@ class TopicMirror:
             )
             self._around.events.topic_translated(self._around.link, self.record.mirror_topic, reason)
 
-    def offset_maps(self) -> Sequence[OffsetMap]:
-        """The maps of all partitions, as they are kept while the mirror runs."""
-        ledgers = (None if one.mirror.translator is None else one.mirror.translator.ledger for one in self.runners)
-        return tuple(ledger.map for ledger in ledgers if ledger is not None)
+    def offset_map(self, index: int) -> OffsetMap | None:
+        """A partition's map, as it is kept while the mirror runs here; None when it does not."""
+        runner = self.runners.get(index)
+        translator = None if runner is None else runner.mirror.translator
+        return None if translator is None else translator.ledger.map
 
     def status(self) -> Sequence[PartitionStatus]:
-        """All partitions."""
-        return tuple(runner.status() for runner in self.runners)
+        """The partitions that run here, in order."""
+        return tuple(self.runners[index].status() for index in sorted(self.runners))
 
     def producer_table(self) -> tuple[tuple[ProducerEntry, ...], ...]:
         """Per partition what its producer table holds, at the offsets that the batches have on the copy."""
-        return tuple(map(_producers, self.runners))
+        found = (self.runners.get(index) for index in self.partitions)
+        return tuple(() if runner is None else _producers(runner) for runner in found)
 
     # Shell
 
@@ -232,9 +252,12 @@ class TopicMirror:
 
     def settled(self, runner: PartitionRunner) -> None:
         """Tell when it was the last one."""
-        if not self._settled and all(one.mirror.settled for one in self.runners):
+        if not self._settled and len(self.runners) == len(self.partitions) and self._all_settled():
             self._settled = True
             self._around.events.topic_settled(self._around.link, self.record.mirror_topic)
+
+    def _all_settled(self) -> bool:
+        return all(one.mirror.settled for one in self.runners.values())
 
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
         """Tell, and take it out."""
