@@ -71,12 +71,12 @@ class ToxiproxyServer:
         self._api = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=5.0, trust_env=False)
         wait_until(self._answers, 10.0, what="toxiproxy's API")
 
-    def proxy(self, name: str, upstream: str, port: int | None = None) -> Proxy:
-        """Listen on a port of 127.0.0.1 (a free one by default) and forward to `upstream` (host:port)."""
+    def proxy(self, name: str, upstream: str, port: int | None = None, host: str = "127.0.0.1") -> Proxy:
+        """Listen on a port of `host` (a free one by default) and forward to `upstream` (host:port)."""
         listen = port if port is not None else claim_ports(1)[0]
-        body = {"name": name, "upstream": upstream, "listen": f"127.0.0.1:{listen}", "enabled": True}
+        body = {"name": name, "upstream": upstream, "listen": f"{host}:{listen}", "enabled": True}
         self._api.post("/proxies", json=body).raise_for_status()
-        return Proxy(self._api, name, "127.0.0.1", listen)
+        return Proxy(self._api, name, host, listen)
 
     def stop(self) -> None:
         """End the process."""

@@ -1,0 +1,52 @@
+"""`python -m tests.chaos --duration S --seed N`. Exit code 0: passed, 1: not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from tests.chaos.cast import GROUPS, SETS
+from tests.chaos.plan import plan
+from tests.chaos.run import Run
+
+BUILD = Path(__file__).parents[2] / "build"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Plan, perform, tell."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Random faults, judged.")
+    parser.add_argument("--duration", type=float, default=120.0, help="seconds in which faults begin")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="repeats a plan")
+    parser.add_argument("--gateways", type=int, default=1, choices=(1, 2, 3))
+    parser.add_argument("--plan", action="store_true", help="only show what would be done")
+    parser.add_argument("--folder", type=Path, default=BUILD / "chaos", help="logs and history of this run")
+    parser.add_argument("--report", type=Path, default=BUILD / "chaos.json")
+    args = parser.parse_args(argv)
+    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), GROUPS)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        sys.stdout.write(f"{time.monotonic() - began:7.1f} s  {text}\n")
+        sys.stdout.flush()
+
+    say(f"seed {args.seed}, duration {args.duration:g} s, {args.gateways} gateway(s)")
+    sys.stdout.write("\n".join(chosen.lines()) + "\n")
+    if args.plan:
+        return 0
+    shutil.rmtree(args.folder, ignore_errors=True)
+    args.folder.mkdir(parents=True)
+    report = Run(chosen, args.folder, say).perform()
+    args.report.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
+    if report.verdict is not None:
+        sys.stdout.write(report.verdict.as_text() + "\n")
+    sys.stdout.write(report.last_line() + "\n")
+    return 0 if report.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

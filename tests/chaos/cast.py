@@ -1,0 +1,80 @@
+"""Who takes part: topics, producers, groups and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tests.chaos.actor import Actor, Positions
+from tests.chaos.producers import (
+    IDEMPOTENT,
+    ONCE,
+    KafkaPythonProducer,
+    Keys,
+    LibrdkafkaProducer,
+    TransactionalProducer,
+)
+from tests.chaos.readers import KafkaPythonMember, LibrdkafkaMember, Member, Reader
+from tests.support.recorder import Recorder
+
+SETS: Final[dict[str, dict[str, int]]] = {
+    "plain": {"plain-a": 3, "plain-b": 2},
+    "transactional": {"tx-a": 2, "tx-b": 2},
+}
+"""Sets that are promoted as one: topic -> partitions."""
+
+GROUPS: Final = ("g-librdkafka", "g-python", "g-committed")
+EXTRA_RATE: Final = 20.0
+
+
+def keys(*topics: str) -> Keys:
+    """Every partition of these topics."""
+    known = {topic: count for each in SETS.values() for topic, count in each.items()}
+    return [(topic, partition) for topic in topics for partition in range(known[topic])]
+
+
+class Cast:
+    """All clients. `extras`: producers of topics that are created on the way."""
+
+    def __init__(self, recorder: Recorder, seed: int) -> None:
+        self.recorder = recorder
+        self.producers: list[Actor] = [
+            LibrdkafkaProducer(recorder, "rd-idempotent", keys("plain-a", "plain-b"), 80.0, IDEMPOTENT),
+            LibrdkafkaProducer(recorder, "rd-once", keys("plain-a"), 20.0, ONCE),
+            KafkaPythonProducer(recorder, "python", keys("plain-b"), 30.0),
+            TransactionalProducer(recorder, "rd-transactions", keys("tx-a", "tx-b"), 40.0, seed),
+        ]
+        self.positions = {group: Positions() for group in GROUPS}
+        plain, committed = ("plain-a", "plain-b"), ("tx-a", "tx-b")
+        self.members: dict[str, list[Member]] = {
+            "g-librdkafka": [self._librdkafka("g-librdkafka", n, plain) for n in range(2)],
+            "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], self.positions["g-python"])],
+            "g-committed": [self._librdkafka("g-committed", n, committed) for n in range(1)],
+        }
+        self.at_source = Reader(recorder, "reader-source", keys(*plain, *committed))
+        self.at_gateway = Reader(recorder, "reader-gateway", keys(*plain, *committed))
+        self.at_target = Reader(recorder, "reader-target", keys(*plain, *committed))
+        self.extras: list[LibrdkafkaProducer] = []
+
+    def _librdkafka(self, group: str, number: int, topics: Sequence[str]) -> LibrdkafkaMember:
+        return LibrdkafkaMember(self.recorder, f"{group}-{number}", group, topics, self.positions[group])
+
+    @property
+    def readers(self) -> list[Reader]:
+        """Those of no group."""
+        return [self.at_source, self.at_gateway, self.at_target]
+
+    @property
+    def all_members(self) -> list[Member]:
+        """Of every group."""
+        return [member for members in self.members.values() for member in members]
+
+    @property
+    def everybody(self) -> list[Actor]:
+        """Every client."""
+        return [*self.producers, *self.extras, *self.all_members, *self.readers]
+
+    def extra(self, topic: str) -> LibrdkafkaProducer:
+        """A producer for one more topic."""
+        self.extras.append(LibrdkafkaProducer(self.recorder, f"rd-{topic}", [(topic, 0)], EXTRA_RATE, IDEMPOTENT))
+        return self.extras[-1]

@@ -1,0 +1,206 @@
+"""Drives migrations in both directions while everything breaks, and records every flip and every move of a group.
+
+Each step is asked for until it is reached; a promote that was taken back is asked for again. A step that is not
+reached within `PATIENCE_S` after the faults have ended is a fault of its own: `stuck`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.chaos.cast import SETS, Cast
+from tests.chaos.lab import Lab
+from tests.chaos.plan import PRODUCERS, Act, Plan
+from tests.chaos.producers import key_of
+
+LINK: Final = "chaos"
+SOURCE, TARGET = "source", "target"
+PATIENCE_S: Final = 150.0
+_LOOK_S: Final = 0.2
+_ASK_AGAIN_S: Final = 2.0
+
+
+class Stuck(Exception):
+    """A step was not reached; the message says what it waits for."""
+
+
+class Conductor(threading.Thread):
+    """Performs the acts of a plan in their order. `done`: what was reached, and how long it took."""
+
+    def __init__(self, plan: Plan, lab: Lab, cast: Cast) -> None:
+        super().__init__(name="conductor", daemon=True)
+        self.done: list[dict[str, Any]] = []
+        self.stuck = ""
+        self.topics = {topic: count for each in SETS.values() for topic, count in each.items()}
+        self._plan, self._lab, self._cast = plan, lab, cast
+        self._recorder = cast.recorder
+        self._over = threading.Event()
+        self._give_up_at = float("inf")
+        self._now = ""
+
+    @property
+    def migrations(self) -> int:
+        """Flips of topic sets and moves of groups that were completed."""
+        return sum(act["kind"] in ("promote", "home", "roll", "demote", "create") for act in self.done)
+
+    def stop(self) -> None:
+        """Begin no more; the step under way is brought to its end."""
+        self._over.set()
+        self._give_up_at = time.monotonic() + PATIENCE_S
+        self.join(PATIENCE_S + 60.0)
+        if self.is_alive():
+            self.stuck = self.stuck or f"{self._now}: it does not return"
+
+    def prepare(self) -> None:
+        """Topics, link, mirrors: before anything breaks."""
+        for topic, partitions in self.topics.items():
+            self._lab.source.create_topic(topic, partitions)
+        configs = [{"name": "bootstrap.servers", "value": self._lab.source.view(0)}]
+        self._lab.operator.insist("POST", "/v3/links", {"link_name": LINK, "configs": configs})
+        for topic in self.topics:
+            self._mirror(topic)
+
+    def run(self) -> None:
+        """All acts until `stop`."""
+        for act in self._plan.acts:
+            if self._over.wait(act.pause_s):
+                return
+            self._now = f"{act.kind} {act.what}"
+            began = time.monotonic()
+            try:
+                getattr(self, f"_{act.kind}")(act)
+            except Stuck as stuck:
+                self.stuck = f"{self._now}: {stuck}"
+                return
+            except Exception as error:  # noqa: BLE001 - a conductor that died would let the run pass with less done
+                self.stuck = f"{self._now}: {error!r}"
+                return
+            self.done.append({"kind": act.kind, "what": act.what, "took_s": round(time.monotonic() - began, 2)})
+
+    # -- clients -------------------------------------------------------------------------------------------
+
+    def _roll(self, act: Act) -> None:
+        if act.what == PRODUCERS:
+            for producer in self._cast.producers:
+                producer.stop()
+                producer.start(self._lab.gateway_bootstrap, TARGET)
+            return
+        group, members = act.what, self._cast.members[act.what]
+        for member in members[:-1]:
+            member.stop()
+            member.start(self._lab.gateway_bootstrap, TARGET)
+        members[-1].stop()
+        self._move("invoke", group, TARGET)
+        members[-1].start(self._lab.gateway_bootstrap, TARGET)
+        self._reach(lambda: self._group(group) == "PROMOTED", lambda: None, self._group_path(group))
+        self._move("ok", group, TARGET)
+
+    def _demote(self, act: Act) -> None:
+        group, members = act.what, self._cast.members[act.what]
+        for member in members:
+            member.stop()
+        self._move("invoke", group, SOURCE)
+        path = self._group_path(group)
+        self._reach(lambda: self._group(group) == "ACTIVE", lambda: self._ask("POST", f"{path}:demote", {}), path)
+        self._move("ok", group, SOURCE)
+        for member in members:
+            member.start(self._lab.source.bootstrap, SOURCE)
+
+    def _move(self, kind: str, group: str, to: str) -> None:
+        self._recorder.write(kind, "control", "move", {"group": group, "to": to})
+
+    # -- topics --------------------------------------------------------------------------------------------
+
+    def _create(self, act: Act) -> None:
+        topic = act.what
+        self._lab.source.create_topic(topic, 1)
+        self.topics[topic] = 1
+        producer = self._cast.extra(topic)
+        producer.start(self._lab.source.bootstrap, SOURCE)
+        self._mirror(topic)
+        producer.stop()
+        producer.start(self._lab.gateway_bootstrap, TARGET)
+        self._flip((topic,), TARGET, "STOPPED", "FORWARD", act.twice)
+        producer.stop()
+
+    def _mirror(self, topic: str) -> None:
+        path = f"/v3/links/{LINK}/mirrors"
+        self._reach(
+            lambda: self._mirrors((topic,)) == {("ACTIVE", "FORWARD")},
+            lambda: None if self._mirrors((topic,)) else self._ask("POST", path, {"source_topic_name": topic}),
+            f"{path}/{topic}",
+        )
+
+    def _promote(self, act: Act) -> None:
+        self._flip(tuple(SETS[act.what]), TARGET, "STOPPED", "FORWARD", act.twice)
+
+    def _home(self, act: Act) -> None:
+        self._flip(tuple(SETS[act.what]), SOURCE, "ACTIVE", "FORWARD", act.twice)
+
+    def _reverse(self, act: Act) -> None:
+        self._change(tuple(SETS[act.what]), "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"))
+
+    def _flip(self, topics: tuple[str, ...], to: str, state: str, direction: str, twice: bool) -> None:
+        flipped = {"keys": [key_of(t, p) for t in topics for p in range(self.topics[t])], "to": to}
+        self._recorder.write("invoke", "control", "flip", flipped)
+        begin = ("ACTIVE", "FORWARD") if to == TARGET else ("ACTIVE", "REVERSE")
+        self._change(topics, "promote", begin, (state, direction), twice=twice)
+        self._recorder.write("ok", "control", "flip", flipped)
+
+    def _change(
+        self, topics: tuple[str, ...], verb: str, begin: tuple[str, str], end: tuple[str, str], *, twice: bool = False
+    ) -> None:
+        """Ask for it whenever all topics are where it begins, until all are where it ends."""
+        path, body = f"/v3/links/{LINK}/mirrors:{verb}", {"mirror_topic_names": list(topics)}
+
+        def ask() -> None:
+            if self._mirrors(topics) != {begin}:
+                return
+            if twice:
+                other = threading.Thread(target=self._ask, args=("POST", path, body), daemon=True)
+                other.start()
+                self._ask("POST", path, body)
+                other.join()
+            else:
+                self._ask("POST", path, body)
+
+        self._reach(lambda: self._mirrors(topics) == {end}, ask, f"/v3/links/{LINK}/mirrors/{topics[0]}")
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def _reach(self, reached: Callable[[], bool], ask: Callable[[], None], describe: str) -> None:
+        """Ask now and again until it is reached."""
+        asked_at = -float("inf")
+        while not reached():
+            now = time.monotonic()
+            if now - asked_at >= _ASK_AGAIN_S:
+                ask()
+                asked_at = now
+            if now >= self._give_up_at:
+                raise Stuck(f"{self._said}; {self._lab.operator.ask('GET', describe)}")
+            threading.Event().wait(_LOOK_S)
+
+    _said: tuple[int, Any] = (0, "")
+
+    def _ask(self, method: str, path: str, body: Any) -> None:
+        self._said = self._lab.operator.ask(method, path, body)
+
+    def _mirrors(self, topics: tuple[str, ...]) -> set[tuple[str, str]]:
+        """(state, direction) of the topics; empty when nobody tells, or one of them is not known."""
+        code, answer = self._lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
+        if code != 200:
+            return set()
+        shown = {m["mirror_topic_name"]: (m["mirror_status"], m["mirror_direction"]) for m in answer["data"]}
+        if any(state == "FAILED" for name, (state, _) in shown.items() if name in topics):
+            raise Stuck(f"FAILED: {next(m for m in answer['data'] if m['mirror_status'] == 'FAILED')}")
+        return {shown[topic] for topic in topics} if all(topic in shown for topic in topics) else set()
+
+    def _group(self, group: str) -> str:
+        code, answer = self._lab.operator.ask("GET", self._group_path(group))
+        return str(answer["state"]) if code == 200 else ""
+
+    def _group_path(self, group: str) -> str:
+        return f"/v3/links/{LINK}/groups/{group}"

@@ -1,0 +1,109 @@
+"""The end of a run: everybody comes to rest, both clusters are read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.chaos.cast import Cast
+from tests.chaos.conductor import LINK, SOURCE, TARGET
+from tests.chaos.lab import Lab
+from tests.support.exact import read_visible
+from tests.support.logs import Log
+from tests.support.waiting import wait_until
+
+DEADLINE_S = 120.0
+Logs = dict[str, dict[str, list[Log]]]
+"""Side -> topic -> partitions."""
+
+
+class NotSettled(Exception):
+    """Something did not come to rest; one line."""
+
+
+def stop_producers(cast: Cast) -> None:
+    """No more writes; all at once, since each waits for its last answers."""
+    for producer in [*cast.producers, *cast.extras]:
+        producer.ask_to_stop()
+    for producer in [*cast.producers, *cast.extras]:
+        producer.stop()
+
+
+def level(lab: Lab) -> None:
+    """Wait until every running mirror has copied everything.
+
+    Raises:
+        NotSettled: with what `describe` shows.
+    """
+    shown: list[str] = []
+
+    def is_level() -> bool:
+        code, answer = lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
+        if code != 200:
+            shown[:] = [f"{code} {answer}"]
+            return False
+        shown[:] = [_behind(m) for m in answer["data"] if _behind(m)]
+        return not shown
+
+    try:
+        wait_until(is_level, DEADLINE_S)
+    except AssertionError:
+        raise NotSettled(f"after {DEADLINE_S:g} s of rest a mirror is not level: {shown[0][:1500]}") from None
+
+
+def _behind(mirror: Mapping[str, object]) -> str:
+    if mirror["mirror_status"] == "STOPPED":
+        return ""
+    lags = mirror["mirror_lags"]
+    assert isinstance(lags, list)
+    done = mirror["mirror_status"] == "ACTIVE" and lags
+    return "" if done and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags) else str(mirror)
+
+
+def read_everything(lab: Lab, topics: Mapping[str, int]) -> Logs:
+    """Both clusters, as committed data."""
+    return {
+        side: {
+            topic: [read_visible(lab.side(side).bootstrap, topic, p, deadline=DEADLINE_S) for p in range(partitions)]
+            for topic, partitions in topics.items()
+        }
+        for side in (SOURCE, TARGET)
+    }
+
+
+def drain(cast: Cast, logs: Logs) -> None:
+    """Wait until every group and every reader has come to the ends of its logs.
+
+    Raises:
+        NotSettled: names who has not.
+    """
+    waiting: list[str] = []
+
+    def is_drained() -> bool:
+        waiting[:] = [
+            f"{one.group} on {one.side} has read {key} to {one.positions.next.get(key, 0)} of {end}"
+            for one, *_ in cast.members.values()
+            for key, end in _ends(logs[one.side], one.topics).items()
+            if one.positions.next.get(key, 0) < end
+        ]
+        waiting.extend(
+            f"{reader.name} has read {key} to {reader.positions.next.get(key, 0)} of {end}"
+            for reader in cast.readers
+            for key, end in _ends(logs[reader.side], reader.topics).items()
+            if reader.positions.next.get(key, 0) < end
+        )
+        return not waiting
+
+    try:
+        wait_until(is_drained, DEADLINE_S)
+    except AssertionError:
+        raise NotSettled(f"after {DEADLINE_S:g} s of rest: {waiting[0]} (and {len(waiting) - 1} more)") from None
+
+
+def _ends(logs: Mapping[str, list[Log]], topics: list[str]) -> dict[str, int]:
+    """Behind the last record of each partition. What follows are markers, if anything."""
+    return {
+        f"{topic}/{number}": log[-1].offset + 1
+        for topic in topics
+        for number, log in enumerate(logs.get(topic, []))
+        if log
+    }

@@ -1,0 +1,85 @@
+"""The machines of a run: two clusters, gateways, and the network between them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from gateway.devcluster import claim_ports, release_ports
+from tests.chaos.clusters import UP_S, ChaosCluster
+from tests.chaos.gateways import GatewayNode, Operator
+from tests.chaos.network import Network
+
+SOURCE_KAFKA, TARGET_KAFKA = "3.9.1", "4.3.1"
+_PORTS = 8
+
+
+class Lab:
+    """Started by `up`, taken down by `down`, whatever state it is in."""
+
+    def __init__(self, folder: Path, gateways: int) -> None:
+        self.folder = folder
+        self.source = ChaosCluster.make("source", SOURCE_KAFKA, folder, gateways)
+        self.target = ChaosCluster.make("target", TARGET_KAFKA, folder, gateways)
+        self.network = Network(folder)
+        self._claimed = claim_ports(_PORTS, consecutive=True)
+        self.gateways = [
+            GatewayNode(number, folder, self._claimed, self.target.view(number), _fleet(number, gateways))
+            for number in range(gateways)
+        ]
+        self.operator = Operator(self.gateways)
+
+    def side(self, name: str) -> ChaosCluster:
+        """`source` or `target`."""
+        return self.source if name == "source" else self.target
+
+    @property
+    def gateway_bootstrap(self) -> str:
+        """`bootstrap.servers` of clients of the gateways."""
+        return ",".join(gateway.bootstrap for gateway in self.gateways)
+
+    def up(self) -> None:
+        """Start the clusters at once, then proxies and gateways."""
+        threads = [threading.Thread(target=c.up, args=(UP_S,), daemon=True) for c in (self.source, self.target)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for gateway in self.gateways:
+            self.network.join(gateway, self.source, self.target)
+            gateway.start()
+        for gateway in self.gateways:
+            gateway.wait_up()
+
+    def heal(self) -> None:
+        """Everything runs and everything reaches everything."""
+        self.network.mend()
+        for cluster in (self.source, self.target):
+            for broker, node in cluster.nodes.items():
+                cluster.empty_disk(broker)
+                node.signal(signal.SIGCONT)
+            for node in cluster.nodes.values():
+                node.start()
+        for cluster in (self.source, self.target):
+            cluster.wait_up(UP_S)
+        for gateway in self.gateways:
+            gateway.signal(signal.SIGCONT)
+            gateway.names.unlink(missing_ok=True)
+            gateway.wait_up()
+
+    def down(self) -> None:
+        """End every process."""
+        self.operator.close()
+        for gateway in self.gateways:
+            gateway.kill()
+        self.network.close()
+        self.source.kill()
+        self.target.kill()
+        release_ports(self._claimed)
+
+
+def _fleet(number: int, gateways: int) -> dict[str, Any] | None:
+    """Settings that a gateway needs to be one of several."""
+    return None if gateways == 1 else {}

@@ -1,0 +1,193 @@
+"""What a run does and when: worked out from seed, duration and number of gateways, and from nothing else.
+
+Nemeses come in two lanes, one for networks and one for processes. In each lane one follows the other, so that at most
+one node of all clusters is down at a time, and what the two lanes do overlaps at random. Migrations have an
+order and no times: each step begins a while after the one before has ended.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+PRODUCERS: Final = "producers"
+CALM_S: Final = 6.0
+"""Nothing is broken before."""
+
+NETWORK: Final = {
+    "cut-source": 3,
+    "cut-target": 3,
+    "cut-both": 2,
+    "cut-clients": 2,
+    "latency": 3,
+    "bandwidth": 2,
+    "reset-in-mid-frame": 3,
+    "lost-answers": 3,
+    "slow-close": 1,
+    "name-lost": 2,
+    "flapping-client": 2,
+}
+"""Nemesis -> weight."""
+
+PROCESSES: Final = {
+    "gateway-kill": 4,
+    "gateway-pause": 3,
+    "gateway-restart": 2,
+    "rolling-restart": 1,
+    "broker-kill": 3,
+    "controller-kill": 1,
+    "coordinator-kill": 1,
+    "broker-pause": 2,
+    "leaders-move": 3,
+    "disk-full": 1,
+}
+
+SIDES: Final = ("source", "target")
+BROKERS: Final = (1, 2, 3)
+_HOLD_S: Final = {
+    "cut-clients": (0.5, 2.0),
+    "latency": (2.0, 8.0),
+    "bandwidth": (2.0, 8.0),
+    "lost-answers": (0.5, 2.5),
+    "gateway-kill": (0.0, 3.0),
+    "gateway-pause": (0.5, 6.0),
+    "gateway-restart": (0.0, 1.0),
+    "rolling-restart": (0.0, 0.5),
+    "leaders-move": (0.0, 0.0),
+    "broker-pause": (1.0, 5.0),
+}
+_USUALLY_S: Final = (1.0, 4.0)
+_PROCESSES_S: Final = 6.0
+"""What a fault of a process costs beside its hold: a broker that starts, replicas that come in sync."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nemesis:
+    """One fault. `at_s` from the start of the run: not before. `gateway` counts from 0; -1: all of them.
+
+    `side` and `broker`: which of the clusters, which node; "both" and 0 where that does not matter.
+    """
+
+    number: int
+    lane: str
+    at_s: float
+    hold_s: float
+    kind: str
+    gateway: int = -1
+    side: str = "both"
+    broker: int = 0
+    upstream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`.
+
+    `twice`: two operators ask at once. `demote_first`: in a cycle, which of the ways back comes first.
+    """
+
+    kind: str
+    what: str
+    pause_s: float
+    twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole run. `acts` are more than fit in: what has not begun when the time is over is left out."""
+
+    seed: int
+    duration_s: float
+    gateways: int
+    nemeses: tuple[Nemesis, ...]
+    acts: tuple[Act, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For build/chaos.json."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For a person: faults by time, then the steps in their order."""
+        found = [
+            f"{n.at_s:7.1f} s  {n.kind:<20}{_where(n)} for {n.hold_s:.1f} s" for n in sorted(self.nemeses, key=_time)
+        ]
+        steps = " · ".join(f"{act.kind} {act.what}{' (twice)' if act.twice else ''}" for act in self.acts[:24])
+        return [*found, f"migrations, as many as fit in: {steps} …"]
+
+
+def plan(seed: int, duration_s: float, gateways: int, sets: tuple[str, ...], groups: tuple[str, ...]) -> Plan:
+    """The run of a seed. `sets`: names of topic sets that are promoted as one; `groups`: consumer groups."""
+    dice = random.Random(f"{seed}/{duration_s:g}/{gateways}")
+    nemeses = [
+        *_lane(random.Random(dice.random()), "network", NETWORK, duration_s, gateways, 0.0),
+        *_lane(random.Random(dice.random()), "processes", PROCESSES, duration_s, gateways, _PROCESSES_S),
+    ]
+    numbered = (Nemesis(**{**asdict(n), "number": i}) for i, n in enumerate(sorted(nemeses, key=_time)))
+    return Plan(
+        seed=seed,
+        duration_s=duration_s,
+        gateways=gateways,
+        nemeses=tuple(numbered),
+        acts=tuple(_acts(random.Random(dice.random()), int(duration_s / 20) + 2, sets, groups)),
+    )
+
+
+def _lane(
+    dice: random.Random, lane: str, weights: dict[str, int], duration_s: float, gateways: int, extra_s: float
+) -> list[Nemesis]:
+    found, at_s = [], CALM_S + dice.uniform(0.0, 4.0)
+    bag: list[str] = []
+    while at_s < duration_s:
+        if not bag:  # every kind comes as often as it weighs before one comes more often
+            bag = [kind for kind, weight in weights.items() for _ in range(weight)]
+            dice.shuffle(bag)
+        kind = bag.pop()
+        low, high = _HOLD_S.get(kind, _USUALLY_S)
+        hold_s = round(dice.uniform(low, high), 2)
+        found.append(
+            Nemesis(
+                number=0,
+                lane=lane,
+                at_s=round(at_s, 2),
+                hold_s=hold_s,
+                kind=kind,
+                gateway=dice.choice([-1, *range(gateways)]) if lane == "network" else dice.randrange(gateways),
+                side=dice.choice(SIDES),
+                broker=dice.choice(BROKERS),
+                upstream=dice.random() < 0.5,
+            )
+        )
+        at_s += hold_s + extra_s + dice.uniform(1.5, 7.0)
+    return found
+
+
+def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple[str, ...]) -> list[Act]:
+    """Each cycle takes groups and topics over and back again. The order within is random where it is free."""
+
+    def act(kind: str, what: str) -> Act:
+        pause_s = round(dice.uniform(0.5, 4.0), 2)
+        return Act(kind, what, pause_s, twice=kind in ("promote", "home", "reverse") and dice.random() < 0.3)
+
+    found = [act("roll", PRODUCERS)]
+    for cycle in range(cycles):
+        over = [act("roll", group) for group in groups] + [act("promote", one) for one in sets]
+        dice.shuffle(over)
+        back = [act("reverse", one) for one in sets]
+        home = [act("home", one) for one in sets] + [act("demote", group) for group in groups]
+        dice.shuffle(home)
+        found += [*over, *back, *home, act("create", f"extra-{cycle}")]
+    return found
+
+
+def _time(nemesis: Nemesis) -> float:
+    return nemesis.at_s
+
+
+def _where(n: Nemesis) -> str:
+    if n.lane == "network":
+        gateway = "all gateways" if n.gateway < 0 else f"gateway {n.gateway}"
+        return f"{gateway}, {n.side}{', to the server' if n.upstream else ', to the client'}"
+    if n.kind in ("gateway-kill", "gateway-pause", "gateway-restart"):
+        return f"gateway {n.gateway}"
+    return "every gateway" if n.kind == "rolling-restart" else f"{n.side} {n.broker or ''}"

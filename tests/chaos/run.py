@@ -1,0 +1,131 @@
+"""One run from its first broker to its verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chaos.cast import SETS, Cast
+from tests.chaos.conductor import SOURCE, TARGET, Conductor
+from tests.chaos.final import NotSettled, drain, level, read_everything, stop_producers
+from tests.chaos.handover import handovers, percentile, waits
+from tests.chaos.lab import Lab
+from tests.chaos.nemeses import Trouble
+from tests.chaos.plan import Plan
+from tests.chaos.report import Report
+from tests.chaos.watch import Watch
+from tests.checker.check import check
+from tests.checker.model import HistoryError
+from tests.support.recorder import Recorder
+
+Say = Callable[[str], None]
+PROBE = "reader-target"
+
+
+class Run:
+    """Carries out a plan in `folder`. What is there afterwards: history.jsonl and every log."""
+
+    def __init__(self, plan: Plan, folder: Path, say: Say) -> None:
+        self._plan, self._folder, self._say = plan, folder, say
+        self._report = Report()
+        self._recorder = Recorder(folder / "history.jsonl")
+
+    def perform(self) -> Report:
+        """The whole of it. What goes wrong is in the report."""
+        lab = Lab(self._folder, self._plan.gateways)
+        try:
+            lab.up()
+            self._perform(lab)
+        except (NotSettled, AssertionError, OSError) as error:
+            self._report.broken = self._report.broken or str(error)
+        finally:
+            lab.down()
+        self._judge()
+        self._recorder.close()
+        return self._report
+
+    def _perform(self, lab: Lab) -> None:
+        topics = {name: {"preserve": name.startswith("plain")} for each in SETS.values() for name in each}
+        self._recorder.setup(SOURCE, topics=topics)
+        cast = Cast(self._recorder, self._plan.seed)
+        conductor = Conductor(self._plan, lab, cast)
+        conductor.prepare()
+        self._begin(lab, cast)
+        began = time.monotonic()
+        self._began_ns = time.monotonic_ns()
+        lanes = [Trouble(lane, self._plan, lab, self._recorder, began) for lane in ("network", "processes")]
+        watch = Watch(lab.gateways, began)
+        for thread in (*lanes, conductor, watch):
+            thread.start()
+        self._say(f"{self._plan.duration_s:g} s of it, from now on")
+        for lane in lanes:
+            lane.join(max(0.0, began + self._plan.duration_s - time.monotonic()))
+        for lane in lanes:
+            lane.stop()
+        lab.heal()
+        self._say("healed; the migration under way comes to its end")
+        conductor.stop()
+        try:
+            self._settle(lab, cast, conductor, [lane.failed for lane in lanes if lane.failed])
+        finally:
+            watch.stop()
+            self._note(lanes, conductor, cast, watch)
+
+    def _begin(self, lab: Lab, cast: Cast) -> None:
+        for producer in cast.producers:
+            producer.start(lab.source.bootstrap, SOURCE)
+        for member in cast.all_members:
+            member.start(lab.source.bootstrap, SOURCE)
+        cast.at_source.start(lab.source.bootstrap, SOURCE)
+        cast.at_target.start(lab.target.bootstrap, TARGET)
+        cast.at_gateway.start(lab.gateway_bootstrap, TARGET)
+
+    def _settle(self, lab: Lab, cast: Cast, conductor: Conductor, failed: list[str]) -> None:
+        """Everything comes to rest; what is wrong already is kept, and the rest is judged all the same."""
+        stop_producers(cast)
+        reasons = [*failed, conductor.stuck]
+        self._say("reading both clusters")
+        for step in (lambda: level(lab), lambda: self._read(lab, cast, conductor)):
+            try:
+                step()
+            except (NotSettled, AssertionError) as error:
+                reasons.append(str(error))
+        for client in cast.everybody:
+            client.ask_to_stop()
+        for client in cast.everybody:
+            client.stop()
+        self._report.broken = "; ".join(reason for reason in reasons if reason)
+
+    def _read(self, lab: Lab, cast: Cast, conductor: Conductor) -> None:
+        logs = read_everything(lab, conductor.topics)
+        for side, topics in logs.items():
+            for topic, partitions in topics.items():
+                self._recorder.final_log(side, topic, partitions)
+        drain(cast, logs)
+
+    def _note(self, lanes: list[Trouble], conductor: Conductor, cast: Cast, watch: Watch) -> None:
+        self._faults = sorted((fault for lane in lanes for fault in lane.done), key=lambda fault: fault["began_s"])
+        self._report.faults, self._report.migrations = len(self._faults), conductor.migrations
+        errors = {client.name: client.errors for client in cast.everybody if client.errors}
+        self._report.more = {
+            "plan": self._plan.as_json(),
+            "faults_done": self._faults,
+            "acts_done": conductor.done,
+            "client_errors": {name: {"count": len(e), "first": e[:10]} for name, e in errors.items()},
+            "client_lives": {client.name: client.lives for client in cast.everybody},
+            "growth": watch.growth(),
+            "samples": watch.samples,
+        }
+
+    def _judge(self) -> None:
+        self._say("judging")
+        lines = self._recorder.lines()
+        try:
+            self._report.verdict = check(lines)
+        except HistoryError as error:
+            self._report.broken = f"{self._report.broken}; history: {error}".strip("; ")
+            return
+        if hasattr(self, "_faults"):
+            found = handovers(waits(lines, PROBE), self._faults, self._began_ns)
+            self._report.handovers_ms, self._report.handover_p99_ms = found, percentile(found, 0.99)
