@@ -122,6 +122,7 @@ class Gateway:
         self._store.on_fenced = self._fenced
         self._closers.push_async_callback(self._store.close)
         await self._store.open()
+        await self._store.lead()
         self._wire_control()
         self._closers.push_async_callback(self._service.close)
         self._wire_engine()

@@ -1,8 +1,8 @@
-"""The state topic's I/O: create, read to the end, write in transactions. Blocking; the store runs it in threads.
+"""The state topic's I/O: create, read, take over, write in transactions. Blocking; the store runs it in threads.
 
-One process writes at a time: opening takes over the transactional id, which fences the process that had it
-before (KIP-98) and ends a transaction it left open. Each process also writes a `writer` record first. Reading
-up to one's own record is reading everything; seeing another's later means having been replaced.
+Any process reads. One writes at a time: `lead` takes over the transactional id, which fences the process that had it
+before (KIP-98) and ends a transaction it left open. It then writes a `writer` record: the offset of that record is the
+**term**, higher than all before. Who reads another's writer record behind its own has been replaced.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
-from gateway.control.librdkafka import error_of, is_fenced, is_passing, librdkafka_properties, translated
+from gateway.control.librdkafka import error_of, is_fenced, librdkafka_properties, translated
+from gateway.control.state_reader import MORE, WRITER_KEY, Entry, StateReader
 from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.net.config import ClusterConfig
 
 TOPIC = "__lockgate_state"
 TRANSACTIONAL_ID = "lockgate-state"
-WRITER_KEY = "writer"
 
 _MAX_RECORD_BYTES = 32 * 1024 * 1024  # a promoted topic's producer tables may be long
 _COMMIT_S = 20.0
@@ -45,28 +45,59 @@ class StateTopic:
         transactional_id: str = TRANSACTIONAL_ID,
         commit_s: float = _COMMIT_S,
     ) -> None:
-        self._config = config
+        self._properties = librdkafka_properties(config)
         self._instance = instance
         self._topic = topic
         self._transactional_id = transactional_id
         self._commit_s = commit_s
         self._producer: Producer | None = None
-        self._consumer: Consumer | None = None
+        self._reader: StateReader | None = None
         self._unended: Callable[[float], None] | None = None  # a commit or abort that was not answered in time
+        self._written = -1  # offset of the last record that was handed to the broker
 
-    def open(self, timeout_s: float = 30.0) -> list[Change]:
-        """Create the topic if absent, fence the process before, and read all changes in order.
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def open(self, timeout_s: float = 30.0) -> list[Entry]:
+        """Create the topic if absent, and read all of it.
 
         Raises:
             StoreError: the target is not reachable or the topic is not what it must be.
         """
         deadline = time.monotonic() + timeout_s
-        common = librdkafka_properties(self._config)
         try:
-            self._ensure_topic(AdminClient(common), timeout_s)
+            self._ensure_topic(AdminClient(self._properties), timeout_s)
+            self._reader = StateReader(self._properties, self._topic, _MAX_RECORD_BYTES)
+            return self._reader.read_to_end(deadline)
+        except KafkaException as exc:
+            raise translated(exc, "the state topic on the target could not be opened") from exc
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """What came since, whole changes only; waits up to `timeout_s` for the first.
+
+        Raises:
+            StoreError: the topic cannot be read any more.
+        """
+        if self._reader is None:
+            raise StoreError("the state topic is not open")
+        try:
+            return self._reader.read(timeout_s)
+        except KafkaException as exc:
+            raise translated(exc, "the state topic on the target cannot be read") from exc
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def lead(self, timeout_s: float = 30.0) -> int:
+        """Fence whoever wrote before. Returns the term.
+
+        Raises:
+            StoreError: the target does not answer, or refuses.
+            ProducerFenced: somebody else took over in the meantime.
+        """
+        self.resign()
+        try:
             self._producer = Producer(
                 {
-                    **common,
+                    **self._properties,
                     "transactional.id": self._transactional_id,
                     "transaction.timeout.ms": 60_000,
                     "message.max.bytes": _MAX_RECORD_BYTES,
@@ -75,57 +106,54 @@ class StateTopic:
                 logger=_log,
             )
             self._producer.init_transactions(timeout_s)
-            self.commit([(WRITER_KEY, json.dumps({"v": 1, "instance": self._instance}).encode())])
-            self._consumer = Consumer(
-                {
-                    **common,
-                    "group.id": "lockgate-state-unused",  # librdkafka asks for one; nothing is ever committed
-                    "enable.auto.commit": False,
-                    "isolation.level": "read_committed",
-                    "fetch.message.max.bytes": _MAX_RECORD_BYTES,
-                    "fetch.wait.max.ms": 500,
-                },
-                logger=_log,
-            )
-            self._consumer.assign([TopicPartition(self._topic, 0, 0)])
-            return self._read_to_own_record(self._consumer, deadline)
+            return self.commit([(WRITER_KEY, json.dumps({"v": 1, "instance": self._instance}).encode())])
         except KafkaException as exc:
-            raise translated(exc, "the state topic on the target could not be opened") from exc
+            raise translated(exc, "the state topic on the target could not be taken over") from exc
 
-    def commit(self, changes: Sequence[Change]) -> None:
-        """Write all changes in one transaction.
+    def resign(self) -> None:
+        """Write no more; reading goes on. A commit of unknown outcome stays so until it is read."""
+        self._producer = self._unended = None
+
+    def commit(self, changes: Sequence[Change]) -> int:
+        """Write all changes in one transaction. Returns the offset of the last record.
 
         Raises:
             StoreError: nothing was written.
             StoreUncertain: the outcome is unknown; `settle` before the next commit.
-            ProducerFenced: see the class.
+            ProducerFenced: another process leads.
         """
         producer = self._opened()
         failures: list[KafkaError] = []
 
-        def delivered(error: KafkaError | None, _: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 failures.append(error)
+            else:
+                self._written = max(self._written, message.offset() or 0)
 
         try:
             producer.begin_transaction()
-            for key, value in changes:
-                producer.produce(self._topic, key=key.encode(), value=value, partition=0, on_delivery=delivered)
+            for left, (key, value) in zip(reversed(range(len(changes))), changes, strict=True):
+                headers: dict[str, str | bytes | None] = {MORE: b""} if left else {}
+                producer.produce(
+                    self._topic, key=key.encode(), value=value, partition=0, headers=headers, on_delivery=delivered
+                )
             self._end(producer.commit_transaction)
         except KafkaException as exc:
             self._abort_if_needed(producer, exc)
             reason = KafkaException(failures[0]) if failures else exc
             raise translated(reason if not is_fenced(error_of(exc)) else exc, "the state was not changed") from exc
+        return self._written
 
-    def settle(self) -> bool:
-        """Bring a commit of unknown outcome to its end. True when there was one and it is now in the topic.
+    def settle(self) -> int:
+        """Bring a commit of unknown outcome to its end. Returns the offset of its last record; -1: there was none.
 
         Raises:
             StoreUncertain: still unknown.
             StoreError: it is not in the topic.
         """
         if self._unended is None:
-            return False
+            return -1
         producer, ending = self._opened(), self._unended
         try:
             self._end(ending)
@@ -134,28 +162,18 @@ class StateTopic:
             raise translated(exc, "the last change of the state was not made") from exc
         if ending == producer.abort_transaction:
             raise StoreError("the last change of the state was not made")
-        return True
-
-    def replaced_by(self) -> str:
-        """The instance that took over, or ''. Does not wait. Errors of the connection are librdkafka's to heal."""
-        if self._consumer is None:
-            return ""
-        for message in self._consumer.consume(100, 0):
-            if message.error() is None and message.key() == WRITER_KEY.encode():
-                writer = _writer_of(message.value())
-                if writer != self._instance:
-                    return writer
-        return ""
+        return self._written
 
     def close(self) -> None:
         """Close the clients. Waits for nothing: what was not committed is not in the state."""
-        if self._consumer is not None:
-            self._consumer.close()
-        self._consumer = self._producer = None
+        self.resign()
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
 
     def _opened(self) -> Producer:
         if self._producer is None:
-            raise StoreError("the state topic is not open")
+            raise StoreError("this gateway does not lead the fleet: it cannot change the state")
         return self._producer
 
     def _abort_if_needed(self, producer: Producer, failure: KafkaException) -> None:
@@ -207,34 +225,3 @@ class StateTopic:
                 f"topic {self._topic} exists on the target, but is not a compacted topic of one partition: "
                 "it is not lockgate's state"
             )
-
-    def _read_to_own_record(self, consumer: Consumer, deadline: float) -> list[Change]:
-        changes: list[Change] = []
-        while time.monotonic() < deadline:
-            for message in consumer.consume(1_000, 0.5):
-                error, key, value = message.error(), message.key(), message.value()
-                if error is not None and (error.fatal() or not error.retriable()) and not is_passing(error):
-                    raise KafkaException(error)
-                if error is not None or key is None:
-                    continue
-                if key == WRITER_KEY.encode():
-                    if _writer_of(value) == self._instance:
-                        return changes
-                    continue
-                changes.append((_text(key), None if value is None else _bytes(value)))
-        raise StoreError("the state topic could not be read to its end in time")
-
-
-def _writer_of(value: str | bytes | None) -> str:
-    try:
-        return str(json.loads(value or "{}").get("instance", ""))
-    except (ValueError, AttributeError):
-        return ""
-
-
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else value.decode("utf-8", "replace")
-
-
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value

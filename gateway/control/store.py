@@ -1,7 +1,7 @@
 """What the control plane knows, kept in a compacted topic on the target: there is no database to run.
 
-`StateStore` holds all records in memory and writes every change through to the topic in one transaction. The
-views change only after the commit, so what they show survives a crash.
+Every gateway reads the topic all the time, in its order (`open`). One of them leads: it alone writes, each change in
+one transaction (`lead`, `resign`). The views change only with what is committed, so what they show survives a crash.
 """
 
 from __future__ import annotations
@@ -9,99 +9,125 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 from uuid import uuid4
 
+from gateway.control.state_reader import WRITER_KEY, Entry, writer_of
 from gateway.control.state_topic import Change, StateTopic
+from gateway.control.state_views import StateViews
 from gateway.control.store_errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
-from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, PortRecord, SequenceRecord
-from gateway.domain.state_codec import Record, decode, encode, key_of
+from gateway.domain.state_codec import Record, StateFormatError, decode, encode, key_of
 from gateway.net.config import ClusterConfig
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
-_WATCH_S = 1.0
+_READ_S = 0.3
+_AGAIN_S = 1.0
 _log = logging.getLogger("lockgate.state")
 
 
 class Log(Protocol):
-    """What the store needs of a state topic: blocking calls, made from one thread at a time."""
+    """What the store needs of a state topic: blocking calls; `read` from one thread, the others from one at a time."""
 
-    def open(self) -> list[Change]:
+    def open(self) -> list[Entry]:
         """See `StateTopic.open`; so for the others."""
 
-    def commit(self, changes: Sequence[Change]) -> None:
-        """Write all changes, or none."""
+    def read(self, timeout_s: float) -> list[Entry]:
+        """What came since."""
 
-    def settle(self) -> bool:
-        """End a commit of unknown outcome; True when it was made."""
+    def lead(self) -> int:
+        """Fence whoever wrote before; returns the term."""
 
-    def replaced_by(self) -> str:
-        """The instance that took over, or ''."""
+    def resign(self) -> None:
+        """Write no more."""
+
+    def commit(self, changes: Sequence[Change]) -> int:
+        """Write all changes, or none; returns the offset of the last."""
+
+    def settle(self) -> int:
+        """End a commit of unknown outcome; its offset when it was made, -1 when there was none."""
 
     def close(self) -> None:
         """Close the clients."""
 
 
-class StateStore:
-    """The records, by kind. Use on one event loop.
+class StateStore(StateViews):
+    """The records, by kind. Use on one event loop. See `StateViews` for what is to be seen.
 
-    Views (read only, always the latest committed): `links` by name, `mirrors` by (link, mirror topic),
-    `groups` by (link, group), `ports` by node id, `sequences` by name. `subscribe` is told after each change.
+    Only a leader writes: every writing method raises ProducerFenced otherwise. `on_fenced` is called when another
+    process takes over, `on_broken` (with one line) when the topic cannot be followed any more.
 
-    Every writing method raises ProducerFenced once another process has taken over; `on_fenced` is then called
-    once, for the process to stop.
+    Attributes:
+        term: of the last leader that was seen to begin; -1 before any.
+        leading: this process has that term.
     """
 
     def __init__(self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None) -> None:
+        super().__init__()
         config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
         self.instance = uuid4().hex
         self.on_fenced: Callable[[], None] = lambda: None
+        self.on_broken: Callable[[str], None] = lambda reason: None
+        self.term = -1
+        self.leading = False
         self._log: Log = log or StateTopic(config, self.instance)
-        self._records: dict[str, Record] = {}
-        self._links: dict[str, LinkRecord] = {}
-        self._mirrors: dict[tuple[str, str], MirrorRecord] = {}
-        self._groups: dict[tuple[str, str], GroupRecord] = {}
-        self._ports: dict[int, PortRecord] = {}
-        self._sequences: dict[str, SequenceRecord] = {}
-        self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
-        self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
-        self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
-        self.ports: Mapping[int, PortRecord] = MappingProxyType(self._ports)
-        self.sequences: Mapping[str, SequenceRecord] = MappingProxyType(self._sequences)
-        self._subscribers: list[Callable[[], None]] = []
         self._lock = asyncio.Lock()
         self._unsettled: list[tuple[str, Record | None]] = []
-        self._fenced = False
-        self._watcher: asyncio.Task[None] | None = None
+        self._progress = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state-reader")
+        self._follower: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Take over the state topic (created if absent) and read all of it.
+        """Read all of the topic (created if absent), and go on reading.
 
         Raises:
             StoreError: the target is not reachable, or the topic is not ours.
             StateFormatError: a record that this version cannot read; nothing is guessed.
         """
-        latest = dict(await asyncio.to_thread(self._log.open))
-        self._apply((key, decode(key, value)) for key, value in latest.items() if value is not None)
-        self._watcher = asyncio.create_task(self._watch(), name="state-watch")
+        entries = await asyncio.get_running_loop().run_in_executor(self._thread, self._log.open)
+        self._take({entry.key: entry for entry in entries}.values())
+        self._follower = asyncio.create_task(self._follow(), name="state-follow")
+
+    async def lead(self) -> int:
+        """Take over the topic, and read all that was written before. Returns the term.
+
+        Raises:
+            StoreError: the target does not answer.
+            ProducerFenced: another process took over meanwhile.
+        """
+        async with self._lock:
+            self._unsettled = []
+            term = await asyncio.to_thread(self._log.lead)
+            await self.read_up_to(term)
+            if self.term != term:
+                raise ProducerFenced("another gateway has taken over the state topic meanwhile")
+            self.leading = True
+        return term
+
+    async def resign(self) -> None:
+        """Write no more. What is being written is ended first."""
+        self.leading = False
+        async with self._lock:
+            self._unsettled = []
+            await asyncio.to_thread(self._log.resign)
+
+    async def read_up_to(self, offset: int) -> None:
+        """Until the views hold everything up to this offset of the topic. No limit of its own."""
+        while self.applied < offset:
+            self._progress.clear()
+            await self._progress.wait()
 
     async def close(self) -> None:
-        """Stop watching and close the clients."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        """Stop reading and close the clients."""
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
         async with self._lock:
-            await asyncio.to_thread(self._log.close)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.close)
+        self._thread.shutdown()
 
-    def subscribe(self, subscriber: Callable[[], None]) -> None:
-        """Call `subscriber` after every committed change."""
-        self._subscribers.append(subscriber)
-
-    def unsubscribe(self, subscriber: Callable[[], None]) -> None:
-        """End a `subscribe`."""
-        self._subscribers.remove(subscriber)
+    # -- writing -------------------------------------------------------------------------------------------------
 
     async def put(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
         """Write the records in one transaction: all or none.
@@ -112,7 +138,7 @@ class StateStore:
 
         Raises:
             StoreError: nothing was written (StoreUncertain: unknown, settled at the next write).
-            ProducerFenced: another process has taken over.
+            ProducerFenced: this process does not lead, or another has taken over.
         """
         await self.write([(key_of(record), record) for record in records], guard)
 
@@ -128,7 +154,7 @@ class StateStore:
         """
 
         def unchanged() -> None:
-            if self._records.get(key_of(old)) != old:
+            if self.get(key_of(old)) != old:
                 raise StoreConflict(f"{key_of(old)} was changed by another operation meanwhile; try again")
 
         await self.put(new, guard=unchanged)
@@ -146,79 +172,69 @@ class StateStore:
             try:
                 await self._settle()
                 guard()
-                await asyncio.to_thread(self._log.commit, encoded)
+                offset = await asyncio.to_thread(self._log.commit, encoded)
             except StoreUncertain:
                 self._unsettled = self._unsettled or list(changes)
                 raise
             except ProducerFenced:
-                self._stop_for_good()
+                self._fenced()
                 raise
-            self._apply(changes)
+            self.apply(changes, offset)
 
     async def _settle(self) -> None:
-        if self._fenced:
-            raise ProducerFenced("another lockgate process has taken over the state topic; this one must stop")
+        if not self.leading:
+            raise ProducerFenced("this gateway does not lead: another one has taken over the state topic")
         if not self._unsettled:
             return
         changes = self._unsettled
         try:
-            committed = await asyncio.to_thread(self._log.settle)
+            offset = await asyncio.to_thread(self._log.settle)
         except (StoreUncertain, ProducerFenced):
             raise
         except StoreError:
             self._unsettled = []
             return  # it was not made, and its caller was told that it may not have been
         self._unsettled = []
-        if committed:
-            self._apply(changes)
+        self.apply(changes, offset)
 
-    def _apply(self, changes: Iterable[tuple[str, Record | None]]) -> None:
-        for key, record in changes:
-            previous = self._records.pop(key, None)
-            if previous is not None:
-                self._forget(previous)
-            if record is not None:
-                self._records[key] = record
-                self._remember(record)
-        for subscriber in tuple(self._subscribers):
-            subscriber()
+    # -- reading -------------------------------------------------------------------------------------------------
 
-    def _remember(self, record: Record) -> None:
-        match record:
-            case LinkRecord():
-                self._links[record.name] = record
-            case MirrorRecord():
-                self._mirrors[record.link, record.mirror_topic] = record
-            case GroupRecord():
-                self._groups[record.link, record.group] = record
-            case PortRecord():
-                self._ports[record.node_id] = record
-            case SequenceRecord():
-                self._sequences[record.name] = record
+    async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                self._take(await loop.run_in_executor(self._thread, self._log.read, _READ_S))
+            except StateFormatError as exc:
+                self.on_broken(str(exc))
+                return
+            except StoreError as exc:
+                _log.error("the state topic cannot be read: %s", exc)
+                await asyncio.sleep(_AGAIN_S)
 
-    def _forget(self, record: Record) -> None:
-        match record:
-            case LinkRecord():
-                del self._links[record.name]
-            case MirrorRecord():
-                del self._mirrors[record.link, record.mirror_topic]
-            case GroupRecord():
-                del self._groups[record.link, record.group]
-            case PortRecord():
-                del self._ports[record.node_id]
-            case SequenceRecord():
-                del self._sequences[record.name]
+    def _take(self, entries: Iterable[Entry]) -> None:
+        """Read on: own changes are in the views already, unless their outcome was unknown."""
+        news = [entry for entry in entries if entry.offset > self.applied]
+        if not news:
+            return
+        changes = [
+            (entry.key, None if entry.value is None else decode(entry.key, entry.value))
+            for entry in news
+            if entry.key != WRITER_KEY
+        ]
+        writers = [entry for entry in news if entry.key == WRITER_KEY]
+        self.apply(changes, max(entry.offset for entry in news))
+        for writer in writers:
+            self.term = writer.offset
+            if self.leading:
+                _log.warning("instance %s has taken over the state topic", writer_of(writer.value))
+                self._fenced()
 
-    async def _watch(self) -> None:
-        """Look for a successor: a process that writes nothing would not notice it by being refused."""
-        while not self._fenced:
-            await asyncio.sleep(_WATCH_S)
-            successor = await asyncio.to_thread(self._log.replaced_by)
-            if successor:
-                self._stop_for_good()
+    def apply(self, changes: Iterable[tuple[str, Record | None]], offset: int) -> None:
+        """See `StateViews.apply`; wakes who waits for an offset."""
+        super().apply(changes, offset)
+        self._progress.set()
 
-    def _stop_for_good(self) -> None:
-        if not self._fenced:
-            self._fenced = True
-            _log.error("another lockgate process has taken over the state topic; this one stops")
+    def _fenced(self) -> None:
+        if self.leading:
+            self.leading = False
             self.on_fenced()

@@ -17,11 +17,19 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, PortRecord, SequenceRecord
+from gateway.domain.records import (
+    FleetRecord,
+    GatewayRecord,
+    GroupRecord,
+    LinkRecord,
+    MirrorRecord,
+    PortRecord,
+    SequenceRecord,
+)
 
 VERSION = 1
 
-Record = LinkRecord | MirrorRecord | GroupRecord | PortRecord | SequenceRecord
+Record = LinkRecord | MirrorRecord | GroupRecord | PortRecord | SequenceRecord | GatewayRecord | FleetRecord
 
 _KINDS: Mapping[str, type[Record]] = {
     "link": LinkRecord,
@@ -29,6 +37,8 @@ _KINDS: Mapping[str, type[Record]] = {
     "group": GroupRecord,
     "port": PortRecord,
     "sequence": SequenceRecord,
+    "gateway": GatewayRecord,
+    "fleet": FleetRecord,
 }
 
 
@@ -37,7 +47,8 @@ class StateFormatError(ValueError):
 
 
 def key_of(record: Record) -> str:
-    """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`.
+    """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
+    `gateway/NAME`, `fleet`.
 
     Link and topic names hold no slash; a group may, so it comes last.
     """
@@ -52,6 +63,10 @@ def key_of(record: Record) -> str:
             return f"port/{node_id}"
         case SequenceRecord(name=name):
             return f"sequence/{name}"
+        case GatewayRecord(name=name):
+            return f"gateway/{name}"
+        case FleetRecord():
+            return "fleet"
 
 
 def encode(record: Record) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import queue
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +13,7 @@ from gateway.control.errors import SourceUnreachable
 from gateway.control.service import ControlService
 from gateway.control.source_ends import LogEnds
 from gateway.control.sources import Sources
+from gateway.control.state_reader import WRITER_KEY, Entry
 from gateway.control.state_topic import TOPIC, Change
 from gateway.control.store import StateStore
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
@@ -195,42 +198,63 @@ class MemoryLog:
         self.kept: dict[str, bytes] = {} if kept is None else kept
         self.failures: list[StoreError | None] = []
         self.commits: list[list[Change]] = []
-        self.successor = ""
         self.uncertain: list[Change] = []
         self.settled_as: bool | StoreError = True
         self.is_open = False
+        self.end = 0
+        self.news: queue.SimpleQueue[Entry] = queue.SimpleQueue()
 
-    def open(self) -> list[Change]:
+    def open(self) -> list[Entry]:
         self.is_open = True
-        return list(self.kept.items())
+        return [self._entry(key, value) for key, value in self.kept.items()]
 
-    def commit(self, changes: Sequence[Change]) -> None:
+    def read(self, timeout_s: float) -> list[Entry]:
+        try:
+            return [self.news.get(timeout=min(timeout_s, 0.05))]
+        except queue.Empty:
+            return []
+
+    def lead(self) -> int:
+        return self.take_over("me")
+
+    def take_over(self, instance: str) -> int:
+        """A process of this name leads from now on."""
+        entry = self._entry(WRITER_KEY, json.dumps({"v": 1, "instance": instance}).encode())
+        self.news.put(entry)
+        return entry.offset
+
+    def resign(self) -> None:
+        pass
+
+    def commit(self, changes: Sequence[Change]) -> int:
         failure = self.failures.pop(0) if self.failures else None
         if isinstance(failure, StoreUncertain):
             self.uncertain = list(changes)
         if failure is not None:
             raise failure
-        self._keep(changes)
+        return self._keep(changes)
 
-    def settle(self) -> bool:
+    def settle(self) -> int:
         if isinstance(self.settled_as, StoreError):
             raise self.settled_as
-        self._keep(self.uncertain)
-        return True
-
-    def replaced_by(self) -> str:
-        return self.successor
+        return self._keep(self.uncertain)
 
     def close(self) -> None:
         self.is_open = False
 
-    def _keep(self, changes: Sequence[Change]) -> None:
+    def _entry(self, key: str, value: bytes | None) -> Entry:
+        self.end += 1
+        return Entry(self.end, key, value)
+
+    def _keep(self, changes: Sequence[Change]) -> int:
         self.commits.append(list(changes))
         for key, value in changes:
+            self.end += 1
             if value is None:
                 self.kept.pop(key, None)
             else:
                 self.kept[key] = value
+        return self.end
 
 
 @dataclass
@@ -267,6 +291,9 @@ class FakeEngine:
 
     def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
         return ()
+
+    def producers_known(self, link: str, topic: str) -> bool:
+        return True
 
 
 @dataclass
@@ -388,6 +415,7 @@ class Plane:
 
     async def start(self) -> None:
         await self.store.open()
+        await self.store.lead()
         self.service.restore()
         await self.service.start(
             engine=self.engine,

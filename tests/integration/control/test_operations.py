@@ -48,6 +48,7 @@ class Control:
     async def start(self) -> None:
         await self.target.start()
         await self.store.open()
+        await self.store.lead()
         self.service = ControlService(
             store=self.store,
             target=self.target,

@@ -49,6 +49,7 @@ async def store_of(target: DevCluster, name: str) -> AsyncIterator[Opened]:
 async def test_a_restart_reads_what_was_there(store_of):
     first = store_of()
     await first.open()
+    await first.lead()
     await first.put(LINK, PortRecord(1, 9293))
     for port in range(5):
         await first.put(PortRecord(2, 9300 + port))
@@ -76,9 +77,11 @@ async def test_the_topic_is_compacted_and_has_one_partition(store_of, target, na
 async def test_a_successor_fences_the_process_before(store_of):
     old = store_of()
     await old.open()
+    await old.lead()
     await old.put(LINK)
     new = store_of()
     await new.open()
+    await new.lead()
 
     with pytest.raises(ProducerFenced, match="taken over"):
         await old.put(PortRecord(1, 1))
@@ -86,6 +89,41 @@ async def test_a_successor_fences_the_process_before(store_of):
 
     await new.put(PortRecord(2, 2))
     assert (dict(new.links), dict(new.ports)) == ({"l": LINK}, {2: PortRecord(2, 2)})
+    await old.read_up_to(new.applied)
+    assert (dict(old.links), dict(old.ports)) == ({"l": LINK}, {2: PortRecord(2, 2)}), "it reads on"
+
+
+async def test_a_follower_sees_each_change_whole(store_of):
+    leader, follower = store_of(), store_of()
+    await leader.open()
+    await leader.lead()
+    await follower.open()
+    seen: list[set[int]] = []
+    follower.subscribe(lambda: seen.append({record.port for record in follower.ports.values()}))
+    with pytest.raises(ProducerFenced, match="does not lead"):
+        await follower.put(PortRecord(1, 1))
+    for port in range(30):
+        await leader.put(*(PortRecord(node, port) for node in range(40)))
+    await asyncio.wait_for(follower.read_up_to(leader.applied), 15)
+
+    assert dict(follower.ports) == dict(leader.ports)
+    assert all(len(ports) == 1 for ports in seen), "half a change was seen"
+
+
+async def test_leadership_goes_there_and_back(store_of):
+    one, two = store_of(), store_of()
+    for store in (one, two):
+        await store.open()
+    terms = []
+    for store in (one, two, one):
+        terms.append(await store.lead())
+        await store.put(PortRecord(len(terms), 1))
+        if store is two:
+            await store.resign()
+    assert terms == sorted(terms)
+    await asyncio.wait_for(two.read_up_to(one.applied), 15)
+    assert sorted(two.ports) == sorted(one.ports) == [1, 2, 3]
+    assert (one.term, two.term) == (terms[2], terms[2])
 
 
 async def test_an_idle_process_notices_its_successor(store_of):
@@ -93,8 +131,11 @@ async def test_an_idle_process_notices_its_successor(store_of):
     noticed = asyncio.Event()
     old.on_fenced = noticed.set
     await old.open()
+    await old.lead()
 
-    await store_of().open()
+    new = store_of()
+    await new.open()
+    await new.lead()
 
     await asyncio.wait_for(noticed.wait(), 15)
 
@@ -102,6 +143,7 @@ async def test_an_idle_process_notices_its_successor(store_of):
 async def test_half_a_change_of_a_killed_process_is_never_seen(store_of, target, name):
     first = store_of()
     await first.open()
+    await first.lead()
     await first.put(LINK)
     killed = Producer({"bootstrap.servers": target.bootstrap, "transactional.id": name})
     await asyncio.to_thread(killed.init_transactions, 30)
@@ -119,6 +161,7 @@ async def test_half_a_change_of_a_killed_process_is_never_seen(store_of, target,
 async def test_a_record_larger_than_a_broker_takes_by_default(store_of):
     store = store_of()
     await store.open()
+    await store.lead()
     entries = tuple(ProducerEntry(2**49 + i, 0, i * 7919, i * 7919 + 99, i * 104_729) for i in range(60_000))
     mirror = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, producers=(entries,))
     assert len(encode(mirror)) > 2_000_000
@@ -151,6 +194,7 @@ async def test_a_target_that_is_cut_and_comes_back_loses_nothing(target, target_
     config = ClusterConfig.from_client_properties({"bootstrap.servers": target.proxied_bootstrap})
     store = StateStore(config, log=StateTopic(config, "x", topic=name, transactional_id=name))
     await store.open()
+    await store.lead()
     await store.put(PortRecord(1, 1))
     target_proxy.cut()
     writing = asyncio.create_task(store.put(PortRecord(2, 2)))
@@ -171,6 +215,7 @@ async def test_a_commit_that_nobody_answers_is_settled_before_the_next(target, t
     log = StateTopic(config, "x", topic=name, transactional_id=name, commit_s=1.0)
     store = StateStore(config, log=log)
     await store.open()
+    await store.lead()
     with target_proxy.being_cut():
         with pytest.raises(StoreUncertain):
             await store.put(PortRecord(1, 1))

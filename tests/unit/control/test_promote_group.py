@@ -323,10 +323,10 @@ async def test_an_interrupted_promote_goes_on(scene: Scene) -> None:
 async def test_a_lost_commit_of_the_state_keeps_the_gate_closed_until_known(scene: Scene) -> None:
     commit = scene.plane.log.commit
 
-    def lose(changes: object) -> None:
+    def lose(changes: object) -> int:
         if '"state":"PROMOTED"' in str(changes):
             scene.plane.log.failures = [StoreUncertain("no answer")]
-        commit(changes)  # type: ignore[arg-type]
+        return commit(changes)  # type: ignore[arg-type]
 
     scene.plane.log.commit = lose  # type: ignore[method-assign]
     with pytest.raises(StoreError):

@@ -284,11 +284,11 @@ async def test_a_flip_whose_commit_is_lost_stays_fenced_until_known(scene: Scene
     at_pending = len(scene.plane.log.commits) + 1
     commit = scene.plane.log.commit
 
-    def lose(changes: object) -> None:
+    def lose(changes: object) -> int:
         if len(scene.plane.log.commits) == at_pending:
             scene.plane.log.failures.append(StoreUncertain("no answer"))
             scene.plane.log.commit = commit  # type: ignore[method-assign]
-        commit(changes)  # type: ignore[arg-type]
+        return commit(changes)  # type: ignore[arg-type]
 
     scene.plane.log.commit = lose  # type: ignore[method-assign]
     (record,) = await scene.promote()
@@ -300,11 +300,11 @@ async def test_a_flip_whose_commit_is_lost_stays_fenced_until_known(scene: Scene
 async def test_a_flip_that_is_refused_for_sure_goes_back(scene: Scene) -> None:
     commit, refused = scene.plane.log.commit, []
 
-    def refuse(changes: object) -> None:
+    def refuse(changes: object) -> int:
         if "STOPPED" in str(changes) and "PENDING_STOPPED" not in str(changes):
             refused.append(1)
             raise StoreError("not enough replicas")
-        commit(changes)  # type: ignore[arg-type]
+        return commit(changes)  # type: ignore[arg-type]
 
     scene.plane.log.commit = refuse  # type: ignore[method-assign]
     with pytest.raises(Conflict, match="not done"):

@@ -29,6 +29,7 @@ def log() -> MemoryLog:
 async def store(log):
     made = store_on(log)
     await made.open()
+    await made.lead()
     yield made
     await made.close()
 
@@ -69,7 +70,7 @@ async def test_views_change_only_after_the_commit(store, log):
 
     def look_and_commit(changes):
         seen.append(dict(store.ports))
-        commit(changes)
+        return commit(changes)
 
     log.commit = look_and_commit
 
@@ -172,7 +173,7 @@ async def test_a_fenced_process_is_told_once_and_writes_no_more(store, log):
 async def test_a_successor_is_noticed_without_writing(store, log):
     noticed = asyncio.Event()
     store.on_fenced = noticed.set
-    log.successor = "other"
+    log.take_over("other")
 
     await asyncio.wait_for(noticed.wait(), 5)
 
@@ -188,7 +189,7 @@ async def test_a_cancelled_caller_does_not_lose_the_commit(store, log):
     def slow(changes):
         loop.call_soon_threadsafe(entered.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(5)
-        commit(changes)
+        return commit(changes)
 
     log.commit = slow
     task = asyncio.create_task(store.put(PORT))
