@@ -1,19 +1,36 @@
-"""Which partitions this gateway mirrors, from moment to moment; beats, takeover and hand-over.
+"""Which partitions this gateway mirrors, from moment to moment: the shell of `domain/ownership.py`.
 
-Every gateway of a fleet has one, sidecars too: it beats, and knows from the others' beats how far their mirrors are.
+Every gateway of a fleet has one, sidecars too: it beats (`fleet_beats.py`), and knows from the others' beats how far
+their mirrors are. How a partition goes from one gateway to the next is in `domain/hand_over.py` and `releases.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from gateway.control.fleet_beats import FleetBeats
+from gateway.control.peer_progress import PeerProgress
+from gateway.control.releases import EVERYBODY, Releases
 from gateway.domain.assignment import FleetAssignment
-from gateway.domain.ports import PartitionStatus
+from gateway.domain.beats import Place, tag_of
+from gateway.domain.hand_over import HandOver
+from gateway.domain.membership import MirrorPartition
+from gateway.domain.ownership import mirrored_by, owners_now, partitions_of
+from gateway.domain.ports import OwnedMirrors, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorRecord
+from gateway.net.errors import NetError
 from gateway.net.peers import Peers
+
+LEAVE_S = 2.0
+
+
+class StillAppending(NetError):
+    """Appends to a topic were not answered in the longest time that they can take."""
 
 
 class FleetMirrors:
@@ -23,14 +40,16 @@ class FleetMirrors:
         name: this gateway's.
         peers: its `handlers` get what other gateways ask of mirrors; `Peers.on_beat` must be `heard`.
         engine: links and mirrors are started and stopped in it by others, as the records say; this decides which of
-            their partitions run here.
+            their partitions run here. Nothing does before the first assignment.
         progress: advanced for the partitions that others mirror, too.
         records: the mirrors of the state topic, as read now.
 
     Attributes:
         on_silent: told who is suspected, when that changes; the leader has the group drop them.
+        fenced: mirror topics under a fence that this gateway answers for (`FenceAnswers.in_force`).
+        held: mirror topic -> what its fence waits for here, of those.
         aside: at the leader: (link, topic) of mirrors that somebody else copies now (`StandAside`).
-        add: more to say in each beat, as JSON under "more"; `on_more` gets it: (gateway, what it said).
+        add: more to say in each beat, as JSON; the others' `on_more` gets it: (gateway, what it said).
     """
 
     def __init__(
@@ -38,47 +57,195 @@ class FleetMirrors:
         *,
         name: str,
         peers: Peers,
-        engine: Any,
+        engine: OwnedMirrors,
         progress: MirrorProgress,
         records: Callable[[], Iterable[MirrorRecord]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
-        self._peers = peers
         self._engine = engine
-        self._progress = progress
         self._records = records
         self._clock = clock
+        self._hand_over = HandOver()
+        self._releases = Releases(peers, engine, self._hand_over, self._follow, clock)
+        self._places: frozenset[Place] = frozenset()  # what runs here
+        self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
+        self._tags: dict[str, str] = {}
+        self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
+        self._beats = FleetBeats(name, peers, self._progress, self, clock)
+        self._assignment: FleetAssignment | None = None
+        self._holders: dict[MirrorPartition, str] | None = None  # who mirrors what; None: not known yet
+        self._leaving = False
+        self._emptied = asyncio.Event()
         self.on_silent: Callable[[frozenset[str]], None] = lambda silent: None
+        self.fenced: Callable[[], Collection[str]] = tuple
+        self.held: Callable[[], Mapping[str, str]] = dict
         self.aside: Callable[[], Collection[tuple[str, str]]] = tuple
         self.add: Callable[[], Mapping[str, Any]] = dict
         self.on_more: Callable[[str, Mapping[str, Any]], None] = lambda gateway, said: None
+        engine.own(frozenset())
+
+    # -- for whoever runs the fleet ------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to beat and to listen."""
+        self._beats.start()
 
     def assigned(self, assignment: FleetAssignment | None) -> None:
         """The group's assignment; None: the group has forgotten this gateway, which mirrors nothing then."""
+        self._assignment = assignment
+        self._hand_over.reassigned()
+        self._beats.expect(() if assignment is None else assignment.peers)
+        self.decide()
 
     def records_changed(self) -> None:
-        """The state topic was read on, or `aside` changed."""
+        """The state topic was read on; or `fenced` or `aside` changed."""
+        self.decide()
 
     def heard(self, gateway: str, said: Mapping[str, Any]) -> None:
-        """A beat came."""
-
-    def silent(self) -> frozenset[str]:
-        """Who is suspected now."""
-        return frozenset()
-
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """All partitions of a mirror, in order, whoever mirrors them; as told in the last second."""
-        return ()
+        """A beat came. For `Peers`."""
+        self._beats.heard(gateway, said)
 
     async def quiet(self, topic: str) -> None:
-        """Mirror nothing of the topic here any more, and wait until no append is in flight."""
+        """Of a topic that is `fenced`: mirror nothing of it here, and wait until no append is in flight.
+
+        Raises:
+            StillAppending: some were not answered.
+        """
+        self.decide()
+        link, _ = self._mirrors.get(topic, ("", ""))
+        if not await self._engine.quiet([(link, topic)]):
+            raise StillAppending(f"appends to '{topic}' are still unanswered")
 
     async def leave(self) -> None:
-        """Hand everything over to the others; at most about 2 s."""
+        """Hand everything over to the others; at most LEAVE_S, then it is stopped."""
+        self._leaving = True
+        self.decide()
+        self._beats.beat()
+        if self._others():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    while self._places:
+                        self._emptied.clear()
+                        await self._emptied.wait()
+        self._hand_over.want(frozenset(), {}, self._clock(), at_once=self._hand_over.here)
+        self._follow()
 
     async def close(self) -> None:
         """Stop beating."""
+        await self._beats.close()
+        await self._releases.close()
+
+    # -- what is known -------------------------------------------------------------------------------------
+
+    def silent(self) -> frozenset[str]:
+        """Who is suspected now."""
+        return self._beats.silent
+
+    def here(self) -> frozenset[MirrorPartition]:
+        """What this gateway mirrors now: what it says that it owns when it joins the group."""
+        return self._hand_over.here
+
+    def mirrored_by(self, partition: MirrorPartition) -> str:
+        """The gateway that mirrors a partition; '' while nobody does."""
+        return (self._holders or {}).get(partition, "")
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        """All known partitions of a mirror, in order, whoever mirrors them; others' as told in the last second."""
+        return self._progress.merged(link, topic, self._engine.status(link, topic))
+
+    def held_up(self, gateway: str, topic: str) -> str:
+        """What a fence of the topic waits for at another gateway, as it said last. For `RemoteFences`."""
+        return self._beats.held_up(gateway, topic)
+
+    def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
+        """A client's Produce was written to the source through this gateway: told to whoever mirrors it."""
+        if (topic, partition) in self._places:
+            self._engine.forwarded(topic, partition, base_offset, records)
+        else:
+            self._beats.forwarded(topic, partition, base_offset, records)
+
+    # -- for the beats -------------------------------------------------------------------------------------
+
+    @property
+    def leaving(self) -> bool:
+        """`leave` was called."""
+        return self._leaving
+
+    @property
+    def leader(self) -> str:
+        """Of the present assignment; '' without one."""
+        return self._assignment.leader if self._assignment is not None else ""
+
+    def due(self, now: float) -> bool:
+        """A time has passed that `decide` looks at."""
+        return self._hand_over.due(now)
+
+    def own_statuses(self) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
+        """Of what is mirrored here."""
+        keys = {(each.link, each.topic) for each in self._hand_over.here}
+        return {key: self._engine.status(*key) for key in sorted(keys)}
+
+    def written_elsewhere(self, place: Place, base_offset: int, records: int) -> None:
+        """Another gateway wrote to a source partition, perhaps one that is mirrored here."""
+        if place in self._places:
+            self._engine.forwarded(*place, base_offset, records)
+
+    def decide(self) -> None:
+        """Work out what is to run here, and have it so."""
+        records = list(self._records())
+        self._note(records)
+        found = self._mirrored_by(records)
+        wanted = self._hand_over.here if self._leaving else found.get(self._name, frozenset())
+        holders = {} if self._leaving else self._whom_to_ask(wanted)
+        ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records))
+        self._holders = None if self._assignment is None else {p: name for name, ps in found.items() for p in ps}
+        self._follow()
+        for holder, partitions in ask.items():
+            self._releases.ask(holder, partitions)
+
+    def _mirrored_by(self, records: Sequence[MirrorRecord]) -> dict[str, frozenset[MirrorPartition]]:
+        if self._assignment is None:
+            return {}
+        owners = owners_now(self._assignment.leader, self._assignment.owners, records)
+        return mirrored_by(owners, self._beats.silent | self._beats.leaving)
+
+    def _whom_to_ask(self, wanted: frozenset[MirrorPartition]) -> dict[MirrorPartition, str]:
+        """Who has them now. A gateway that is new asks everybody; what nobody has ever had is taken at once."""
+        others = self._others()
+        if not others:
+            return {}
+        if self._holders is None:
+            return dict.fromkeys(wanted, EVERYBODY)
+        return {each: name for each in wanted if (name := self._holders.get(each)) in others and name is not None}
+
+    def _others(self) -> frozenset[str]:
+        """The other nodes that can be asked."""
+        nodes = () if self._assignment is None else self._assignment.owners
+        return frozenset(nodes) - (self._beats.silent - self._beats.leaving) - {self._name}
+
+    def _banned(self, records: Sequence[MirrorRecord]) -> frozenset[MirrorPartition]:
+        """What must not run here: under another gateway's fence, or copied by a job. The leader knows what it does."""
+        if self.leader == self._name:
+            return frozenset()
+        fenced, aside = frozenset(self.fenced()), self._beats.aside
+        out = (r for r in records if r.mirror_topic in fenced or (r.link, r.mirror_topic) in aside)
+        return frozenset(each for record in out for each in partitions_of(record))
+
+    def _note(self, records: Sequence[MirrorRecord]) -> None:
+        """A topic whose mirror is another one now, or gone: what was known of it counts no more."""
+        mirrors = {record.mirror_topic: (record.link, tag_of(record)) for record in records}
+        for topic, (link, tag) in self._mirrors.items():
+            if mirrors.get(topic) != (link, tag):
+                self._progress.forget(link, topic)
+        self._mirrors = mirrors
+        self._tags.clear()
+        self._tags.update({topic: tag for topic, (_, tag) in mirrors.items()})
+
+    def _follow(self) -> None:
+        """Have the engine run what is to run here."""
+        here = self._hand_over.here
+        self._places = frozenset((each.topic, each.partition) for each in here)
+        self._engine.own(here)
+        if not here:
+            self._emptied.set()

@@ -1,22 +1,29 @@
-"""Fences over the fleet: the leader asks a gateway to hold writes (`RemoteFences`), which does so (`FenceAnswers`).
+"""Fences over the fleet, at the leader: every gateway that may write is asked to hold, and told when it is over.
 
-Epochs decide, see `domain/fence_view.py`: what an older leader commands late has no effect.
+The other side is `fence_answers.py`; which commands count is decided by epochs, see `domain/fence_view.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+import structlog
 
 from gateway.control.routing_publisher import RoutingPublisher
-from gateway.domain.fence_view import FenceView
 from gateway.domain.ports import FenceAck, Fences
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.records import MirrorRecord
+from gateway.domain.routing_build import written_on_target
 from gateway.net.errors import NetError
+from gateway.net.peers import PeerRefused
 
-FENCE = "fence"
-UNFENCE = "unfence"
-_ASK_S = 60.0  # whoever fences has a shorter patience
+FENCE: Final = "fence"
+UNFENCE: Final = "unfence"
+_FENCE_S: Final = 600.0  # whoever fences has a shorter patience
+_UNFENCE_S: Final = 2.0
+_AGAIN_S: Final = 0.5
+_log = structlog.get_logger("lockgate.fleet")
 
 
 class AskPeers(Protocol):
@@ -26,105 +33,148 @@ class AskPeers(Protocol):
         """See there."""
 
 
-class FenceRefused(NetError):
-    """The command is too late: its epoch is an older one, or its fence was ended while it was awaited."""
-
-
 class RemoteFences:
     """`domain.ports.Fences` of one other gateway.
 
     Args:
-        held_up: what a fence of a topic waits for there, from its beats.
+        held_up: what a fence of a topic waits for there, from its beats: (gateway, topic).
+
+    Attributes:
+        asked: the fences it was asked for, mirror topic -> epoch; some may not have come to it.
     """
 
     def __init__(self, peers: AskPeers, gateway: str, held_up: Callable[[str, str], str] = lambda _g, _t: "") -> None:
         self._peers = peers
         self._gateway = gateway
         self._held_up = held_up
+        self.asked: dict[str, int] = {}
 
     async def fence(self, topic: str, epoch: int) -> FenceAck:
-        """Ask it, and wait until it has nothing in flight.
+        """Ask it, and wait until it has nothing in flight and mirrors nothing of the topic.
 
         Raises:
             PeerUnavailable, PeerRefused: not acknowledged; to be asked again.
         """
-        answer = await self._peers.ask(self._gateway, FENCE, {"topic": topic, "epoch": epoch}, _ASK_S)
+        self.asked[topic] = epoch
+        answer = await self._peers.ask(self._gateway, FENCE, {"topic": topic, "epoch": epoch}, _FENCE_S)
         return FenceAck(self._gateway, topic, int(answer["epoch"]), int(answer["unknown_outcomes"]))
 
     async def unfence(self, topic: str, epoch: int) -> None:
-        """Tell it that the promote was given up; its record will say so too, perhaps late. Raises as `fence`."""
-        await self._peers.ask(self._gateway, UNFENCE, {"topic": topic, "epoch": epoch}, _ASK_S)
+        """Tell it that nothing came of the fence. Raises as `fence`."""
+        await self._peers.ask(self._gateway, UNFENCE, {"topic": topic, "epoch": epoch}, _UNFENCE_S)
 
     def held_up_by(self, topic: str) -> str:
-        """As it said in its last beat."""
+        """As it said in its last beat; or that it did not answer yet."""
         held = self._held_up(self._gateway, topic)
         return f"gateway '{self._gateway}': {held}" if held else ""
 
 
-class FenceAnswers:
-    """The other side: what this gateway does with the leader's commands. `handlers` go into `Peers.handlers`.
+class FleetFences(Mapping[str, Fences]):
+    """Every gateway that has to acknowledge a fence, by name; what `TopicPromoter` and `WaysBack` are given.
+
+    When a fence ends without a flip the others are told so, until they have heard it; a flip they learn from the
+    record, and from nothing else: who went by a command could take it for the end of another fence.
 
     Args:
-        local: this gateway's own forwarder.
-        quiet: wait until this gateway appends nothing to a topic any more.
+        name: this gateway's; `local` are its own fences.
+        required: all gateways that may write to a source now, this one too (`membership.fence_quorum`).
+        record: a mirror topic's record as it is now; None when there is none.
     """
 
     def __init__(
         self,
-        publisher: RoutingPublisher,
+        *,
+        name: str,
         local: Fences,
-        quiet: Callable[[str], Awaitable[None]],
+        peers: AskPeers,
+        required: Callable[[], Iterable[str]],
+        publisher: RoutingPublisher,
+        record: Callable[[str], MirrorRecord | None],
+        held_up: Callable[[str, str], str] = lambda _g, _t: "",
     ) -> None:
-        self._publisher = publisher
+        self._name = name
         self._local = local
-        self._quiet = quiet
-        self._views: dict[str, FenceView] = {}
-        self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
-            FENCE: self._fence,
-            UNFENCE: self._unfence,
-        }
+        self._peers = peers
+        self._required = required
+        self._publisher = publisher
+        self._record = record
+        self._held_up = held_up
+        self._remote: dict[str, RemoteFences] = {}
+        self._before: dict[str, bool] = {}  # fenced topic -> was it written on the target when the fence began?
+        self._tasks: set[asyncio.Task[None]] = set()
+        publisher.on_unfence.append(self._unfenced)
 
-    def records(self, records: Iterable[MirrorRecord]) -> None:
-        """The records as read now; to be called after each change of the state topic, before routes are built."""
-        found = {record.mirror_topic: record for record in records}
-        for topic in self._views.keys() - found.keys():
-            del self._views[topic]
-            self._publisher.unfence([topic])
-        for topic, record in found.items():
-            view = self._views.get(topic)
-            if view is None:
-                self._views[topic] = FenceView(record.state, record.fence_epoch)
-                continue
-            was = view.held
-            view.record(record.state, record.fence_epoch)
-            if was and not view.held:
-                self._publisher.unfence([topic])
+    def __getitem__(self, gateway: str) -> Fences:
+        if gateway == self._name:
+            return self._local
+        if gateway not in frozenset(self._required()):
+            raise KeyError(gateway)
+        if gateway not in self._remote:
+            self._remote[gateway] = _Noted(self._peers, gateway, self._held_up, self._begins)
+        return self._remote[gateway]
 
-    def assigned(self, fenced: Mapping[str, int]) -> None:
-        """The fences in force that an assignment names: mirror topic -> epoch. After `records`."""
-        held = [topic for topic, epoch in fenced.items() if topic in self._views and self._views[topic].fence(epoch)]
-        if held:
-            self._publisher.fence(held)
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({self._name, *self._required()}))
+
+    def __len__(self) -> int:
+        return len({self._name, *self._required()})
 
     def in_force(self) -> Mapping[str, int]:
-        """The fences in force here: mirror topic -> epoch; what a leader names in its assignment."""
-        return {topic: view.epoch for topic, view in self._views.items() if view.held}
+        """Mirror topic -> epoch of the fences that this leader has asked for: for the assignment."""
+        return {topic: epoch for fences in self._remote.values() for topic, epoch in fences.asked.items()}
 
-    async def _fence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        topic, epoch = str(body["topic"]), int(body["epoch"])
-        view = self._views.setdefault(topic, FenceView(MirrorState.ACTIVE, epoch - 1))
-        if not view.fence(epoch):
-            raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} is over here; epoch {view.epoch} is known")
-        self._publisher.fence([topic])
-        ack = await self._local.fence(topic, epoch)
-        await self._quiet(topic)
-        if not view.held or view.epoch != epoch:
-            raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} was ended before it was acknowledged")
-        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes}
+    async def close(self) -> None:
+        """The term is over: the next leader goes on from the records."""
+        self._publisher.on_unfence.remove(self._unfenced)
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
 
-    async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        topic, epoch = str(body["topic"]), int(body["epoch"])
-        view = self._views.get(topic)
-        if view is not None and view.unfence(epoch):
-            self._publisher.unfence([topic])
-        return {}
+    def _begins(self, topic: str) -> None:
+        record = self._record(topic)
+        if record is not None:
+            self._before.setdefault(topic, written_on_target(record))
+
+    def _unfenced(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            before, record = self._before.pop(topic, None), self._record(topic)
+            flipped = record is None or before is None or written_on_target(record) != before
+            for fences in self._remote.values():
+                epoch = fences.asked.pop(topic, None)
+                if epoch is None or flipped:
+                    continue
+                task = asyncio.get_running_loop().create_task(self._tell(fences, topic, epoch), name=f"unfence {topic}")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, fences: RemoteFences, topic: str, epoch: int) -> None:
+        while topic not in fences.asked:
+            try:
+                await fences.unfence(topic, epoch)
+            except PeerRefused as exc:
+                _log.warning("the end of a fence was refused", topic=topic, reason=str(exc))
+                return
+            except NetError as exc:
+                _log.info("the end of a fence was not heard yet", topic=topic, reason=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
+
+
+class _Noted(RemoteFences):
+    """Tells the mapping of each fence that begins."""
+
+    def __init__(
+        self,
+        peers: AskPeers,
+        gateway: str,
+        held_up: Callable[[str, str], str],
+        begins: Callable[[str], None],
+    ) -> None:
+        super().__init__(peers, gateway, held_up)
+        self._begins = begins
+
+    async def fence(self, topic: str, epoch: int) -> FenceAck:
+        self._begins(topic)
+        return await super().fence(topic, epoch)

@@ -19,7 +19,11 @@ def wall_clock_ms() -> int:
 
 
 class RoutingPublisher:
-    """Publishes a snapshot after each change of the store, a fence or a reservation; only if it differs."""
+    """Publishes a snapshot after each change of the store, a fence or a reservation; only if it differs.
+
+    Attributes:
+        on_unfence: called with the mirror topics whose hold has ended, after the snapshot.
+    """
 
     def __init__(self, store: StateStore, table: RoutingTable, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self._store = store
@@ -28,6 +32,7 @@ class RoutingPublisher:
         self._fenced: set[str] = set()
         self._settled: set[str] = set()
         self._reserved: dict[str, MirrorRecord] = {}
+        self.on_unfence: list[Callable[[Iterable[str]], None]] = []
         store.subscribe(self.refresh)
 
     def fence(self, topics: Iterable[str]) -> None:
@@ -37,8 +42,11 @@ class RoutingPublisher:
 
     def unfence(self, topics: Iterable[str]) -> None:
         """End the hold: what the topics' records say is in force again."""
-        self._fenced.difference_update(topics)
+        names = tuple(topics)
+        self._fenced.difference_update(names)
         self.refresh()
+        for callback in tuple(self.on_unfence):
+            callback(names)
 
     def settle(self, topic: str) -> None:
         """The topic is padded: it may be read, even if the store cannot be told now."""

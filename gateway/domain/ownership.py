@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from gateway.domain.membership import MirrorPartition
 from gateway.domain.records import MirrorRecord, MirrorState
-from gateway.domain.takeover import taken_over
+from gateway.domain.takeover import heirs
 
 _AT_WORK = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
 
@@ -51,12 +51,15 @@ def owners_now(
     return found
 
 
-def runs_here(
-    me: str, owners: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
-) -> frozenset[MirrorPartition]:
-    """What `me` mirrors: its own, and its part of what silent gateways had.
+def mirrored_by(
+    owners: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
+) -> dict[str, frozenset[MirrorPartition]]:
+    """Who mirrors what while these gateways are silent: the others share what they had.
 
     Args:
         owners: as `owners_now` says.
     """
-    return frozenset(owners.get(me, ())) | taken_over(me, owners, silent)
+    found = {name: frozenset(held) for name, held in owners.items() if name not in silent}
+    for name, lost in heirs(owners, silent).items():
+        found[name] |= lost
+    return found

@@ -1,7 +1,7 @@
 """How far each mirrored partition has come, and who waits for it.
 
-Written by the mirror engine after every append; waited on by `ack: both`, group promote and topic promote.
-No I/O: a waiter is a callback.
+Written by the mirror engine after every append, and by what other gateways say of the partitions that they mirror;
+waited on by `ack: both`, group promote and topic promote. No I/O: a waiter is a callback.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ Key = tuple[str, int]  # (mirror topic, partition)
 
 
 class MirrorProgress:
-    """Mirrored-to positions in *source* offsets: every source record below is on the target."""
+    """Mirrored-to positions in *source* offsets: every source record below is on the target.
 
-    __slots__ = ("_positions", "_ties", "_waiters")
+    Attributes:
+        moved: what was advanced since somebody has emptied it; None while nobody is interested.
+        on_wait: told of each partition that somebody begins to wait for.
+    """
+
+    __slots__ = ("_positions", "_ties", "_waiters", "moved", "on_wait")
 
     def __init__(self) -> None:
+        self.moved: set[Key] | None = None
+        self.on_wait: Callable[[Key], None] = lambda key: None
         self._positions: dict[Key, int] = {}
         self._waiters: dict[Key, list[tuple[int, int, Callable[[], None]]]] = {}
         self._ties = count()
@@ -30,6 +37,16 @@ class MirrorProgress:
     def advance(self, topic: str, partition: int, position: int) -> None:
         """Set the position and call every waiter it satisfies, lowest offset first."""
         key = (topic, partition)
+        if self.moved is not None:
+            self.moved.add(key)
+        self._reached(key, position)
+
+    def heard(self, topic: str, partition: int, position: int) -> None:
+        """Another gateway mirrors it and says that it has come so far. What it says late is left."""
+        if position > self._positions.get((topic, partition), -1):
+            self._reached((topic, partition), position)
+
+    def _reached(self, key: Key, position: int) -> None:
         self._positions[key] = position
         waiters = self._waiters.get(key)
         while waiters and waiters[0][0] <= position:
@@ -47,3 +64,4 @@ class MirrorProgress:
             callback()
             return
         heapq.heappush(self._waiters.setdefault((topic, partition), []), (position, next(self._ties), callback))
+        self.on_wait((topic, partition))

@@ -60,11 +60,20 @@ def taken_over(
     me: str, assignment: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
 ) -> frozenset[MirrorPartition]:
     """What `me` mirrors beside its own while these are silent. Empty when it is suspected of silence itself."""
+    return heirs(assignment, silent).get(me, frozenset())
+
+
+def heirs(
+    assignment: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
+) -> dict[str, frozenset[MirrorPartition]]:
+    """Who mirrors what of the silent ones' partitions."""
     alive = sorted(name for name in assignment if name not in silent)
-    if me not in alive:
-        return frozenset()
-    lost = (partition for name in assignment if name in silent for partition in assignment[name])
-    return frozenset(partition for partition in lost if max(alive, key=lambda name: _weight(name, partition)) == me)
+    found: dict[str, set[MirrorPartition]] = {}
+    for partition in (each for name in assignment if name in silent for each in assignment[name]):
+        if alive:
+            heir = max(alive, key=lambda name: _weight(name, partition))
+            found.setdefault(heir, set()).add(partition)
+    return {name: frozenset(partitions) for name, partitions in found.items()}
 
 
 def _weight(name: str, partition: MirrorPartition) -> bytes:

@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 CONNECT_S: Final = 2.0
 USER_TIMEOUT_S: Final = 3.0  # a peer that is cut off is noticed, and dialled anew
 _BACKOFF_S: Final = (0.05, 1.0)
+_STEADY_S: Final = 1.0  # a connection that breaks sooner counts as a failed attempt
 _UNREAD_BEATS: Final = 64 * 1024
 _UNREAD_ASKS: Final = 16 * 1024 * 1024
 
@@ -34,15 +35,28 @@ class PeerRefused(NetError):
 
 
 class Dial:
-    """The connection to one peer, for as long as it is expected. `address`: host:port."""
+    """The connection to one peer, for as long as it is expected. `address`: host:port.
 
-    def __init__(self, name: str, incarnation: str, secret: Callable[[], str], peer: str, address: str) -> None:
+    Args:
+        on_gone: see `Peers`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: str,
+        secret: Callable[[], str],
+        peer: str,
+        address: str,
+        on_gone: Callable[[], None] = lambda: None,
+    ) -> None:
         self.peer = peer
         self.address = address
         self.last_error = "not connected yet"
         self._name = name
         self._incarnation = incarnation
         self._secret = secret
+        self._on_gone = on_gone
         self._writer: asyncio.StreamWriter | None = None
         self._opened = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -92,6 +106,7 @@ class Dial:
 
     async def _run(self) -> None:
         backoff = Backoff(*_BACKOFF_S)
+        was_there = False
         while True:
             try:
                 async with asyncio.timeout(CONNECT_S):
@@ -100,10 +115,17 @@ class Dial:
                 self.last_error = f"{self.address}: {_reason(exc)}"
                 if backoff.failures == 0:
                     _log.info("peer '%s' not reached: %s", self.peer, self.last_error)
-            else:
+                if was_there and isinstance(exc, ConnectionRefusedError):
+                    was_there = False
+                    self._on_gone()
+                await asyncio.sleep(backoff.next())
+                continue
+            was_there, since = True, asyncio.get_running_loop().time()
+            await self._serve(reader, writer)
+            if asyncio.get_running_loop().time() - since >= _STEADY_S:
                 backoff.reset()
-                await self._serve(reader, writer)
-            await asyncio.sleep(backoff.next())
+            else:
+                await asyncio.sleep(backoff.next())
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         secret = self._secret()

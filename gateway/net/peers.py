@@ -33,6 +33,7 @@ class Peers:
         handlers: who answers a question, by `what`. Its body has `from`, the asker's name, besides what was sent. A
             NetError or ValueError it raises becomes the asker's PeerRefused. When the asker stops waiting, or its
             connection breaks, the handler is cancelled.
+        on_gone: told of a peer whose connection broke and whose port refuses new ones: its process has ended.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Peers:
     ) -> None:
         self.name = name
         self.handlers: dict[str, Handler] = {}
+        self.on_gone: Callable[[str], None] = lambda peer: None
         self._incarnation = incarnation
         self._secret = secret
         self._server = PeerServer(name, incarnation, secret, on_beat, self.handlers)
@@ -62,7 +64,14 @@ class Peers:
                 self._end(dial)
         for name, address in addresses.items():
             if name != self.name and name not in self._dials:
-                self._dials[name] = Dial(self.name, self._incarnation, self._secret, name, address)
+                self._dials[name] = self._dial(name, address)
+
+    def _dial(self, name: str, address: str) -> Dial:
+        return Dial(self.name, self._incarnation, self._secret, name, address, lambda: self.on_gone(name))
+
+    def expected(self) -> frozenset[str]:
+        """The peers that `expect` named."""
+        return frozenset(self._dials)
 
     def connected(self) -> frozenset[str]:
         """The peers that can be asked now."""

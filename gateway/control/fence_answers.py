@@ -1,0 +1,120 @@
+"""Fences over the fleet, at each gateway: what it does with the leader's commands, and with the records it reads.
+
+An acknowledgement means: no write to the topic's source is in flight through this gateway, none begins, and it appends
+nothing more to the topic itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from gateway.control.remote_fences import FENCE, UNFENCE
+from gateway.control.routing_publisher import RoutingPublisher
+from gateway.domain.fence_view import FenceView
+from gateway.domain.ports import Fences
+from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.net.errors import NetError
+
+
+class FenceRefused(NetError):
+    """The command is too late: its epoch is an older one, or its fence was ended while it was awaited."""
+
+
+class FenceAnswers:
+    """One per gateway, for as long as it runs. `handlers` go into `Peers.handlers`.
+
+    Args:
+        local: this gateway's own forwarder.
+        quiet: wait until this gateway appends nothing to a topic of `in_force` any more (`FleetMirrors.quiet`).
+        changed: called when `in_force` has shrunk (`FleetMirrors.records_changed`).
+    """
+
+    def __init__(
+        self,
+        publisher: RoutingPublisher,
+        local: Fences,
+        quiet: Callable[[str], Awaitable[None]],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._publisher = publisher
+        self._local = local
+        self._quiet = quiet
+        self._changed = changed
+        self._views: dict[str, FenceView] = {}
+        self._leader = ""
+        self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
+            FENCE: self._fence,
+            UNFENCE: self._unfence,
+        }
+
+    def records(self, records: Iterable[MirrorRecord]) -> None:
+        """The records as read now; to be called after each change of the state topic, before `FleetMirrors`."""
+        found = {record.mirror_topic: record for record in records}
+        ended = [topic for topic, view in self._views.items() if topic not in found and view.held]
+        for topic in self._views.keys() - found.keys():
+            del self._views[topic]
+        for topic, record in found.items():
+            view = self._views.get(topic)
+            if view is None:
+                self._views[topic] = FenceView(record.state, record.fence_epoch)
+                continue
+            was = view.held
+            view.record(record.state, record.fence_epoch)
+            if was and not view.held:
+                ended.append(topic)
+        self._end(ended)
+
+    def assigned(self, leader: str, fenced: Mapping[str, int]) -> None:
+        """An assignment: the fences in force that it names, mirror topic -> epoch. After `records` up to its offset.
+
+        A fence of a leader that is one no more, of which the record knows nothing, came to nothing: its successor has
+        read all that it wrote.
+        """
+        new = self._leader not in ("", leader)
+        self._leader = leader
+        held = [topic for topic, epoch in fenced.items() if topic in self._views and self._views[topic].fence(epoch)]
+        if held:
+            self._publisher.fence(held)
+        if new:
+            over = [topic for topic, view in self._views.items() if view.held and topic not in fenced]
+            self._end([topic for topic in over if self._give_up(topic)])
+
+    def in_force(self) -> Mapping[str, int]:
+        """The fences in force here: mirror topic -> epoch."""
+        return {topic: view.epoch for topic, view in self._views.items() if view.held}
+
+    def held(self) -> Mapping[str, str]:
+        """Mirror topic -> what its fence waits for here; for the beats."""
+        found = {topic: self._local.held_up_by(topic) for topic in self.in_force()}
+        return {topic: why for topic, why in found.items() if why}
+
+    def _give_up(self, topic: str) -> bool:
+        view = self._views[topic]
+        return view.state is not MirrorState.PENDING_STOPPED and view.unfence(view.epoch)
+
+    def _end(self, topics: list[str]) -> None:
+        if topics:
+            self._publisher.unfence(topics)
+            self._changed()
+
+    async def _fence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        topic, epoch = str(body["topic"]), int(body["epoch"])
+        view = self._views.get(topic)
+        if view is None:
+            raise FenceRefused(f"mirror topic '{topic}' is not known here yet")
+        if not view.fence(epoch):
+            raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} is over here; epoch {view.epoch} is known")
+        self._publisher.fence([topic])
+        ack = await self._local.fence(topic, epoch)
+        await self._quiet(topic)
+        if not view.held or view.epoch != epoch:
+            raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} was ended before it was acknowledged")
+        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes}
+
+    async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        topic, epoch = str(body["topic"]), int(body["epoch"])
+        view = self._views.get(topic)
+        if view is not None and view.held and view.unfence(epoch):
+            self._end([topic])
+        return {}

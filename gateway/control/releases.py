@@ -1,0 +1,120 @@
+"""Partitions on their way from one gateway to the next: asking for them, and giving them.
+
+The answer to `release` comes when the giver has no append in flight any more, and brings its producer tables along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from gateway.domain.beats import decode_partitions, encode_partitions
+from gateway.domain.hand_over import HandOver
+from gateway.domain.membership import MirrorPartition
+from gateway.domain.ports import OwnedMirrors
+from gateway.domain.records import ProducerEntry
+from gateway.net.errors import NetError
+from gateway.net.peers import Peers
+
+RELEASE: Final = "release"
+EVERYBODY: Final = "*"
+_ANSWER_S: Final = 1.0  # the giver goes on for longer than that, unless it was asked
+_AT_ONCE: Final = 32  # partitions per question
+_ENTRIES: Final = 5000  # the last batches of a partition that are carried over: some 250 kB
+_log = structlog.get_logger("lockgate.fleet")
+
+Tables = Mapping[MirrorPartition, Sequence[ProducerEntry]]
+
+
+class Releases:
+    """Args.
+
+    carry_on: called when `hand_over.here` has changed, to have the engine follow.
+    clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        engine: OwnedMirrors,
+        hand_over: HandOver,
+        carry_on: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._peers = peers
+        self._engine = engine
+        self._hand_over = hand_over
+        self._carry_on = carry_on
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        peers.handlers[RELEASE] = self._give
+
+    def ask(self, holder: str, partitions: frozenset[MirrorPartition]) -> None:
+        """Ask one gateway, or EVERYBODY, and run the partitions here once they are released; returns at once."""
+        ordered = sorted(partitions)
+        chunks = (ordered[at : at + _AT_ONCE] for at in range(0, len(ordered), _AT_ONCE))
+        task = asyncio.get_running_loop().create_task(self._take(holder, list(chunks)), name=f"take from {holder}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    async def _take(self, holder: str, chunks: Iterable[Sequence[MirrorPartition]]) -> None:
+        for chunk in chunks:
+            began = self._clock()
+            names = sorted(self._peers.expected()) if holder == EVERYBODY else [holder]
+            tables = await asyncio.gather(*(self._released(name, chunk) for name in names))
+            for each in tables:
+                self._engine.carry_over(each)
+            self._hand_over.answered(chunk)
+            self._carry_on()
+            _log.info(
+                "mirror partitions taken over",
+                holder=holder,
+                partitions=len(chunk),
+                first=str(chunk[0]),
+                asked_ms=round((self._clock() - began) * 1000, 1),
+            )
+
+    async def _released(self, gateway: str, partitions: Sequence[MirrorPartition]) -> Tables:
+        body = {"partitions": encode_partitions(partitions)}
+        try:
+            return _decode(await self._peers.ask(gateway, RELEASE, body, _ANSWER_S))
+        except (NetError, KeyError, ValueError, TypeError) as exc:  # it is not waited for: two appenders do no harm
+            _log.warning("mirror partitions are taken without an answer", gateway=gateway, reason=str(exc))
+            return {}
+
+    async def _give(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = self._hand_over.give(decode_partitions(body["partitions"]), self._clock())
+        if not given:
+            return {"tables": []}
+        tables = await self._engine.release(given)
+        self._carry_on()
+        return _encode(tables)
+
+
+def _encode(tables: Tables) -> dict[str, Any]:
+    return {
+        "tables": [
+            [
+                *each,
+                [[e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset] for e in table[-_ENTRIES:]],
+            ]
+            for each, table in tables.items()
+        ]
+    }
+
+
+def _decode(answer: Mapping[str, Any]) -> Tables:
+    return {
+        MirrorPartition(str(link), str(topic), int(index)): [ProducerEntry(*map(int, entry)) for entry in table]
+        for link, topic, index, table in answer["tables"]
+    }
