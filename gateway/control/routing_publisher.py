@@ -35,6 +35,11 @@ class RoutingPublisher:
         self.on_unfence: list[Callable[[Iterable[str]], None]] = []
         store.subscribe(self.refresh)
 
+    @property
+    def fenced(self) -> frozenset[str]:
+        """Mirror topics whose writes are held now."""
+        return frozenset(self._fenced)
+
     def fence(self, topics: Iterable[str]) -> None:
         """Hold writes to these mirror topics (phase FENCED), at once."""
         self._fenced.update(topics)

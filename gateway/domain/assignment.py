@@ -30,7 +30,8 @@ class FleetAssignment:
     `leader`: the node that writes the state. `peers`: name -> host:port of every member. `owners`: everybody's mirror
     partitions, so that each node can tell who takes over from whom. `fenced`: mirror topic -> epoch of the fences in
     force, and `state_offset`: the state topic must have been read up to there, both before a client is served, so that
-    whoever comes new misses no fence.
+    whoever comes new misses no fence. `term`: of the leader, see `control/state_topic.py`; `closed`: groups whose gates
+    it has closed, whatever their records say.
     """
 
     leader: str
@@ -38,6 +39,8 @@ class FleetAssignment:
     owners: Mapping[str, frozenset[MirrorPartition]] = field(default_factory=dict)
     fenced: Mapping[str, int] = field(default_factory=dict)
     state_offset: int = 0
+    term: int = -1
+    closed: frozenset[str] = frozenset()
 
 
 def encode_subscription(gateway: Gateway) -> bytes:
@@ -87,6 +90,8 @@ def encode_assignment(assignment: FleetAssignment) -> bytes:
     parts += [_string(name) + _partitions(owned) for name, owned in sorted(assignment.owners.items())]
     parts.append(struct.pack(">i", len(assignment.fenced)))
     parts += [_string(topic) + struct.pack(">i", epoch) for topic, epoch in sorted(assignment.fenced.items())]
+    parts.append(struct.pack(">qi", assignment.term, len(assignment.closed)))
+    parts += [_string(group) for group in sorted(assignment.closed)]
     return b"".join(parts)
 
 
@@ -102,7 +107,17 @@ def decode_assignment(data: bytes) -> FleetAssignment:
     peers = {reader.string(): reader.string() for _ in range(reader.count())}
     owners = {reader.string(): frozenset(reader.partitions()) for _ in range(reader.count())}
     fenced = {reader.string(): reader.unpack(">i")[0] for _ in range(reader.count())}
-    return FleetAssignment(leader=leader, peers=peers, owners=owners, fenced=fenced, state_offset=state_offset)
+    (term,) = reader.unpack(">q")
+    closed = frozenset(reader.string() for _ in range(reader.count()))
+    return FleetAssignment(
+        leader=leader,
+        peers=peers,
+        owners=owners,
+        fenced=fenced,
+        state_offset=state_offset,
+        term=term,
+        closed=closed,
+    )
 
 
 def _string(text: str) -> bytes:

@@ -42,10 +42,23 @@ class GroupGates:
     """Status per group, waiters per group, and the groups each client identity was seen with.
 
     `on_unknown(group)` is called once per group that knocks without a status; whoever handles it must end in
-    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN.
+    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN. `on_waiters` is called when somebody
+    begins or ends to wait here.
     """
 
-    __slots__ = ("_answered", "_commits", "_groups_of", "_keys", "_status", "_waiters", "enabled", "on_unknown")
+    __slots__ = (
+        "_answered",
+        "_commits",
+        "_elsewhere",
+        "_groups_of",
+        "_keys",
+        "_known",
+        "_status",
+        "_waiters",
+        "enabled",
+        "on_unknown",
+        "on_waiters",
+    )
 
     def __init__(self) -> None:
         self.enabled = False
@@ -56,6 +69,9 @@ class GroupGates:
         self._keys = count()
         self._commits: dict[str, int] = {}
         self._answered: dict[str, list[Callable[[], None]]] = {}
+        self._known: dict[str, list[Callable[[], None]]] = {}
+        self._elsewhere: dict[str, list[Waiter]] = {}
+        self.on_waiters: Callable[[], None] = lambda: None
 
     def status(self, group: str) -> GateStatus:
         """The group's status; an unknown one is reported to `on_unknown` the first time."""
@@ -71,9 +87,22 @@ class GroupGates:
     def set(self, group: str, status: GateStatus) -> None:
         """Set a status; OPEN releases every waiter of the group at once."""
         self._status[group] = status
+        for callback in self._known.pop(group, ()):
+            callback()
         if status is GateStatus.OPEN:
             for _, release in list(self._waiters.get(group, {}).values()):
                 release()
+
+    def when_known(self, group: str, callback: Callable[[], None]) -> None:
+        """Call `callback` once the group has a status that somebody has set; now, if it has. One that knocks counts."""
+        if self.status(group) is GateStatus.UNKNOWN:
+            self._known.setdefault(group, []).append(callback)
+        else:
+            callback()
+
+    def unknown(self) -> list[str]:
+        """Every group that has knocked and has no answer yet."""
+        return [group for group, status in self._status.items() if status is GateStatus.UNKNOWN]
 
     def opened(self) -> list[str]:
         """Every group whose gate is open now."""
@@ -88,6 +117,7 @@ class GroupGates:
         """Register a waiter; `release` is called when the gate opens. Returns the key for `leave`."""
         key = next(self._keys)
         self._waiters.setdefault(waiter.group, {})[key] = (waiter, release)
+        self.on_waiters()
         return key
 
     def leave(self, group: str, key: int) -> None:
@@ -97,10 +127,27 @@ class GroupGates:
             entries.pop(key, None)
             if not entries:
                 del self._waiters[group]
+            self.on_waiters()
 
     def waiters(self, group: str) -> list[Waiter]:
-        """Who waits at the group's gate now."""
-        return [waiter for waiter, _ in self._waiters.get(group, {}).values()]
+        """Who waits at the group's gate now, at this gateway and others that have told."""
+        here = [waiter for waiter, _ in self._waiters.get(group, {}).values()]
+        return here + [waiter for found in self._elsewhere.values() for waiter in found if waiter.group == group]
+
+    def waiting_here(self) -> list[Waiter]:
+        """Who waits at this gateway's gates."""
+        return [waiter for entries in self._waiters.values() for waiter, _ in entries.values()]
+
+    def waiting_elsewhere(self, gateway: str, waiters: list[Waiter]) -> None:
+        """Who waits at another gateway's gates now; replaces what it said before."""
+        if waiters:
+            self._elsewhere[gateway] = waiters
+        else:
+            self._elsewhere.pop(gateway, None)
+
+    def forget_elsewhere(self) -> None:
+        """What other gateways say is heard no more: this one does not lead."""
+        self._elsewhere.clear()
 
     def commit_begins(self, group: str) -> None:
         """A commit of the group passed its gate; it may reach the target at any time until `commit_ends`."""

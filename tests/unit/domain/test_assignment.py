@@ -32,6 +32,8 @@ assignments = st.builds(
     owners=st.dictionaries(names, partitions, max_size=4),
     fenced=st.dictionaries(names, st.integers(0, 2**31 - 1), max_size=4),
     state_offset=st.integers(0, 2**63 - 1),
+    term=st.integers(-1, 2**63 - 1),
+    closed=st.frozensets(names, max_size=4),
 )
 
 
