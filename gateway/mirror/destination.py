@@ -5,6 +5,8 @@ The target is one for all links; the source of a link is another, for topics tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gateway.net.cluster import Cluster, ClusterView
 from gateway.replication.appender import Appender
 from gateway.replication.runner import PartitionRunner
@@ -12,10 +14,11 @@ from gateway.replication.tasks import Tasks
 
 
 class Destination:
-    """Args: the cluster, which others start and close, and the tasks that appenders connect in."""
+    """Args: the cluster, which others start and close, the tasks that appenders connect in, whether to append now."""
 
-    def __init__(self, cluster: Cluster, tasks: Tasks) -> None:
+    def __init__(self, cluster: Cluster, tasks: Tasks, may_append: Callable[[], bool] = lambda: True) -> None:
         self.cluster = cluster
+        self._may_append = may_append
         self._tasks = tasks
         self._runners: dict[PartitionRunner, None] = {}
         self._appenders: dict[int, Appender] = {}
@@ -41,6 +44,7 @@ class Destination:
         for runner in self._runners:
             if runner.appender is None and not runner.mirror.ended:
                 self.cluster.invalidate(runner.key[0])
+        self.pump()  # what had to wait until appending was allowed again
 
     def close(self) -> None:
         """Watch the cluster no longer."""
@@ -60,5 +64,5 @@ class Destination:
             return
         appender = self._appenders.get(leader)
         if appender is None:
-            appender = self._appenders[leader] = Appender(self.cluster, leader, self._tasks)
+            appender = self._appenders[leader] = Appender(self.cluster, leader, self._tasks, self._may_append)
         runner.assign(appender)

@@ -23,6 +23,7 @@ from gateway.mirror.offset_maps import read_offset_maps
 from gateway.mirror.owned import OwnedPartitions
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
+from gateway.replication.appender import LANE
 from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
@@ -48,6 +49,7 @@ class Engine:
         progress: told after every append.
         events: told of failures, settled topics and lost sources.
         connect: makes a link's source cluster, which the engine starts and closes.
+        lease_valid: while it is not, nothing is appended (`domain/leases.py`).
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Engine:
         connect: Callable[[LinkRecord], Cluster] = _connect,
         clock: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = _wall_ms,
+        lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
         self._progress = progress
         self._events = events
@@ -66,7 +69,8 @@ class Engine:
         self._clock = clock
         self._wall_ms = wall_ms
         self._tasks = Tasks()
-        self._target = Destination(target, self._tasks)
+        self._lease_valid = lease_valid
+        self._target = Destination(target, self._tasks, lease_valid)
         self._links: dict[str, LinkMirror] = {}
         self._maps: dict[str, LinkMaps] = {}
         self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
@@ -213,7 +217,7 @@ class Engine:
     def _way_back(self, link: LinkMirror) -> LinkMirror:
         name = link.record.name
         if name not in self._back:
-            source = Destination(link.source, self._tasks)
+            source = Destination(link.source, self._tasks, self._lease_valid)
             self._back[name] = self._mirror_of(link.record, self._target.cluster, source, reverse=True), source
         return self._back[name][0]
 
@@ -239,6 +243,11 @@ class Engine:
         self._target.close()
         await asyncio.gather(*(self.stop_link(name) for name in tuple(self._links)))
         await self._tasks.close()
+
+    def drop_appends(self, reason: str) -> None:
+        """Close the connections that appends go by: what was not sent yet never is."""
+        for destination in (self._target, *(source for _, source in self._back.values())):
+            destination.cluster.drop((LANE,), reason)
 
     def source(self, link: str) -> Cluster | None:
         """The link's source cluster, for others that talk to it; None when the link is not started."""

@@ -122,6 +122,13 @@ class Cluster:
             await self._metadata.refresh((), self._deadline_s(timeout_s))
         return await self._pool.connection(node_id, lane, deadline)
 
+    def drop(self, lanes: Collection[str], reason: str) -> None:
+        """Close the connections of these lanes at once, with what waits to be sent; they are opened again when needed.
+
+        A lane is named by what comes before a '-'.
+        """
+        self._pool.drop(lanes, reason)
+
     async def request(
         self, message: Any, node_id: int | None = None, cap: int | None = None, timeout_s: float | None = None
     ) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from random import random
 from typing import TypeAlias
 
@@ -113,6 +113,12 @@ class Pool:
             if slot.live() is None and loop.time() >= deadline:
                 raise _as_error(slot, node_id)
         return connection
+
+    def drop(self, lanes: Collection[str], reason: str) -> None:
+        """Close the connections of these lanes; a lane is named by what comes before a '-'."""
+        for _, lane, connection in tuple(self.open_connections()):
+            if isinstance(lane, str) and (lane in lanes or lane.split("-", 1)[0] in lanes):
+                connection.close(reason)
 
     def forget_missing(self) -> None:
         """Drop what is kept about nodes that have left the cluster and have no connection."""

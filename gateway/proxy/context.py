@@ -77,7 +77,7 @@ class ProxyContext:
         self.no_sessions = asyncio.Event()
         self.no_sessions.set()
         self.forwarder: Forwarder
-        self.transactions = Transactions(routing, Places(target, sources), Identities(target), clock)
+        self.transactions = Transactions(routing, Places(target, sources, lease_valid), Identities(target), clock)
         self.connect: Callable[[Session], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 

@@ -10,6 +10,7 @@ import structlog
 
 from gateway.domain.transactional_producers import TransactionalProducer
 from gateway.proxy.authorization import CACHE_S, may_write
+from gateway.proxy.counted_writes import LEASE_OVER
 from gateway.proxy.places import Lost, Refused
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
@@ -64,7 +65,10 @@ def forward_own(exchange: Exchange, producer: TransactionalProducer, answered: C
     def left() -> None:
         producer.in_transit -= 1
 
-    def relay(frame: memoryview) -> memoryview | bytes:
+    def relay(frame: memoryview) -> memoryview | bytes | None:
+        if not session.context.lease_valid():
+            session.close(LEASE_OVER)
+            return None
         session.on_close.remove(left)
         left()
         at = response_body_offset(exchange.api_key, exchange.api_version, frame)

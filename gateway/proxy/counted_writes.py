@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gateway.proxy.context import ProxyContext
     from gateway.proxy.session import Session
 
+LEASE_OVER = "write lease over: the outcome of a write is unknown"
+"""Why a connection closes whose answer comes when nobody waits for this gateway any more (`domain/leases.py`)."""
+
 _SIZE = struct.Struct(">i")
 _PRODUCE = int(ApiKey.PRODUCE)
 
@@ -57,7 +60,10 @@ class _Counted:
         """From now on it counts for these too."""
         self._answered.append(count_until_answered(self._session, topics))
 
-    def __call__(self, frame: memoryview) -> bytes:
+    def __call__(self, frame: memoryview) -> bytes | None:
+        if self._answered and not self._session.context.lease_valid():
+            self._session.close(LEASE_OVER)
+            return None
         for answered in self._answered:
             answered()
         return b"".join((_SIZE.pack(len(frame)), frame))

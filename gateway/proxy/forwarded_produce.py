@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.domain.producer_ids import in_generation, is_gateway_issued
 from gateway.domain.routing import Ack, TopicRoute
-from gateway.proxy.counted_writes import count_until_answered
+from gateway.proxy.counted_writes import LEASE_OVER, count_until_answered
 from gateway.proxy.exchange import Buffer, Exchange
 from gateway.proxy.produce_plan import Part, ProducePlan
 from protocol.apis import ApiKey
@@ -94,15 +94,20 @@ class ForwardedProduce:
                 pieces = (body,)
         else:
             pieces = self._build(version, parts, source_names=True)
-        forwarder = self._session.context.forwarder
+        context = self._session.context
+        forwarder = context.forwarder
         forwarder.begin(topics)
         produced = self._produce_of_transaction()
 
         def answered(body: memoryview | None) -> None:
             produced()
-            forwarder.end(topics, unknown=body is None)
+            known = body is not None and context.lease_valid()
+            forwarder.end(topics, unknown=not known)
             if body is None:
                 self._session.close("source connection lost: the outcome of a produce is unknown")
+                return
+            if not known:
+                self._session.close(LEASE_OVER)
                 return
             self._source_answered(body, version, key[0], parts, as_is=as_is)
 
@@ -189,6 +194,9 @@ class ForwardedProduce:
         self._session.on_close.append(produced)
 
         def answered(frame: memoryview) -> None:
+            if counted and not self._session.context.lease_valid():
+                self._session.close(LEASE_OVER)  # which counts it as unknown
+                return
             self._session.on_close.remove(produced)
             produced()
             if ended is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gateway.domain.transactional_ids import Place, ProducerIdentity, id_at
@@ -56,9 +56,12 @@ class Unseen(Exception):
 
 
 class Places:
-    """`sources`: live, by link."""
+    """`sources`: live, by link. `lease_valid`: see `ProxyContext`."""
 
-    def __init__(self, target: Cluster, sources: Mapping[str, Cluster]) -> None:
+    def __init__(
+        self, target: Cluster, sources: Mapping[str, Cluster], lease_valid: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._lease_valid = lease_valid
         self._target = target
         self._sources = sources
 
@@ -98,16 +101,31 @@ class Places:
 
         Raises:
             Refused: nothing was sent.
-            Lost: sent, not answered.
+            Lost: sent, not answered; or the write lease is over, and nobody may count on the answer.
         """
+        self._require_lease()
+        return self._leased(await self._call(place, transactional_id, message, cap))
+
+    async def _call(self, place: Place, transactional_id: str, message: Any, cap: int) -> Any:
         name = id_at(transactional_id, place)
         cluster = self.cluster(place)
         return await self._send(cluster, cluster.transaction_coordinator(name, TIMEOUT_S), message, cap, name)
 
+    def _require_lease(self) -> None:
+        if not self._lease_valid():
+            reason = "this gateway was not heard by its fleet for too long"
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason)
+
+    def _leased(self, answer: Any) -> Any:
+        if not self._lease_valid():
+            raise Lost("the write lease of this gateway was over when the answer came")
+        return answer
+
     async def call_group(self, place: Place, group: str, message: Any, cap: int) -> Any:
         """Send a request to the coordinator of a group, once. Raises as `call`."""
+        self._require_lease()
         cluster = self.cluster(place)
-        return await self._send(cluster, cluster.coordinator(group, TIMEOUT_S), message, cap, group)
+        return self._leased(await self._send(cluster, cluster.coordinator(group, TIMEOUT_S), message, cap, group))
 
     async def _send(self, cluster: Cluster, coordinator: Any, message: Any, cap: int, name: str) -> Any:
         try:
@@ -175,7 +193,7 @@ class Places:
         """
         request = DescribeTransactionsRequest(transactional_ids=[id_at(transactional_id, place)])
         try:
-            answer = await self.call(place, transactional_id, request, 0)
+            answer = await self._call(place, transactional_id, request, 0)
         except Refused as exc:
             if exc.code == ErrorCode.UNSUPPORTED_VERSION:
                 raise Unseen(str(place)) from exc

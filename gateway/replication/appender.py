@@ -7,6 +7,7 @@ other; so requests are filled across partitions, and up to five travel at a time
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -32,13 +33,14 @@ _Sent = dict[tuple[str, int], tuple["PartitionRunner", int]]
 
 
 class Appender:
-    """The append lane to one broker."""
+    """The append lane to one broker. `may_append`: see `domain/leases.py`; asked before each request."""
 
     __slots__ = (
         "_backoff",
         "_cluster",
         "_connecting",
         "_in_flight",
+        "_may_append",
         "_node",
         "_ready",
         "_tasks",
@@ -46,8 +48,11 @@ class Appender:
         "_waits",
     )
 
-    def __init__(self, cluster: Cluster, node: int, tasks: Tasks) -> None:
+    def __init__(
+        self, cluster: Cluster, node: int, tasks: Tasks, may_append: Callable[[], bool] = lambda: True
+    ) -> None:
         self._cluster = cluster
+        self._may_append = may_append
         self._node = node
         self._tasks = tasks
         self._ready: dict[PartitionRunner, None] = {}  # in turn
@@ -67,7 +72,7 @@ class Appender:
 
     def pump(self) -> None:
         """Send what can be sent."""
-        while self._ready and self._in_flight < MAX_IN_FLIGHT:
+        while self._ready and self._in_flight < MAX_IN_FLIGHT and self._may_append():
             connection = self._cluster.cached_connection(self._node, LANE)
             if connection is None:
                 self._connect()

@@ -4,12 +4,15 @@ Behaviour: a commit for a group that is gated would race with the offsets its pr
 at most 1 s, then COORDINATOR_LOAD_IN_PROGRESS on every partition, which clients retry. A consumer that assigns its
 partitions itself commits without being a member (generation -1), so the target takes it at any time: what has passed
 the gate is counted until it is answered, and a demote, which closes the gate again, waits for that.
+* without a valid lease (`domain/leases.py`) nothing passes, and no answer is passed on
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gateway.proxy.counted_writes import LEASE_OVER
 from gateway.proxy.gating import pass_or_hold
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
@@ -43,17 +46,24 @@ class OffsetCommitHandler:
             [group],
             HOLD_S,
             lambda: self._refuse(exchange, request),
-            lambda: self._forward(session, exchange, group),
+            lambda: self._forward(session, exchange, group, lambda: self._refuse(exchange, request)),
         )
 
-    def _forward(self, session: Session, exchange: Exchange, group: str) -> None:
+    def _forward(self, session: Session, exchange: Exchange, group: str, refuse: Callable[[], None]) -> None:
+        lease_valid = self._context.lease_valid
+        if not lease_valid():
+            refuse()
+            return
         gates = self._context.gates
         gates.commit_begins(group)
 
         def lost() -> None:
             gates.commit_ends(group)
 
-        def answered(frame: memoryview) -> bytes:
+        def answered(frame: memoryview) -> bytes | None:
+            if not lease_valid():
+                session.close(LEASE_OVER)
+                return None
             session.on_close.remove(lost)
             gates.commit_ends(group)
             return len(frame).to_bytes(4, "big") + frame

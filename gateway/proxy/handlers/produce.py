@@ -8,6 +8,7 @@ Behaviour:
 * a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
+* without a valid lease (`domain/leases.py`) nothing that a fence concerns is forwarded, nor its answer passed on
 * data of a transaction goes where the transaction lives, under the producer's identity there; a fence lets it go on
 
 Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
@@ -70,10 +71,18 @@ class ProduceHandler:
             self._hold(session, exchange, view, parts, plan.fenced)
         elif plan.leaderless is not None:
             self._find_leader(session, exchange, view, parts, plan.leaderless)
+        elif not self._may_write(plan):
+            code = ErrorCode.NOT_ENOUGH_REPLICAS
+            self._refuse(exchange, view, parts, code, "this gateway was not heard by its fleet for too long")
         else:
             answered = self._answer_retries(exchange, plan)
             send = self._to_source if plan.source else self._to_target
             send(session, exchange, view, plan, answered)
+
+    def _may_write(self, plan: ProducePlan) -> bool:
+        """What a fence concerns is written only while the fleet counts on this gateway to acknowledge fences."""
+        concerned = plan.source or any(route.counted for route in plan.routes.values())
+        return not concerned or self._context.lease_valid()
 
     def _find_write(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
