@@ -51,9 +51,14 @@ Mirror = Callable[..., Mirrored]
 
 
 @pytest.fixture
-def mirror(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Mirror]:
-    """Makes the link (link options as keywords) and the mirror of a topic that the test may have filled before."""
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
+def mirror(
+    request: pytest.FixtureRequest, tmp_path: Path, source: DevCluster, target: DevCluster, topic: str
+) -> Iterator[Mirror]:
+    """Makes the link (link options as keywords) and the mirror of a topic that the test may have filled before.
+
+    Parametrised indirectly it takes sections of the gateway's settings.
+    """
+    gateway = GatewayProcess(tmp_path, target.bootstrap, **getattr(request, "param", {}))
     link = f"link-{topic}"
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
 

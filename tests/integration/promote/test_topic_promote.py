@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.promote.conftest import PARTITIONS, Mirror, Mirrored
 from tests.support.logs import assert_equal, assert_nothing_lost, log_ends, numbers, read_logs
 from tests.support.waiting import wait_until
@@ -35,7 +37,9 @@ def test_promote_under_load(mirror: Mirror) -> None:
     assert 0 < sum(shown.values()) <= late.sent
 
 
+@pytest.mark.parametrize("mirror", [{"promote": {"grace_ms": 1000}}], indirect=True)
 def test_a_bypassing_writer_ends_the_promote(mirror: Mirror) -> None:
+    """It may fall silent for a while on a busy machine: only what it writes within the grace can be seen."""
     mirrored = mirror()
     with mirrored.writer(rate=300) as writer, mirrored.writer(mirrored.source.bootstrap, rate=300) as bypass:
         writer.wait_for_acks(200)
