@@ -6,6 +6,8 @@ thing pushed is the length of fences, a few a day.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -132,6 +134,9 @@ class _Scrape(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("lockgate_build", "Version of this gateway.", {"version": VERSION})
+        with contextlib.suppress(RuntimeError):  # no event loop: nobody is served yet
+            tasks = len(asyncio.all_tasks())
+            yield GaugeMetricFamily("lockgate_asyncio_tasks", "Tasks of the event loop.", value=tasks)
         if self._metrics.control is not None:
             yield from _control_metrics(self._metrics.control())
         if self._metrics.proxy is not None:

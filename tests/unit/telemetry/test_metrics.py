@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -26,6 +27,13 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 def test_before_anything_is_wired_only_the_build_is_shown():
     assert {name for name, _ in samples(Metrics())} == {"lockgate_build_info"}
+
+
+async def test_tasks_of_the_event_loop():
+    before = samples(Metrics())[key("lockgate_asyncio_tasks")]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.Event().wait(), name="waits").cancel()
+        assert samples(Metrics())[key("lockgate_asyncio_tasks")] == before + 1
 
 
 def test_control():
