@@ -19,6 +19,8 @@ from tests.chaos.producers import key_of
 LINK: Final = "chaos"
 SOURCE, TARGET = "source", "target"
 PATIENCE_S: Final = 150.0
+Shown = tuple[str, str]
+"""State and direction of a mirror topic."""
 _LOOK_S: Final = 0.2
 _ASK_AGAIN_S: Final = 2.0
 
@@ -123,7 +125,7 @@ class Conductor(threading.Thread):
         self._mirror(topic)
         producer.stop()
         producer.start(self._lab.gateway_bootstrap, TARGET)
-        self._flip((topic,), TARGET, "STOPPED", "FORWARD", act.twice)
+        self._flip((topic,), TARGET, "STOPPED", "FORWARD", act)
         producer.stop()
 
     def _mirror(self, topic: str) -> None:
@@ -135,31 +137,32 @@ class Conductor(threading.Thread):
         )
 
     def _promote(self, act: Act) -> None:
-        self._flip(tuple(SETS[act.what]), TARGET, "STOPPED", "FORWARD", act.twice)
+        self._flip(tuple(SETS[act.what]), TARGET, "STOPPED", "FORWARD", act)
 
     def _home(self, act: Act) -> None:
-        self._flip(tuple(SETS[act.what]), SOURCE, "ACTIVE", "FORWARD", act.twice)
+        self._flip(tuple(SETS[act.what]), SOURCE, "ACTIVE", "FORWARD", act)
 
     def _reverse(self, act: Act) -> None:
-        self._change(tuple(SETS[act.what]), "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"))
+        self._change(
+            tuple(SETS[act.what]), "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), act
+        )
 
-    def _flip(self, topics: tuple[str, ...], to: str, state: str, direction: str, twice: bool) -> None:
+    def _flip(self, topics: tuple[str, ...], to: str, state: str, direction: str, act: Act) -> None:
         flipped = {"keys": [key_of(t, p) for t in topics for p in range(self.topics[t])], "to": to}
         self._recorder.write("invoke", "control", "flip", flipped)
         begin = ("ACTIVE", "FORWARD") if to == TARGET else ("ACTIVE", "REVERSE")
-        self._change(topics, "promote", begin, (state, direction), twice=twice)
+        self._change(topics, "promote", begin, (state, direction), act)
         self._recorder.write("ok", "control", "flip", flipped)
 
-    def _change(
-        self, topics: tuple[str, ...], verb: str, begin: tuple[str, str], end: tuple[str, str], *, twice: bool = False
-    ) -> None:
+    def _change(self, topics: tuple[str, ...], verb: str, begin: Shown, end: Shown, act: Act) -> None:
         """Ask for it whenever all topics are where it begins, until all are where it ends."""
-        path, body = f"/v3/links/{LINK}/mirrors:{verb}", {"mirror_topic_names": list(topics)}
+        path = f"/v3/links/{LINK}/mirrors:{verb}"
+        body = {"mirror_topic_names": list(topics), **({"force": True} if act.force else {})}
 
         def ask() -> None:
             if self._mirrors(topics) != {begin}:
                 return
-            if twice:
+            if act.twice:
                 other = threading.Thread(target=self._ask, args=("POST", path, body), daemon=True)
                 other.start()
                 self._ask("POST", path, body)
@@ -188,7 +191,7 @@ class Conductor(threading.Thread):
     def _ask(self, method: str, path: str, body: Any) -> None:
         self._said = self._lab.operator.ask(method, path, body)
 
-    def _mirrors(self, topics: tuple[str, ...]) -> set[tuple[str, str]]:
+    def _mirrors(self, topics: tuple[str, ...]) -> set[Shown]:
         """(state, direction) of the topics; empty when nobody tells, or one of them is not known."""
         code, answer = self._lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
         if code != 200:

@@ -8,12 +8,15 @@ order and no times: each step begins a while after the one before has ended.
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 PRODUCERS: Final = "producers"
 CALM_S: Final = 6.0
 """Nothing is broken before."""
+
+QUIET_S: Final = (30.0, 55.0, 100.0)
+"""From, to, and again after: no network is hurt, gateways end, so that hand-overs can be measured."""
 
 NETWORK: Final = {
     "cut-source": 3,
@@ -57,6 +60,7 @@ _HOLD_S: Final = {
     "leaders-move": (0.0, 0.0),
     "broker-pause": (1.0, 5.0),
 }
+_ENDS: Final = ("gateway-kill", "gateway-restart")
 _USUALLY_S: Final = (1.0, 4.0)
 _PROCESSES_S: Final = 6.0
 """What a fault of a process costs beside its hold: a broker that starts, replicas that come in sync."""
@@ -84,13 +88,14 @@ class Nemesis:
 class Act:
     """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`.
 
-    `twice`: two operators ask at once. `demote_first`: in a cycle, which of the ways back comes first.
+    `twice`: two operators ask at once. `force`: although groups still read on the source.
     """
 
     kind: str
     what: str
     pause_s: float
     twice: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,11 @@ def _lane(
         if not bag:  # every kind comes as often as it weighs before one comes more often
             bag = [kind for kind, weight in weights.items() for _ in range(weight)]
             dice.shuffle(bag)
-        kind = bag.pop()
+        quiet = _quiet(at_s)
+        if quiet and lane == "network":
+            at_s += 1.0
+            continue
+        kind = dice.choice(_ENDS) if quiet else bag.pop()
         low, high = _HOLD_S.get(kind, _USUALLY_S)
         hold_s = round(dice.uniform(low, high), 2)
         found.append(
@@ -162,6 +171,11 @@ def _lane(
     return found
 
 
+def _quiet(at_s: float) -> bool:
+    low, high, every = QUIET_S
+    return low <= at_s % every < high
+
+
 def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple[str, ...]) -> list[Act]:
     """Each cycle takes groups and topics over and back again. The order within is random where it is free."""
 
@@ -173,6 +187,8 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
     for cycle in range(cycles):
         over = [act("roll", group) for group in groups] + [act("promote", one) for one in sets]
         dice.shuffle(over)
+        rolled = max(at for at, one in enumerate(over) if one.kind == "roll")
+        over = [replace(one, force=one.kind == "promote" and at < rolled) for at, one in enumerate(over)]
         back = [act("reverse", one) for one in sets]
         home = [act("home", one) for one in sets] + [act("demote", group) for group in groups]
         dice.shuffle(home)

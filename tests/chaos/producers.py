@@ -42,7 +42,8 @@ class LibrdkafkaProducer(Actor):
         self._keys, self._rate, self._config = keys, rate, config
 
     def live(self) -> None:
-        self.opened()
+        # A write without an answer may land behind what is sent after it, unless the broker looks at sequences.
+        self.opened(ordered=bool(self._config["enable.idempotence"]))
         self._unanswered, self._fatal = 0, False
         producer = Producer(
             {
