@@ -81,8 +81,8 @@ def decode_beat(body: Mapping[str, Any]) -> Beat:
         statuses=statuses,
         forwarded={(str(topic), int(p)): (int(at), int(n)) for topic, p, at, n in body.get("forwarded", ())},
         held={str(topic): str(why) for topic, why in body.get("held", {}).items()},
-        aside=None if aside is None else [(str(link), str(topic)) for link, topic in aside],
-        watch=[(str(topic), int(p)) for topic, p in body.get("watch", ())],
+        aside=None if aside is None else tuple((str(link), str(topic)) for link, topic in aside),
+        watch=tuple((str(topic), int(p)) for topic, p in body.get("watch", ())),
         more=body.get("more", {}),
     )
 

@@ -1,0 +1,98 @@
+"""Handing partitions over: who waits for whom, and that none is nobody's or everybody's for good."""
+
+from __future__ import annotations
+
+from gateway.domain.hand_over import GIVEN_S, LINGER_S, HandOver
+from gateway.domain.membership import MirrorPartition
+
+A, B, C = (MirrorPartition("l", "t", index) for index in range(3))
+ALL = frozenset((A, B, C))
+
+
+def test_what_nobody_has_runs_at_once() -> None:
+    one = HandOver()
+    assert one.want(ALL, {}, 0.0) == {}
+    assert one.here == ALL
+
+
+def test_what_another_has_is_asked_for_once_and_runs_when_it_was_released() -> None:
+    one = HandOver()
+    assert one.want(ALL, {A: "other", B: "other"}, 0.0) == {"other": {A, B}}
+    assert one.here == {C}
+    assert one.want(ALL, {A: "other", B: "other"}, 0.1) == {}
+    one.answered([A])
+    assert one.here == {A, C}
+    assert one.waiting == {B}
+
+
+def test_what_is_not_wanted_any_more_when_the_answer_comes_does_not_run() -> None:
+    one = HandOver()
+    one.want(ALL, {A: "other"}, 0.0)
+    one.want(frozenset((B, C)), {}, 0.1)
+    one.answered([A])
+    assert one.here == {B, C}
+
+
+def test_what_goes_elsewhere_runs_on_until_it_is_asked_for() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    assert one.want(frozenset((A,)), {}, 1.0) == {}
+    assert one.here == ALL
+    assert one.give([B], 1.1) == {B}
+    assert one.here == {A, C}
+
+
+def test_what_nobody_asks_for_ends_after_a_while() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.want(frozenset((A,)), {}, 1.0)
+    assert not one.due(1.0 + LINGER_S - 0.1)
+    assert one.due(1.0 + LINGER_S)
+    one.want(frozenset((A,)), {}, 1.0 + LINGER_S)
+    assert one.here == {A}
+
+
+def test_it_comes_back_before_it_was_asked_for() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.want(frozenset((A,)), {}, 1.0)
+    one.want(ALL, {}, 2.0)
+    one.want(ALL, {}, 1.0 + LINGER_S)
+    assert one.here == ALL
+
+
+def test_what_was_given_stays_away_although_the_old_assignment_still_names_this_gateway() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.give([A], 1.0)
+    one.want(ALL, {}, 1.0 + GIVEN_S - 0.1)
+    assert one.here == {B, C}
+    assert one.due(1.0 + GIVEN_S)
+    one.want(ALL, {}, 1.0 + GIVEN_S)  # whoever asked has not taken it: the assignment counts
+    assert one.here == ALL
+
+
+def test_a_new_assignment_decides_about_what_was_given() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.give([A], 1.0)
+    one.reassigned()
+    one.want(ALL, {}, 1.1)
+    assert one.here == ALL
+
+
+def test_what_must_stop_stops_at_once_and_comes_back_when_it_may() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.want(ALL, {}, 1.0, at_once=[A])
+    assert one.here == {B, C}
+    one.want(ALL, {}, 2.0)
+    assert one.here == ALL
+
+
+def test_asked_for_what_is_only_on_its_way_here() -> None:
+    one = HandOver()
+    one.want(ALL, {A: "other"}, 0.0)
+    assert one.give([A], 0.1) == frozenset()
+    one.answered([A])
+    assert one.here == {B, C}
