@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from tests.chaos.actor import Actor, Positions
+from tests.chaos.java import JavaActor, JavaMember, JavaProducer
 from tests.chaos.producers import (
     IDEMPOTENT,
     ONCE,
@@ -23,7 +25,7 @@ SETS: Final[dict[str, dict[str, int]]] = {
 }
 """Sets that are promoted as one: topic -> partitions."""
 
-GROUPS: Final = ("g-librdkafka", "g-python", "g-committed")
+GROUPS: Final = ("g-librdkafka", "g-python", "g-java", "g-committed")
 EXTRA_RATE: Final = 20.0
 
 
@@ -42,13 +44,15 @@ class Cast:
             LibrdkafkaProducer(recorder, "rd-idempotent", keys("plain-a", "plain-b"), 80.0, IDEMPOTENT),
             LibrdkafkaProducer(recorder, "rd-once", keys("plain-a"), 20.0, ONCE),
             KafkaPythonProducer(recorder, "python", keys("plain-b"), 30.0),
+            JavaProducer(recorder, "java", keys("plain-a", "plain-b"), 30.0),
             TransactionalProducer(recorder, "rd-transactions", keys("tx-a", "tx-b"), 40.0, seed),
         ]
         self.positions = {group: Positions() for group in GROUPS}
         plain, committed = ("plain-a", "plain-b"), ("tx-a", "tx-b")
-        self.members: dict[str, list[Member]] = {
+        self.members: dict[str, list[Member | JavaMember]] = {
             "g-librdkafka": [self._librdkafka("g-librdkafka", n, plain) for n in range(2)],
             "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], self.positions["g-python"])],
+            "g-java": [JavaMember(recorder, "g-java-0", "g-java", plain[1:])],
             "g-committed": [self._librdkafka("g-committed", n, committed) for n in range(1)],
         }
         self.at_source = Reader(recorder, "reader-source", keys(*plain, *committed))
@@ -65,7 +69,7 @@ class Cast:
         return [self.at_source, self.at_gateway, self.at_target]
 
     @property
-    def all_members(self) -> list[Member]:
+    def all_members(self) -> list[Member | JavaMember]:
         """Of every group."""
         return [member for members in self.members.values() for member in members]
 
@@ -73,6 +77,11 @@ class Cast:
     def everybody(self) -> list[Actor]:
         """Every client."""
         return [*self.producers, *self.extras, *self.all_members, *self.readers]
+
+    @property
+    def histories(self) -> list[Path]:
+        """Files that clients wrote beside the recorder."""
+        return [path for one in self.everybody if isinstance(one, JavaActor) for path in one.histories if path.exists()]
 
     def extra(self, topic: str) -> LibrdkafkaProducer:
         """A producer for one more topic."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.cast import SETS, Cast
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
@@ -16,6 +17,7 @@ from tests.chaos.plan import Plan
 from tests.chaos.report import Report
 from tests.chaos.watch import Watch
 from tests.checker.check import check
+from tests.checker.merge import merge
 from tests.checker.model import HistoryError
 from tests.support.recorder import Recorder
 
@@ -24,12 +26,15 @@ PROBE = "reader-target"
 
 
 class Run:
-    """Carries out a plan in `folder`. What is there afterwards: history.jsonl and every log."""
+    """Carries out a plan in `folder`. What is there afterwards: merged.jsonl, the history, and every log."""
 
     def __init__(self, plan: Plan, folder: Path, say: Say) -> None:
         self._plan, self._folder, self._say = plan, folder, say
         self._report = Report()
         self._recorder = Recorder(folder / "history.jsonl")
+        self._cast: Cast | None = None
+        self._faults: list[dict[str, Any]] = []
+        self._began_ns = 0
 
     def perform(self) -> Report:
         """The whole of it. What goes wrong is in the report."""
@@ -48,7 +53,7 @@ class Run:
     def _perform(self, lab: Lab) -> None:
         topics = {name: {"preserve": name.startswith("plain")} for each in SETS.values() for name in each}
         self._recorder.setup(SOURCE, topics=topics)
-        cast = Cast(self._recorder, self._plan.seed)
+        cast = self._cast = Cast(self._recorder, self._plan.seed)
         conductor = Conductor(self._plan, lab, cast)
         conductor.prepare()
         self._begin(lab, cast)
@@ -120,12 +125,14 @@ class Run:
 
     def _judge(self) -> None:
         self._say("judging")
-        lines = self._recorder.lines()
+        self._recorder.lines()  # what is not written yet is, now
+        files = [self._recorder.path, *(self._cast.histories if self._cast else [])]
+        lines = list(merge(files))
+        (self._folder / "merged.jsonl").write_text("".join(lines), encoding="utf-8")
         try:
             self._report.verdict = check(lines)
         except HistoryError as error:
             self._report.broken = f"{self._report.broken}; history: {error}".strip("; ")
             return
-        if hasattr(self, "_faults"):
-            found = handovers(waits(lines, PROBE), self._faults, self._began_ns)
-            self._report.handovers_ms, self._report.handover_p99_ms = found, percentile(found, 0.99)
+        found = handovers(waits(lines, PROBE), self._faults, self._began_ns)
+        self._report.handovers_ms, self._report.handover_p99_ms = found, percentile(found, 0.99)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.chaos.cast import GROUPS, SETS
+from tests.chaos.nemeses import _OTHERS
+from tests.chaos.network import _FAULTS
+from tests.chaos.plan import CALM_S, NETWORK, PROCESSES, PRODUCERS, Plan, plan
+
+
+def made(seed: int, duration_s: float = 600, gateways: int = 3) -> Plan:
+    return plan(seed, duration_s, gateways, tuple(SETS), GROUPS)
+
+
+def test_a_seed_is_a_plan():
+    assert made(7) == made(7)
+    assert made(7) != made(8)
+    assert made(7).lines() == made(7).lines()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_faults_of_a_lane_follow_one_another(seed: int):
+    for lane in ("network", "processes"):
+        faults = [n for n in made(seed).nemeses if n.lane == lane]
+        assert faults[0].at_s >= CALM_S
+        assert all(one.at_s + one.hold_s < two.at_s for one, two in pairwise(faults))
+        assert faults[-1].at_s < 600
+
+
+def test_every_kind_comes_in_a_long_run():
+    assert {n.kind for n in made(1, 1800).nemeses} == {*NETWORK, *PROCESSES}
+
+
+def test_every_kind_can_be_carried_out():
+    assert {*NETWORK, *PROCESSES} == {*_FAULTS, *_OTHERS}
+
+
+def test_gateways_of_a_fault_exist():
+    assert {n.gateway for n in made(1, 1800, 2).nemeses} == {-1, 0, 1}
+    assert {n.gateway for n in made(1, 1800, 2).nemeses if n.lane == "processes"} == {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_cycle_goes_over_and_back(seed: int):
+    """A topic or group is only ever asked for what can be done from where it is."""
+    state = {**dict.fromkeys(SETS, "source"), **dict.fromkeys(GROUPS, "source")}
+    after = {"roll": "target", "promote": "target", "reverse": "back", "home": "source", "demote": "source"}
+    before = {"roll": "source", "promote": "source", "reverse": "target", "home": "back", "demote": "target"}
+    acts = made(seed).acts
+    assert acts[0].what == PRODUCERS
+    for act in acts[1:]:
+        if act.kind != "create":
+            assert state[act.what] == before[act.kind]
+            state[act.what] = after[act.kind]
+
+
+def test_a_promote_before_a_group_has_moved_is_forced():
+    waiting = set(GROUPS)
+    for act in made(3).acts[1:]:
+        if act.kind == "roll":
+            waiting.discard(act.what)
+        if act.kind == "demote":
+            waiting.add(act.what)
+        if act.kind == "promote":
+            assert act.force == bool(waiting)
