@@ -13,7 +13,7 @@ from gateway.control.remote_fences import FENCE, UNFENCE
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.fence_view import FenceView
 from gateway.domain.ports import Fences
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.records import MirrorRecord
 from gateway.net.errors import NetError
 
 
@@ -68,8 +68,8 @@ class FenceAnswers:
     def assigned(self, leader: str, fenced: Mapping[str, int]) -> None:
         """An assignment: the fences in force that it names, mirror topic -> epoch. After `records` up to its offset.
 
-        A fence of a leader that is one no more, of which the record knows nothing, came to nothing: its successor has
-        read all that it wrote.
+        A fence of a leader that is one no more came to nothing: its successor has read all that it wrote, and a promote
+        that goes on fences anew. It may have to wait for long before that, which nobody's writes should.
         """
         new = self._leader not in ("", leader)
         self._leader = leader
@@ -78,7 +78,7 @@ class FenceAnswers:
             self._publisher.fence(held)
         if new:
             over = [topic for topic, view in self._views.items() if view.held and topic not in fenced]
-            self._end([topic for topic in over if self._give_up(topic)])
+            self._end([topic for topic in over if self._views[topic].unfence(self._views[topic].epoch)])
 
     def in_force(self) -> Mapping[str, int]:
         """The fences in force here: mirror topic -> epoch."""
@@ -88,10 +88,6 @@ class FenceAnswers:
         """Mirror topic -> what its fence waits for here; for the beats."""
         found = {topic: self._local.held_up_by(topic) for topic in self.in_force()}
         return {topic: why for topic, why in found.items() if why}
-
-    def _give_up(self, topic: str) -> bool:
-        view = self._views[topic]
-        return view.state is not MirrorState.PENDING_STOPPED and view.unfence(view.epoch)
 
     def _end(self, topics: list[str]) -> None:
         if topics:

@@ -31,7 +31,8 @@ class FleetAssignment:
     partitions, so that each node can tell who takes over from whom. `fenced`: mirror topic -> epoch of the fences in
     force, and `state_offset`: the state topic must have been read up to there, both before a client is served, so that
     whoever comes new misses no fence. `term`: of the leader, see `control/state_topic.py`; `closed`: groups whose gates
-    it has closed, whatever their records say.
+    it has closed, whatever their records say. `members`: name -> member id, so that any node can have the group drop
+    one that fell silent.
     """
 
     leader: str
@@ -41,6 +42,7 @@ class FleetAssignment:
     state_offset: int = 0
     term: int = -1
     closed: frozenset[str] = frozenset()
+    members: Mapping[str, str] = field(default_factory=dict)
 
 
 def encode_subscription(gateway: Gateway) -> bytes:
@@ -92,6 +94,8 @@ def encode_assignment(assignment: FleetAssignment) -> bytes:
     parts += [_string(topic) + struct.pack(">i", epoch) for topic, epoch in sorted(assignment.fenced.items())]
     parts.append(struct.pack(">qi", assignment.term, len(assignment.closed)))
     parts += [_string(group) for group in sorted(assignment.closed)]
+    parts.append(struct.pack(">i", len(assignment.members)))
+    parts += [_string(name) + _string(member) for name, member in sorted(assignment.members.items())]
     return b"".join(parts)
 
 
@@ -109,6 +113,7 @@ def decode_assignment(data: bytes) -> FleetAssignment:
     fenced = {reader.string(): reader.unpack(">i")[0] for _ in range(reader.count())}
     (term,) = reader.unpack(">q")
     closed = frozenset(reader.string() for _ in range(reader.count()))
+    members = {reader.string(): reader.string() for _ in range(reader.count())}
     return FleetAssignment(
         leader=leader,
         peers=peers,
@@ -117,6 +122,7 @@ def decode_assignment(data: bytes) -> FleetAssignment:
         state_offset=state_offset,
         term=term,
         closed=closed,
+        members=members,
     )
 
 

@@ -121,7 +121,9 @@ class FleetGroupState:
             raise GroupRefused(f"{what}: {error_name(code)}")
 
     def _forgotten(self) -> None:
-        """The group does not count this member among its own: what it owned is another's by now."""
+        """The group does not count this member among its own: what it mirrored is another's by now.
+
+        The lease runs on: whoever fences waits for its end, so nobody's writes need to stop for a new coordinator.
+        """
         self.phase, self.member_id, self.generation = Phase.JOIN, "", -1
         self.leads, self.members, self.assignment = False, {}, None
-        self.lease.revoked()

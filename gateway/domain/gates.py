@@ -42,8 +42,8 @@ class GroupGates:
     """Status per group, waiters per group, and the groups each client identity was seen with.
 
     `on_unknown(group)` is called once per group that knocks without a status; whoever handles it must end in
-    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN. `on_waiters` is called when somebody
-    begins or ends to wait here.
+    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN. `on_waiters` is called when
+    somebody begins or ends to wait here.
     """
 
     __slots__ = (

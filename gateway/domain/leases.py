@@ -29,14 +29,17 @@ def presumable_after(lease_s: float, drift: float = DRIFT) -> float:
 
 
 class WriteLease:
-    """The holder's side. Not valid until the first renewal."""
+    """The holder's side. Not valid until the first renewal. `lapses`: how often it was renewed when it was over."""
 
     def __init__(self, lease_s: float) -> None:
         self.lease_s = lease_s
+        self.lapses = 0
         self._until = _NEVER
 
     def renewed(self, sent_at: float) -> None:
         """A renewal was answered that had been sent then. Answers may come in any order."""
+        if sent_at > self._until:
+            self.lapses += 1
         self._until = max(self._until, sent_at + self.lease_s)
 
     def revoked(self) -> None:

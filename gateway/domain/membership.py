@@ -61,6 +61,17 @@ def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
     return leader.role is Role.SIDECAR and any(member.role is Role.NODE for member in members)
 
 
+def newest(members: Mapping[str, Gateway]) -> dict[str, Gateway]:
+    """By member id, without those whose name a younger process has: the group may not have noticed their death yet.
+
+    Incarnations begin with the time at which the process started.
+    """
+    latest: dict[str, str] = {}
+    for gateway in members.values():
+        latest[gateway.name] = max(latest.get(gateway.name, ""), gateway.incarnation)
+    return {key: gateway for key, gateway in members.items() if latest[gateway.name] == gateway.incarnation}
+
+
 class Admission(NamedTuple):
     """What to write before the members may be told their assignment. `replaced`: their writes may land yet."""
 

@@ -150,6 +150,19 @@ class Fences(Protocol):
         """What a fence of the topic waits for here, such as an open transaction; '' when nothing, or just an answer."""
 
 
+class Coverage(Protocol):
+    """Whom a fence covers beside the gateways that are asked. Times are monotonic seconds."""
+
+    def lost(self) -> str:
+        """Why a fence would not be acknowledged by all now, and until when; '' when nobody is lost."""
+
+    def departed(self, since: float, acknowledged: Collection[str]) -> int:
+        """Gateways that went since then without having acknowledged: their last writes may land yet."""
+
+    def last_departure(self) -> float:
+        """When the last gateway went; minus infinity when none has."""
+
+
 class SourceTopics(Protocol):
     """What the proxy asks about a link's source."""
 

@@ -34,6 +34,7 @@ assignments = st.builds(
     state_offset=st.integers(0, 2**63 - 1),
     term=st.integers(-1, 2**63 - 1),
     closed=st.frozensets(names, max_size=4),
+    members=st.dictionaries(names, names, max_size=4),
 )
 
 

@@ -1,0 +1,348 @@
+"""One gateway's place in the fleet: in the group, under a lease, leading or following. See docs/fleet.md.
+
+Terms of leadership begin and end in the running process: `on_lead` builds the control plane, `on_follow` takes it
+down. The term is the state topic's (`StateStore.lead`), so that a leader that was replaced can write nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control.fleet_group import FleetGroup, boot_clock
+from gateway.control.fleet_quorum import FleetQuorum
+from gateway.control.fleet_registry import FleetRegistry
+from gateway.control.routing_publisher import wall_clock_ms
+from gateway.control.store import ProducerFenced, StateStore, StoreError
+from gateway.domain.assignment import FleetAssignment
+from gateway.domain.fleet_group import FleetGroupState, GroupRefused
+from gateway.domain.leases import WriteLease
+from gateway.domain.membership import Gateway, MirrorPartition, Role, assign, balanced, newest
+from gateway.domain.ownership import spread
+from gateway.net.cluster import Cluster
+from gateway.net.errors import ClusterUnavailable
+from gateway.net.peers import Peers
+
+GROUP = "__lockgate.fleet"
+_log = structlog.get_logger("lockgate.fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """This gateway. `peer`: host:port where the others find it."""
+
+    name: str
+    incarnation: str
+    role: Role
+    peer: str
+    lease_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term of leadership."""
+
+    number: int
+    registry: FleetRegistry
+    quorum: FleetQuorum
+
+
+@dataclass(kw_only=True)
+class FleetHooks:
+    """What the rest of the gateway does when something changes here.
+
+    `admitted`: an assignment counts from now on, the state has been read up to it. `forgotten`: none does any more.
+    `fenced`: the fences in force that a leader names. `owned`: what is mirrored here. `lead`, `follow`: a term begins,
+    has ended. `lapsed`: the lease was over, and this gateway may have been presumed: what is in flight to sources must
+    end now. `failed`: the gateway must stop, with one line.
+    """
+
+    admitted: Callable[[FleetAssignment], None]
+    forgotten: Callable[[], None]
+    fenced: Callable[[], Mapping[str, int]]
+    owned: Callable[[], frozenset[MirrorPartition]]
+    lead: Callable[[Term], Awaitable[None]]
+    follow: Callable[[], Awaitable[None]]
+    lapsed: Callable[[], None]
+    failed: Callable[[str], None]
+
+
+class Fleet:
+    """Args.
+
+    cluster: the target, a client of its own: joining a group holds up what comes behind on its connection.
+    """
+
+    def __init__(
+        self, me: Identity, store: StateStore, cluster: Cluster, peers: Peers, hooks: FleetHooks, group: str = GROUP
+    ) -> None:
+        self.me = me
+        self._store = store
+        self._peers = peers
+        self._hooks = hooks
+        self.lease = WriteLease(me.lease_s)
+        self._state = FleetGroupState(self.lease)
+        self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned)
+        self.assignment: FleetAssignment | None = None
+        self._admitted = False
+        self._forgotten_at: int | None = None  # the lease's lapses when the group had forgotten this gateway
+        self._alone = False  # leads without having been named by the group
+        self.term: Term | None = None
+        self._registry: FleetRegistry | None = None
+        self._changing = asyncio.Lock()
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        store.on_fenced = self._news.set
+
+    # -- for the rest of the gateway -----------------------------------------------------------------------------
+
+    @property
+    def leader(self) -> str:
+        """Who leads, as far as is known here; ''."""
+        if self.term is not None:
+            return self.me.name
+        return self.assignment.leader if self.assignment is not None else ""
+
+    def lease_valid(self) -> bool:
+        """May what a fence concerns be written now, and its answer be passed on? See `domain/leases.py`."""
+        lapsed = self._forgotten_at is not None and self.lease.lapses != self._forgotten_at
+        return self._admitted and not lapsed and self.lease.valid(boot_clock())
+
+    def lease_left_s(self) -> float:
+        """Seconds; 0 without a lease."""
+        return self.lease.left_s(boot_clock()) if self.lease_valid() else 0.0
+
+    async def start(self) -> None:
+        """Lead at once when nobody else can be there; join the group either way, which goes on after this returns."""
+        async with self._changing:
+            await self._lead_alone()
+        self._tasks = [
+            asyncio.create_task(self._run_group(), name="fleet group"),
+            asyncio.create_task(self._lead_or_follow(), name="fleet term"),
+        ]
+
+    def rebalance(self) -> None:
+        """The members or their partitions have changed: have the group agree anew."""
+        self._group.rebalance()
+
+    async def drop(self, name: str) -> None:
+        """Have the group drop a member that fell silent, long before its session ends."""
+        assignment = self.assignment
+        member = None if assignment is None else assignment.members.get(name)
+        if member is None or name == self.me.name:
+            return
+        _log.info("the group drops a silent gateway", gateway=name)
+        await self._drop(member)
+
+    async def _drop(self, member_id: str) -> None:
+        try:
+            await self._group.remove(member_id)
+        except ClusterUnavailable as exc:
+            _log.warning("a gateway was not dropped from the group", member=member_id, reason=str(exc))
+
+    async def end_term(self) -> None:
+        """Stop leading, if it does; the state topic is given up."""
+        async with self._changing:
+            await self._end_term()
+
+    async def close(self) -> None:
+        """Leave the group; the caller writes nothing more. Before the store is closed."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.end_term()
+        try:
+            async with asyncio.timeout(2.0):
+                await self._group.leave()
+        except (ClusterUnavailable, TimeoutError) as exc:
+            _log.warning("the fleet's group was not told of the end", reason=str(exc) or "no answer in time")
+
+    # -- alone ---------------------------------------------------------------------------------------------------
+
+    async def _lead_alone(self) -> None:
+        """Lead without the group's word when the registry has no other gateway.
+
+        Whoever holds a lease is registered before. So nobody else writes, or leads: of two that begin at the same
+        moment the second fences the first, and finds it in the registry, or the first does not get into it.
+        """
+        if self.me.role is not Role.NODE or self._others():
+            return
+        try:
+            sent_at = boot_clock()
+            await self._take_over()
+            if self._others():
+                await self._store.resign()
+                return
+            await self._book().admit({"": self._describe()})
+        except ProducerFenced as exc:
+            _log.info("another gateway starts too: it is left to the group who leads", reason=str(exc))
+            await self._store.resign()
+            return
+        self.lease.renewed(sent_at)
+        self._alone = self._admitted = True
+        self._hooks.admitted(self._assignment_of({"": self._describe()}))
+        self._news.set()
+
+    def _others(self) -> frozenset[str]:
+        return frozenset(self._store.gateways) - {self.me.name}
+
+    async def _take_over(self) -> None:
+        await self._store.lead()
+        self._registry = FleetRegistry(
+            self._store,
+            self.me.name,
+            clock=boot_clock,
+            monotonic=time.monotonic,
+            wall_ms=wall_clock_ms,
+            new_secret=lambda: secrets.token_hex(32),
+        )
+        _log.info("leading the fleet", gateway=self.me.name, term=self._store.term)
+
+    def _book(self) -> FleetRegistry:
+        if self._registry is None:
+            raise StoreError("this gateway does not lead the fleet")
+        return self._registry
+
+    # -- the group -----------------------------------------------------------------------------------------------
+
+    def _describe(self) -> Gateway:
+        me = self.me
+        return Gateway(
+            name=me.name,
+            incarnation=me.incarnation,
+            role=me.role,
+            peer=me.peer,
+            lease_s=me.lease_s,
+            owned=self._hooks.owned(),
+        )
+
+    async def _run_group(self) -> None:
+        try:
+            await self._group.run()
+        except GroupRefused as exc:
+            self._hooks.failed(f"the target refuses the fleet's group {GROUP}: {exc}")
+        except Exception as exc:
+            _log.exception("the fleet's group failed")
+            self._hooks.failed(f"the fleet's group failed: {type(exc).__name__}: {exc}")
+
+    async def _assign(self, members: Mapping[str, Gateway]) -> FleetAssignment:
+        """This member was named to make the assignment: lead, register, say who does what."""
+        async with self._changing:
+            if self.me.role is Role.SIDECAR:  # no node is there: nobody is admitted
+                return FleetAssignment(leader="")
+            try:
+                if not self._store.leading:
+                    await self._end_term()
+                    await self._take_over()
+                kept = newest(members)
+                await self._book().admit(kept)
+            except StoreError as exc:
+                raise ClusterUnavailable(f"the fleet cannot be led from here now: {exc}") from exc
+            for member_id in members.keys() - kept.keys():  # of processes that are dead, or are about to notice
+                asyncio.get_running_loop().create_task(self._drop(member_id))  # noqa: RUF006 - ends by itself
+            return self._assignment_of(kept)
+
+    def _assignment_of(self, members: Mapping[str, Gateway]) -> FleetAssignment:
+        nodes = {each.name: each.owned for each in members.values() if each.role is Role.NODE}
+        owners = assign(nodes, spread(self._store.mirrors.values()))
+        if not balanced(owners):
+            asyncio.get_running_loop().call_later(1.0, self._group.rebalance)
+        term = self.term
+        return FleetAssignment(
+            leader=self.me.name,
+            peers={each.name: each.peer for each in members.values()},
+            owners=owners,
+            fenced=self._hooks.fenced(),
+            state_offset=self._store.applied,
+            term=self._store.term,
+            closed=frozenset() if term is None else frozenset(term.quorum.closed),
+            members={each.name: member_id for member_id, each in members.items() if member_id},
+        )
+
+    def _assigned(self, assignment: FleetAssignment | None) -> None:
+        self.assignment = assignment
+        self._alone = False
+        if assignment is None:
+            self._forgotten_at = self.lease.lapses
+            self._hooks.forgotten()
+        self._news.set()
+
+    # -- terms ---------------------------------------------------------------------------------------------------
+
+    async def _lead_or_follow(self) -> None:
+        counted: FleetAssignment | None = None
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                assignment = self.assignment
+                if assignment is not None and assignment is not counted and await self._count(assignment):
+                    counted = assignment
+                async with self._changing:
+                    await self._fit()
+            except Exception as exc:
+                _log.exception("a term of leadership failed")
+                self._hooks.failed(f"leadership failed: {type(exc).__name__}: {exc}")
+                return
+
+    async def _count(self, assignment: FleetAssignment) -> bool:
+        """Let an assignment count, once the state is read up to it. False when it is outdated by then."""
+        address = assignment.peers.get(self.me.name)
+        if address is None:
+            _log.warning("the fleet has no node: nothing is written to sources", leader=assignment.leader)
+            self._admitted = False
+            return True
+        if address != self.me.peer:
+            self._admitted = False
+            self._hooks.failed(
+                f"another gateway has the name '{self.me.name}' ({address}): give each its own, in fleet.name"
+            )
+            return True
+        self._peers.expect(assignment.peers)
+        reading = asyncio.ensure_future(self._store.read_up_to(assignment.state_offset))
+        try:
+            while not reading.done():
+                news = asyncio.ensure_future(self._news.wait())
+                await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                if self.assignment is not assignment:
+                    self._news.set()
+                    return False
+                self._news.clear()
+        finally:
+            reading.cancel()
+        if self._forgotten_at is not None and self.lease.lapses != self._forgotten_at:
+            self._hooks.lapsed()
+        self._hooks.admitted(assignment)
+        self._admitted, self._forgotten_at = True, None
+        return True
+
+    async def _fit(self) -> None:
+        """Begin or end a term, as the group and the state topic say."""
+        named = self._alone or self.assignment is None or self.assignment.leader == self.me.name
+        if self._store.leading and named:
+            if self.term is None:
+                await self._begin_term()
+            return
+        await self._end_term()
+
+    async def _begin_term(self) -> None:
+        registry, number = self._book(), self._store.term
+        quorum = FleetQuorum(self.me.name, self._store, registry, self._peers, number)
+        term = Term(number=number, registry=registry, quorum=quorum)
+        await self._hooks.lead(term)
+        self.term = term
+
+    async def _end_term(self) -> None:
+        if self.term is not None:
+            self.term = None
+            _log.warning("leading no more", gateway=self.me.name)
+            await self._hooks.follow()
+        self._registry = None
+        if self._store.leading:
+            await self._store.resign()

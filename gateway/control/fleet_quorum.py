@@ -1,0 +1,91 @@
+"""What all other gateways must do or know before the leader goes on. Fences are in `remote_fences.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from gateway.control.errors import Conflict
+from gateway.control.fleet_registry import FleetRegistry
+from gateway.control.store import StateStore
+from gateway.net.errors import NetError
+from gateway.net.peers import Peers
+
+READ = "read"
+CLOSE_GATE = "close_gate"
+OPEN_GATE = "open_gate"
+
+_READ_S = 5.0
+_CLOSE_S = 12.0  # a commit under way is awaited for 10 s
+_ASK_S = 2.0
+_AGAIN_S = 0.1
+_log = structlog.get_logger("lockgate.fleet")
+
+
+class FleetQuorum:
+    """What every other gateway must do before the leader goes on.
+
+    Attributes:
+        closed: groups whose gates are closed by command, whatever their records say.
+    """
+
+    def __init__(self, me: str, store: StateStore, registry: FleetRegistry, peers: Peers, term: int) -> None:
+        self._me = me
+        self._store = store
+        self._registry = registry
+        self._peers = peers
+        self._term = term
+        self.closed: set[str] = set()
+
+    async def read_by_all(self) -> None:
+        """Until every gateway that may serve a client has read the state up to here.
+
+        Raises:
+            Conflict: one of them is lost, or does not come to it in 5 s; the message says what can be done.
+        """
+        await self._all(READ, {"offset": self._store.applied}, _READ_S)
+
+    async def close_gate(self, group: str) -> None:
+        """Close the group's gate everywhere else, and wait until no commit of it is under way. Raises as before."""
+        self.closed.add(group)
+        await self._all(CLOSE_GATE, {"group": group}, _CLOSE_S)
+
+    async def gate_by_record(self, group: str) -> None:
+        """What the group's record says is in force again everywhere. Never raises: it is told as far as possible."""
+        self.closed.discard(group)
+        body = {"group": group, "term": self._term}
+        asked = (self._peers.ask(name, OPEN_GATE, body, _ASK_S) for name in self._others())
+        for result in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(result, Exception):
+                _log.warning("a gateway was not told to open a gate", group=group, reason=str(result))
+
+    def _others(self) -> frozenset[str]:
+        return self._registry.required() - {self._me}
+
+    async def _all(self, what: str, body: Mapping[str, Any], limit_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline, done, reasons = loop.time() + limit_s, set[str](), dict[str, str]()
+        while missing := self._others() - done:
+            if lost := self._registry.lost():
+                raise Conflict(lost)
+            if loop.time() >= deadline:
+                raise Conflict("; ".join(reasons.get(name, f"gateway '{name}' does not answer") for name in missing))
+            asked = {name: self._ask(name, what, body, deadline - loop.time()) for name in missing}
+            for name, reason in zip(asked, await asyncio.gather(*asked.values()), strict=True):
+                if reason:
+                    reasons[name] = reason
+                else:
+                    done.add(name)
+            if self._others() - done:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _ask(self, name: str, what: str, body: Mapping[str, Any], left_s: float) -> str:
+        """'' when it was done, else why not."""
+        try:
+            await self._peers.ask(name, what, {**body, "term": self._term}, max(0.1, left_s))
+        except NetError as exc:
+            return str(exc)
+        return ""
