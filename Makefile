@@ -10,6 +10,9 @@ TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+DURATION ?= 600
+GATEWAYS ?= 1
+SEEDED = $(if $(SEED),--seed $(SEED))
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
@@ -56,6 +59,15 @@ test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
 .PHONY: test-mutations
 test-mutations: need-test venv brokers ## Seed faults into histories and gateways; each must be caught
 	@$(BIN)/python -m tests.mutations $(PYTEST_ARGS)
+
+.PHONY: test-faults
+test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then two minutes of chaos
+	@$(BIN)/pytest tests/faults $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.chaos --duration 120 --gateways $(GATEWAYS) $(SEEDED)
+
+.PHONY: chaos
+chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=1)
+	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED)
 
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
