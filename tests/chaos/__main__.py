@@ -6,6 +6,7 @@ import argparse
 import json
 import secrets
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -40,6 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     shutil.rmtree(args.folder, ignore_errors=True)
     args.folder.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its brokers must not outlive it
     report = Run(chosen, args.folder, say).perform()
     args.report.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
     if report.verdict is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +24,7 @@ UP_S: Final = 60.0
 class GatewayNode:
     """One gateway. It listens on `host`, and tells clients `told`, where a toxiproxy listens on the same ports."""
 
-    def __init__(self, number: int, folder: Path, ports: list[int], target: str, fleet: dict[str, Any] | None) -> None:
+    def __init__(self, number: int, folder: Path, ports: list[int], target: str, fleet: dict[str, Any]) -> None:
         self.number = number
         self.host, self.told = f"127.0.0.{number + 1}", f"127.0.1.{number + 1}"
         api, self.bootstrap_port, base = ports[:3]
@@ -41,9 +42,14 @@ class GatewayNode:
             "target": {"bootstrap.servers": target},
             "listener": {**listener, "base_port": base},
             "api": {"host": self.host, "port": api},
-            **(fleet or {}),
+            **fleet,
         }
         self._config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        self._shim = folder / f"shim-{number}.json"
+
+    def bend(self, places: dict[str, int]) -> None:
+        """Where it really connects to instead of an address: "host:port" -> port (`serve.py`)."""
+        self._shim.write_text(json.dumps({"places": places, "lost": str(self.names)}), encoding="utf-8")
 
     @property
     def pid(self) -> int | None:
@@ -57,7 +63,7 @@ class GatewayNode:
             if self.pid is not None:
                 return
             self.names.unlink(missing_ok=True)
-            command = [sys.executable, "-m", "tests.chaos.serve", str(self.names), "--config", str(self._config)]
+            command = [sys.executable, "-m", "tests.chaos.serve", str(self._shim), "--config", str(self._config)]
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 from gateway.devcluster import claim_ports, release_ports
 from tests.chaos.clusters import UP_S, ChaosCluster
@@ -26,8 +25,7 @@ class Lab:
         self.network = Network(folder)
         self._claimed = claim_ports(_PORTS, consecutive=True)
         self.gateways = [
-            GatewayNode(number, folder, self._claimed, self.target.view(number), _fleet(number, gateways))
-            for number in range(gateways)
+            GatewayNode(number, folder, self._claimed, self.target.view(number), {}) for number in range(gateways)
         ]
         self.operator = Operator(self.gateways)
 
@@ -78,8 +76,3 @@ class Lab:
         self.source.kill()
         self.target.kill()
         release_ports(self._claimed)
-
-
-def _fleet(number: int, gateways: int) -> dict[str, Any] | None:
-    """Settings that a gateway needs to be one of several."""
-    return None if gateways == 1 else {}

@@ -22,13 +22,23 @@ class Network:
         self._proxies: dict[tuple[int, str], list[Proxy]] = {}
 
     def join(self, gateway: GatewayNode, source: ChaosCluster, target: ChaosCluster) -> None:
-        """Put proxies around one gateway."""
+        """Put proxies around one gateway.
+
+        A link has one address of its source for all gateways: each is bent to its own proxies. The target's brokers
+        tell each gateway other ports, since librdkafka, which cannot be bent, connects there, too.
+        """
         number = gateway.number
-        for side, cluster in (("source", source), ("target", target)):
-            self._proxies[number, side] = [
-                self._server.proxy(f"gateway-{number}-{side}-{broker}", f"127.0.0.1:{listen}", told)
-                for broker, (listen, told) in cluster.views[number].items()
-            ]
+        self._proxies[number, "target"] = [
+            self._server.proxy(f"gateway-{number}-target-{broker}", f"127.0.0.1:{listen}", told)
+            for broker, (listen, told) in target.views[number].items()
+        ]
+        places: dict[str, int] = {}
+        proxies = self._proxies[number, "source"] = []
+        for broker, (listen, told) in source.views[0].items():
+            own = source.views[number][broker][1]
+            proxies.append(self._server.proxy(f"gateway-{number}-source-{broker}", f"127.0.0.1:{listen}", own))
+            places |= {f"localhost:{told}": own, f"127.0.0.1:{told}": own}
+        gateway.bend(places)
         self._proxies[number, CLIENTS] = [
             self._server.proxy(f"clients-{number}-{port}", f"{gateway.host}:{port}", port, gateway.told)
             for port in gateway.listener_ports
