@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.chaos.cast import GROUPS, SETS
 from tests.chaos.plan import plan
 from tests.chaos.run import Run
+from tests.mutations.gateway.patches import PATCHES
 
 BUILD = Path(__file__).parents[2] / "build"
 
@@ -27,6 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     parser.add_argument("--folder", type=Path, default=BUILD / "chaos", help="logs and history of this run")
     parser.add_argument("--report", type=Path, default=BUILD / "chaos.json")
+    parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
     chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), GROUPS)
     began = time.monotonic()
@@ -42,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     shutil.rmtree(args.folder, ignore_errors=True)
     args.folder.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its brokers must not outlive it
-    report = Run(chosen, args.folder, say).perform()
+    report = Run(chosen, args.folder, say, args.patch).perform()
     args.report.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
     if report.verdict is not None:
         sys.stdout.write(report.verdict.as_text() + "\n")

@@ -47,9 +47,10 @@ class GatewayNode:
         self._config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         self._shim = folder / f"shim-{number}.json"
 
-    def bend(self, places: dict[str, int]) -> None:
-        """Where it really connects to instead of an address: "host:port" -> port (`serve.py`)."""
-        self._shim.write_text(json.dumps({"places": places, "lost": str(self.names)}), encoding="utf-8")
+    def bend(self, places: dict[str, int], patch: str) -> None:
+        """What is different in its process; see `serve.py`."""
+        shim = {"places": places, "lost": str(self.names), "patch": patch}
+        self._shim.write_text(json.dumps(shim), encoding="utf-8")
 
     @property
     def pid(self) -> int | None:

@@ -18,11 +18,11 @@ _PORTS = 8
 class Lab:
     """Started by `up`, taken down by `down`, whatever state it is in."""
 
-    def __init__(self, folder: Path, gateways: int) -> None:
+    def __init__(self, folder: Path, gateways: int, patch: str = "") -> None:
         self.folder = folder
         self.source = ChaosCluster.make("source", SOURCE_KAFKA, folder, gateways)
         self.target = ChaosCluster.make("target", TARGET_KAFKA, folder, gateways)
-        self.network = Network(folder)
+        self.network = Network(folder, patch)
         self._claimed = claim_ports(_PORTS, consecutive=True)
         self.gateways = [
             GatewayNode(number, folder, self._claimed, self.target.view(number), {}) for number in range(gateways)

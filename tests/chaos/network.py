@@ -17,7 +17,8 @@ CLIENTS: Final = "clients"
 class Network:
     """Every proxy: between a gateway and the brokers of a side, or between clients and a gateway."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, patch: str = "") -> None:
+        self._patch = patch
         self._server = ToxiproxyServer(folder / "toxiproxy.log")
         self._proxies: dict[tuple[int, str], list[Proxy]] = {}
 
@@ -38,7 +39,7 @@ class Network:
             own = source.views[number][broker][1]
             proxies.append(self._server.proxy(f"gateway-{number}-source-{broker}", f"127.0.0.1:{listen}", own))
             places |= {f"localhost:{told}": own, f"127.0.0.1:{told}": own}
-        gateway.bend(places)
+        gateway.bend(places, self._patch)
         self._proxies[number, CLIENTS] = [
             self._server.proxy(f"clients-{number}-{port}", f"{gateway.host}:{port}", port, gateway.told)
             for port in gateway.listener_ports

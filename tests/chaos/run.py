@@ -28,8 +28,8 @@ PROBE = "reader-target"
 class Run:
     """Carries out a plan in `folder`. What is there afterwards: merged.jsonl, the history, and every log."""
 
-    def __init__(self, plan: Plan, folder: Path, say: Say) -> None:
-        self._plan, self._folder, self._say = plan, folder, say
+    def __init__(self, plan: Plan, folder: Path, say: Say, patch: str = "") -> None:
+        self._plan, self._folder, self._say, self._patch = plan, folder, say, patch
         self._report = Report()
         self._recorder = Recorder(folder / "history.jsonl")
         self._cast: Cast | None = None
@@ -38,7 +38,7 @@ class Run:
 
     def perform(self) -> Report:
         """The whole of it. What goes wrong is in the report."""
-        lab = Lab(self._folder, self._plan.gateways)
+        lab = Lab(self._folder, self._plan.gateways, self._patch)
         try:
             lab.up()
             self._perform(lab)

@@ -1,7 +1,8 @@
 """A gateway that sees the network as a plan wants it: `python -m tests.chaos.serve SHIM.json --config …`.
 
 The shim has `places`, "host:port" -> another port of the same host, so that each gateway has proxies of its own
-although all are told the same addresses of a source; and `lost`, a file: while it is there, no name resolves.
+although all are told the same addresses of a source; `lost`, a file: while it is there, no name resolves; and `patch`,
+a fault of `tests.mutations`, to see that a run finds it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ def bend(places: Mapping[str, int], lost: Path) -> None:
 if __name__ == "__main__":
     shim = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     bend(shim["places"], Path(shim["lost"]))
+    if shim["patch"]:
+        from tests.mutations.gateway.patches import PATCHES
+
+        PATCHES[shim["patch"]]()
     from gateway.cli.main import main
 
     sys.argv[1:] = ["serve", *sys.argv[2:]]
