@@ -150,6 +150,13 @@ class FleetMirrors:
         """The gateway that mirrors a partition; '' while nobody does."""
         return (self._holders or {}).get(partition, "")
 
+    def mirrored(self) -> Mapping[str, frozenset[MirrorPartition]]:
+        """What each gateway mirrors, as far as is known here: started or not."""
+        found: dict[str, set[MirrorPartition]] = {}
+        for partition, name in (self._holders or {}).items():
+            found.setdefault(name, set()).add(partition)
+        return {name: frozenset(partitions) for name, partitions in found.items()}
+
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
         """All known partitions of a mirror, in order, whoever mirrors them; others' as told in the last second."""
         return self._progress.merged(link, topic, self._engine.status(link, topic))

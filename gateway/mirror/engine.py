@@ -254,6 +254,10 @@ class Engine:
         found = self._links.get(link)
         return None if found is None else found.source
 
+    def is_started(self, link: str, topic: str) -> bool:
+        """True for a mirror that was started and not stopped, whichever of its partitions run here."""
+        return self._way_with(link, topic) is not None
+
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
         """The partitions of a mirror, in order; empty if it is not run."""
         found = self._way_with(link, topic)
