@@ -7,8 +7,8 @@ requests are restamped on their way.
 
 Places. The target in generation 0 is the client's own identity. A source is a place by its cluster id. A topic whose
 writes have gone home (see `domain/producer_ids.py`) meets brokers that remember the last sequence it had there; so
-every later *generation* is a place of its own, with a transactional id made from the client's: its coordinator gives it
-a producer id that no log has seen, which may begin in the middle of a sequence.
+after each way home of any topic there is a *generation*, a place of its own, with a transactional id made from the
+client's: its coordinator gives it a producer id that no log has seen, which may begin in the middle of a sequence.
 
 Why the map is kept in a topic, not worked out: epochs of two coordinators count independently, and each is also bumped
 by others (a second instance on the source, a timed-out transaction). Their difference, asked again later, would make a

@@ -124,7 +124,7 @@ class TransactionalProducer:
         """Where names go that a request takes into the transaction.
 
         Args:
-            generation: the highest one that any topic has; a producer never goes back to a lower one.
+            generation: how often topics have gone home, all together; a producer never goes back to a lower one.
         """
         if self.open is not None:
             return self._decide_open(self.open, wanted)

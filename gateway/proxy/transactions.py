@@ -208,8 +208,12 @@ class Transactions:
         return Standing(TARGET if route.phase is Phase.SWITCHED else self.places.cluster_of(route.link))
 
     def generation(self) -> int:
-        """The highest generation of any topic."""
-        return max((route.generation for route in self._routing.current.topics.values()), default=0)
+        """How often the writes of any topic have gone home, all of them together.
+
+        Not the highest one of a topic: a topic that goes home after another one did must be met under a producer id
+        that it has not seen on either cluster, and before its own way home it has seen the other one's.
+        """
+        return sum(route.generation for route in self._routing.current.topics.values())
 
     # -- fences --------------------------------------------------------------------------------------------
 

@@ -88,6 +88,21 @@ class Lab:
         self.places.seen[SOURCE] = SeenTransaction(identity, state, 60_000, frozenset(topics))
 
 
+def test_each_way_home_of_any_topic_is_a_generation(lab: Lab) -> None:
+    """Else a topic that goes home second meets an id on the target that it had there after the first one did."""
+
+    def generation(**homes: int) -> int:
+        routes = {
+            name: TopicRoute(link="source", mirror_topic=name, source_topic=name, phase=Phase.SWITCHED, generation=n)
+            for name, n in homes.items()
+        }
+        lab.routing.publish(Routing(routes))
+        return lab.transactions.generation()
+
+    seen = [generation(a=0, b=0), generation(a=1, b=0), generation(a=1, b=1), generation(a=1, b=2)]
+    assert seen == sorted(set(seen))
+
+
 @pytest.fixture
 def lab() -> Lab:
     return Lab()
