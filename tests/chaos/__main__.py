@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tests.chaos.cast import GROUPS, SETS
-from tests.chaos.plan import plan
+from tests.chaos.plan import NETWORK, PROCESSES, plan
 from tests.chaos.run import Run
 from tests.mutations.gateway.patches import PATCHES
 
@@ -25,12 +25,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--duration", type=float, default=120.0, help="seconds in which faults begin")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="repeats a plan")
     parser.add_argument("--gateways", type=int, default=1, choices=(1, 2, 3))
+    kinds = sorted({*NETWORK, *PROCESSES})
+    parser.add_argument("--without", nargs="+", default=[], choices=kinds, metavar="KIND", help="leave faults out")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     parser.add_argument("--folder", type=Path, default=BUILD / "chaos", help="logs and history of this run")
     parser.add_argument("--report", type=Path, default=BUILD / "chaos.json")
     parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
-    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), GROUPS)
+    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), GROUPS, frozenset(args.without))
     began = time.monotonic()
 
     def say(text: str) -> None:

@@ -19,16 +19,18 @@ from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
 UP_S: Final = 60.0
+LEASE_S: Final = 8.0
+"""Of a gateway of several: shorter than some pauses, so that leases do end."""
 
 
 class GatewayNode:
     """One gateway. It listens on `host`, and tells clients `told`, where a toxiproxy listens on the same ports."""
 
-    def __init__(self, number: int, folder: Path, ports: list[int], target: str, fleet: dict[str, Any]) -> None:
+    def __init__(self, number: int, folder: Path, ports: list[int], target: str, *, alone: bool) -> None:
         self.number = number
         self.host, self.told = f"127.0.0.{number + 1}", f"127.0.1.{number + 1}"
-        api, self.bootstrap_port, base = ports[:3]
-        self.listener_ports = ports[1:]
+        api, self.peer_port, self.bootstrap_port, base = ports[:4]
+        self.listener_ports = ports[2:]
         self.bootstrap = f"{self.told}:{self.bootstrap_port}"
         self.log = folder / f"gateway-{number}.log"
         self.names = folder / f"names-{number}.lost"
@@ -42,7 +44,7 @@ class GatewayNode:
             "target": {"bootstrap.servers": target},
             "listener": {**listener, "base_port": base},
             "api": {"host": self.host, "port": api},
-            **fleet,
+            **({} if alone else {"fleet": {"lease_s": LEASE_S, "peer_port": self.peer_port}}),
         }
         self._config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         self._shim = folder / f"shim-{number}.json"

@@ -48,7 +48,8 @@ class JavaActor(Actor):
         finally:
             process.kill()
             process.wait(10)
-            self.errors += [f"{self.process}: {line}" for line in stderr.read_text(errors="replace").splitlines()]
+            said = stderr.read_text(errors="replace").splitlines()
+            self.errors += [f"{self.process}: {line}" for line in said if not line.startswith("SLF4J")]
 
 
 class JavaProducer(JavaActor):

@@ -25,7 +25,8 @@ class Lab:
         self.network = Network(folder, patch)
         self._claimed = claim_ports(_PORTS, consecutive=True)
         self.gateways = [
-            GatewayNode(number, folder, self._claimed, self.target.view(number), {}) for number in range(gateways)
+            GatewayNode(number, folder, self._claimed, self.target.view(number), alone=gateways == 1)
+            for number in range(gateways)
         ]
         self.operator = Operator(self.gateways)
 
@@ -46,7 +47,8 @@ class Lab:
         for thread in threads:
             thread.join()
         for gateway in self.gateways:
-            self.network.join(gateway, self.source, self.target)
+            others = [other for other in self.gateways if other is not gateway]
+            self.network.join(gateway, self.source, self.target, others)
             gateway.start()
         for gateway in self.gateways:
             gateway.wait_up()

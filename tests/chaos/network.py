@@ -11,7 +11,7 @@ from tests.chaos.gateways import GatewayNode
 from tests.chaos.plan import Nemesis
 from tests.support.toxiproxy import Proxy, Stream, ToxiproxyServer
 
-CLIENTS: Final = "clients"
+CLIENTS, PEERS = "clients", "peers"
 
 
 class Network:
@@ -22,8 +22,10 @@ class Network:
         self._server = ToxiproxyServer(folder / "toxiproxy.log")
         self._proxies: dict[tuple[int, str], list[Proxy]] = {}
 
-    def join(self, gateway: GatewayNode, source: ChaosCluster, target: ChaosCluster) -> None:
-        """Put proxies around one gateway.
+    def join(
+        self, gateway: GatewayNode, source: ChaosCluster, target: ChaosCluster, others: Sequence[GatewayNode]
+    ) -> None:
+        """Put proxies around one gateway, those to its peers included.
 
         A link has one address of its source for all gateways: each is bent to its own proxies. The target's brokers
         tell each gateway other ports, since librdkafka, which cannot be bent, connects there, too.
@@ -39,6 +41,11 @@ class Network:
             own = source.views[number][broker][1]
             proxies.append(self._server.proxy(f"gateway-{number}-source-{broker}", f"127.0.0.1:{listen}", own))
             places |= {f"localhost:{told}": own, f"127.0.0.1:{told}": own}
+        peers = self._proxies[number, PEERS] = []
+        for other in others:
+            peer = f"{other.host}:{other.peer_port}"
+            peers.append(self._server.proxy(f"gateway-{number}-peer-{other.number}", peer, host=other.host))
+            places[peer] = peers[-1].port
         gateway.bend(places, self._patch)
         self._proxies[number, CLIENTS] = [
             self._server.proxy(f"clients-{number}-{port}", f"{gateway.host}:{port}", port, gateway.told)
@@ -53,7 +60,7 @@ class Network:
 
     def mend(self) -> None:
         """Everything works again."""
-        for proxy in self.around(-1, "both", CLIENTS):
+        for proxy in self.around(-1, "both", CLIENTS, PEERS):
             proxy.mend()
 
     def close(self) -> None:
@@ -96,7 +103,8 @@ _FAULTS: Final[dict[str, tuple[Sequence[str], Callable[[Proxy, Nemesis], None]]]
     "cut-target": (("target",), _cut),
     "cut-both": (("both",), _cut),
     "cut-clients": ((CLIENTS,), _cut),
-    "latency": (("both",), _latency),
+    "cut-peers": ((PEERS,), _cut),
+    "latency": (("both", PEERS), _latency),
     "bandwidth": ((), _bandwidth),
     "reset-in-mid-frame": ((), _reset),
     "lost-answers": ((), _lost_answers),

@@ -30,6 +30,7 @@ NETWORK: Final = {
     "slow-close": 1,
     "name-lost": 2,
     "flapping-client": 2,
+    "cut-peers": 3,
 }
 """Nemesis -> weight."""
 
@@ -54,7 +55,7 @@ _HOLD_S: Final = {
     "bandwidth": (2.0, 8.0),
     "lost-answers": (0.5, 2.5),
     "gateway-kill": (0.0, 3.0),
-    "gateway-pause": (0.5, 6.0),
+    "gateway-pause": (0.5, 12.0),
     "gateway-restart": (0.0, 1.0),
     "rolling-restart": (0.0, 0.5),
     "leaders-move": (0.0, 0.0),
@@ -121,19 +122,29 @@ class Plan:
         return [*found, f"migrations, as many as fit in: {steps} …"]
 
 
-def plan(seed: int, duration_s: float, gateways: int, sets: tuple[str, ...], groups: tuple[str, ...]) -> Plan:
-    """The run of a seed. `sets`: names of topic sets that are promoted as one; `groups`: consumer groups."""
+def plan(
+    seed: int,
+    duration_s: float,
+    gateways: int,
+    sets: tuple[str, ...],
+    groups: tuple[str, ...],
+    without: frozenset[str] = frozenset(),
+) -> Plan:
+    """The run of a seed. `sets`: names of topic sets that are promoted as one; `groups`: consumer groups; `without`:
+    kinds of faults that are left out, the rest of the plan stays as it is.
+    """
     dice = random.Random(f"{seed}/{duration_s:g}/{gateways}")
+    network = {kind: weight for kind, weight in NETWORK.items() if gateways > 1 or kind != "cut-peers"}
     nemeses = [
-        *_lane(random.Random(dice.random()), "network", NETWORK, duration_s, gateways, 0.0),
+        *_lane(random.Random(dice.random()), "network", network, duration_s, gateways, 0.0),
         *_lane(random.Random(dice.random()), "processes", PROCESSES, duration_s, gateways, _PROCESSES_S),
     ]
-    numbered = (Nemesis(**{**asdict(n), "number": i}) for i, n in enumerate(sorted(nemeses, key=_time)))
+    numbered = [Nemesis(**{**asdict(n), "number": i}) for i, n in enumerate(sorted(nemeses, key=_time))]
     return Plan(
         seed=seed,
         duration_s=duration_s,
         gateways=gateways,
-        nemeses=tuple(numbered),
+        nemeses=tuple(n for n in numbered if n.kind not in without),
         acts=tuple(_acts(random.Random(dice.random()), int(duration_s / 20) + 2, sets, groups)),
     )
 

@@ -15,7 +15,7 @@ from tests.chaos.lab import Lab
 from tests.chaos.nemeses import Trouble
 from tests.chaos.plan import Plan
 from tests.chaos.report import Report
-from tests.chaos.watch import Watch
+from tests.chaos.watch import Watch, leaks
 from tests.checker.check import check
 from tests.checker.merge import merge
 from tests.checker.model import HistoryError
@@ -75,6 +75,7 @@ class Run:
             self._settle(lab, cast, conductor, [lane.failed for lane in lanes if lane.failed])
         finally:
             watch.stop()
+            self._report.broken = "; ".join(filter(None, [self._report.broken, leaks(watch.growth())]))
             self._note(lanes, conductor, cast, watch)
 
     def _begin(self, lab: Lab, cast: Cast) -> None:

@@ -15,6 +15,9 @@ import httpx
 from tests.chaos.gateways import GatewayNode
 
 EVERY_S: Final = 2.0
+LONG_S: Final = 300.0
+ALLOWED: Final = {"rss_mb": (1.25, 20.0), "fds": (1.5, 50.0), "tasks": (1.5, 50.0)}
+"""Of a process that lived for `LONG_S` and longer: late at most so many times early, and so much more."""
 _TASKS: Final = re.compile(r"^lockgate_asyncio_tasks (\d+)", re.MULTILINE)
 _RSS: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 
@@ -89,3 +92,15 @@ class Watch(threading.Thread):
                 row[name] = [median(early), median(late)] if early and late else None
             found.append(row)
         return found
+
+
+def leaks(growth: list[dict[str, Any]]) -> str:
+    """The first process that grew beyond what is allowed, in one line; '' when there is none."""
+    for row in growth:
+        for name, (times, more) in ALLOWED.items():
+            if row["to_s"] - row["from_s"] >= LONG_S and row[name] and row[name][1] > row[name][0] * times + more:
+                early, late = row[name]
+                return (
+                    f"gateway {row['gateway']} grows: {name} {early:g} early, {late:g} late in its life {row['life']}"
+                )
+    return ""

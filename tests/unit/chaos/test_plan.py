@@ -65,3 +65,10 @@ def test_a_promote_before_a_group_has_moved_is_forced():
             waiting.add(act.what)
         if act.kind == "promote":
             assert act.force == bool(waiting)
+
+
+def test_what_is_left_out_changes_nothing_else():
+    whole, part = (plan(7, 600, 3, tuple(SETS), GROUPS, frozenset(one)) for one in ((), ("gateway-kill",)))
+
+    assert [n for n in whole.nemeses if n.kind != "gateway-kill"] == list(part.nemeses)
+    assert whole.acts == part.acts

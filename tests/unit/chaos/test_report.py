@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.chaos.handover import handovers, percentile, waits
 from tests.chaos.report import Report
+from tests.chaos.watch import leaks
 from tests.checker.verdict import Findings, Verdict
 
 
@@ -64,6 +65,14 @@ def test_a_handover_is_the_longest_wait_around_the_end_of_a_gateway():
     assert handovers(waited, [killed], 0) == [700.0]
     assert handovers(waited, [killed, cut], 0) == []  # nobody can tell which of them it was
     assert handovers(waited, [cut], 0) == []
+
+
+def test_a_gateway_that_grows_is_told():
+    row = {"gateway": 1, "life": 2, "from_s": 0.0, "to_s": 400.0, "rss_mb": [90, 100], "fds": [80, 82], "tasks": None}
+
+    assert leaks([row]) == ""
+    assert leaks([{**row, "rss_mb": [90, 190], "to_s": 200.0}]) == ""  # too short to tell
+    assert leaks([row, {**row, "fds": [80, 400]}]) == "gateway 1 grows: fds 80 early, 400 late in its life 2"
 
 
 def test_percentile():
