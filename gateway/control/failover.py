@@ -97,7 +97,8 @@ class Failover:
         ends = await self._source_ends(record)
         context.publisher.fence([record.mirror_topic])
         try:
-            await asyncio.gather(*(self._hold(fences, record) for fences in self._fences.values()))
+            await self._hold_everywhere(record)
+            await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
             seen = context.engine.producer_table(*key)
             try:
                 async with asyncio.timeout(_STOP_S):
@@ -116,11 +117,21 @@ class Failover:
         finally:
             context.publisher.unfence([record.mirror_topic])
 
-    async def _hold(self, fences: Fences, record: MirrorRecord) -> None:
-        """New writes are held by the route; what is in flight to the source may still be answered, for a moment."""
+    async def _hold_everywhere(self, record: MirrorRecord) -> None:
+        """Whoever may write to the source must have stopped: two clusters would be written for one partition."""
+        asked = {name: fences.hold_writes(record.mirror_topic, _epoch(record)) for name, fences in self._fences.items()}
+        for name, outcome in zip(asked, await asyncio.gather(*asked.values(), return_exceptions=True), strict=True):
+            if isinstance(outcome, Exception):
+                raise Conflict(
+                    f"gateway '{name}' does not stop writing to mirror topic '{record.mirror_topic}' on the source: "
+                    f"{outcome}; if it has certainly stopped: lockgate gateway forget {name}"
+                )
+
+    async def _drain(self, fences: Fences, record: MirrorRecord) -> None:
+        """What is in flight to the source may still be answered, for a moment."""
         with suppress(TimeoutError, OSError, NetError):
             async with asyncio.timeout(_FENCE_S):
-                await fences.fence(record.mirror_topic, record.fence_epoch)
+                await fences.fence(record.mirror_topic, _epoch(record))
 
     async def _persist(
         self,
@@ -140,6 +151,7 @@ class Failover:
             stopped_copy_at=tuple(copied),
             producers=handed_over(old, seen, now_ms),
             flipped_ms=now_ms,
+            fence_epoch=_epoch(record),
             not_mirrored=left,
             error=MirrorError.NO_ERROR,
             error_message="",
@@ -233,6 +245,11 @@ class Failover:
 def _left_behind(ends: Sequence[int], mirrored: Sequence[int]) -> tuple[int, ...]:
     """Records on the source beyond what was mirrored. An end below that was never really seen."""
     return tuple(end - at if end >= at else UNKNOWN for end, at in zip(ends, mirrored, strict=True))
+
+
+def _epoch(record: MirrorRecord) -> int:
+    """Of the failover's own fence."""
+    return record.fence_epoch + 1
 
 
 def _runs(record: MirrorRecord) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from gateway.control.remote_fences import FENCE, UNFENCE
+from gateway.control.remote_fences import FENCE, HOLD, UNFENCE
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.fence_view import FenceView
 from gateway.domain.ports import Fences
@@ -45,6 +45,7 @@ class FenceAnswers:
         self._leader = ""
         self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
             FENCE: self._fence,
+            HOLD: self._hold,
             UNFENCE: self._unfence,
         }
 
@@ -96,17 +97,27 @@ class FenceAnswers:
 
     async def _fence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
+        view = self._holds(topic, epoch)
+        ack = await self._local.fence(topic, epoch)
+        await self._quiet(topic)
+        _require_in_force(view, topic, epoch)
+        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes}
+
+    async def _hold(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        topic, epoch = str(body["topic"]), int(body["epoch"])
+        view = self._holds(topic, epoch)
+        await self._quiet(topic)
+        _require_in_force(view, topic, epoch)
+        return {}
+
+    def _holds(self, topic: str, epoch: int) -> FenceView:
         view = self._views.get(topic)
         if view is None:
             raise FenceRefused(f"mirror topic '{topic}' is not known here yet")
         if not view.fence(epoch):
             raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} is over here; epoch {view.epoch} is known")
         self._publisher.fence([topic])
-        ack = await self._local.fence(topic, epoch)
-        await self._quiet(topic)
-        if not view.held or view.epoch != epoch:
-            raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} was ended before it was acknowledged")
-        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes}
+        return view
 
     async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
@@ -114,3 +125,8 @@ class FenceAnswers:
         if view is not None and view.held and view.unfence(epoch):
             self._end([topic])
         return {}
+
+
+def _require_in_force(view: FenceView, topic: str, epoch: int) -> None:
+    if not view.held or view.epoch != epoch:
+        raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} was ended before it was acknowledged")

@@ -19,8 +19,10 @@ from gateway.net.errors import NetError
 from gateway.net.peers import PeerRefused
 
 FENCE: Final = "fence"
+HOLD: Final = "hold_writes"
 UNFENCE: Final = "unfence"
 _FENCE_S: Final = 600.0  # whoever fences has a shorter patience
+_HOLD_S: Final = 3.0
 _UNFENCE_S: Final = 2.0
 _AGAIN_S: Final = 0.5
 _log = structlog.get_logger("lockgate.fleet")
@@ -58,6 +60,11 @@ class RemoteFences:
         self.asked[topic] = epoch
         answer = await self._peers.ask(self._gateway, FENCE, {"topic": topic, "epoch": epoch}, _FENCE_S)
         return FenceAck(self._gateway, topic, int(answer["epoch"]), int(answer["unknown_outcomes"]))
+
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        """As `fence`, without waiting for what is in flight to the source; it mirrors nothing of the topic any more."""
+        self.asked[topic] = epoch
+        await self._peers.ask(self._gateway, HOLD, {"topic": topic, "epoch": epoch}, _HOLD_S)
 
     async def unfence(self, topic: str, epoch: int) -> None:
         """Tell it that nothing came of the fence. Raises as `fence`."""
@@ -178,3 +185,7 @@ class _Noted(RemoteFences):
     async def fence(self, topic: str, epoch: int) -> FenceAck:
         self._begins(topic)
         return await super().fence(topic, epoch)
+
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        self._begins(topic)
+        await super().hold_writes(topic, epoch)

@@ -146,6 +146,9 @@ class Fences(Protocol):
     async def fence(self, topic: str, epoch: int) -> FenceAck:
         """Hold new writes to the topic (its route is FENCED by now) and wait until none is in flight."""
 
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        """Only the first half of a fence: new writes are held from here on. What is in flight goes on."""
+
     def held_up_by(self, topic: str) -> str:
         """What a fence of the topic waits for here, such as an open transaction; '' when nothing, or just an answer."""
 

@@ -82,6 +82,9 @@ class Forwarder:
         unknown = sum(1 for at in self._unknown.get(topic, ()) if at >= since)
         return FenceAck(self._gateway, topic, epoch, unknown)
 
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        """See `domain.ports.Fences`: its route does so."""
+
     def held_up_by(self, topic: str) -> str:
         """See `domain.ports.Fences`."""
         return "" if self.transactions is None or self.in_flight(topic) else self.transactions.held_up_by(topic)

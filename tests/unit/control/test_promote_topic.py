@@ -65,6 +65,9 @@ class FakeForwarder:
     silent: bool = False
     fenced: list[tuple[str, int]] = field(default_factory=list)
 
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        pass
+
     def held_up_by(self, topic: str) -> str:
         return ""
 
