@@ -1,0 +1,178 @@
+"""Without a valid lease nothing is written that a fence concerns, and nothing that was is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from gateway.domain.gates import GateStatus
+from gateway.domain.routing import Ack, Phase, Routing
+from gateway.domain.transactional_ids import Place
+from gateway.proxy.places import Lost, Places, Refused
+from protocol.apis import ApiKey
+from protocol.codec import encode_body
+from protocol.errors import ErrorCode
+from protocol.header import frame_request, frame_response, peek_request_header
+from protocol.messages import OffsetCommitRequest
+from protocol.produce import PartitionResult, build_response_body
+from tests.unit.proxy.test_produce_handler import answers, produce, route, source_answers
+
+if TYPE_CHECKING:
+    from tests.unit.proxy.conftest import Conversation
+
+OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
+
+
+class Lease:
+    """Valid until `over`."""
+
+    def __init__(self) -> None:
+        self.over = False
+
+    def __call__(self) -> bool:
+        return not self.over
+
+
+@pytest.fixture
+def lease() -> Lease:
+    return Lease()
+
+
+@pytest.fixture
+async def leased(talk: Conversation, lease: Lease) -> Conversation:
+    talk.context.lease_valid = lease
+    for topic in ("mirrored", "back"):
+        talk.session.authorized[topic] = (talk.clock(), True)
+    back = route("back", Phase.SWITCHED, counted=True)
+    talk.context.routing.publish(Routing({"mirrored": route("mirrored"), "back": back}))
+    return talk
+
+
+async def unknown(talk: Conversation, topic: str) -> int:
+    return (await talk.context.forwarder.fence(topic, 1)).unknown_outcomes
+
+
+async def test_after_its_end_a_write_is_refused_retriably(leased: Conversation, lease: Lease) -> None:
+    lease.over = True
+    leased.says(produce(1, ("mirrored", 0)))
+    assert leased.source.node.sent == []
+    assert answers(leased)[0][0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    lease.over = False  # heard again
+    leased.says(produce(2, ("mirrored", 0)))
+    assert len(leased.source.node.sent) == 1
+
+
+async def test_an_answer_that_comes_after_its_end_is_not_passed_on(leased: Conversation, lease: Lease) -> None:
+    leased.says(produce(1, ("mirrored", 0)))
+    lease.over = True
+    source_answers(leased, PartitionResult("mirrored", 0, 0, 42))
+    assert leased.client.take() == b""
+    assert leased.session.closed
+    assert await unknown(leased, "mirrored") == 1
+
+
+async def test_what_no_fence_concerns_needs_no_lease(leased: Conversation, lease: Lease) -> None:
+    lease.over = True
+    leased.says(produce(1, ("plain", 0)))
+    assert len(leased.broker.frames()) == 1
+
+
+async def test_writes_that_a_way_home_waits_for_are_under_it_too(leased: Conversation, lease: Lease) -> None:
+    before = await unknown(leased, "back")
+    leased.says(produce(1, ("back", 0)))
+    (frame,) = leased.broker.frames()
+    lease.over = True
+    header = peek_request_header(memoryview(frame))
+    body = build_response_body(header.api_version, [PartitionResult("back", 0, 0, 42)])
+    leased.session.upstream_data(frame_response(header.api_key, header.api_version, header.correlation_id, body))
+    assert leased.client.take() == b""
+    assert leased.session.closed
+    assert await unknown(leased, "back") == before + 1
+
+
+async def test_and_are_refused_after_its_end(leased: Conversation, lease: Lease) -> None:
+    lease.over = True
+    leased.says(produce(1, ("back", 0)))
+    assert answers(leased)[0][0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert leased.broker.frames() == []
+
+
+async def test_what_was_passed_on_before_it_was_counted_is_not_acknowledged(talk: Conversation, lease: Lease) -> None:
+    talk.context.lease_valid = lease
+    talk.says(produce(1, ("back", 0)))
+    talk.broker.take()
+    talk.context.routing.publish(Routing({"back": route("back", Phase.SWITCHED, counted=True)}))
+    lease.over = True
+    body = build_response_body(9, [PartitionResult("back", 0, 0, 42)])
+    talk.session.upstream_data(frame_response(int(ApiKey.PRODUCE), 9, 1, body))
+    assert talk.client.take() == b""
+    assert talk.session.closed
+
+
+async def test_with_acks_of_both_the_source_must_have_answered_in_time(leased: Conversation, lease: Lease) -> None:
+    """What the mirror has copied besides is on the target, where no fence loses it."""
+    leased.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    leased.says(produce(1, ("mirrored", 0)))
+    source_answers(leased, PartitionResult("mirrored", 0, 0, 42))
+    lease.over = True
+    leased.context.progress.advance("mirrored", 0, 45)
+    assert answers(leased)[0][0].base_offset == 42
+
+
+async def test_commits_of_an_open_group_pass_only_with_a_lease(leased: Conversation, lease: Lease) -> None:
+    leased.context.gates.enabled = True
+    leased.context.gates.set("readers", GateStatus.OPEN)
+    body = encode_body(OffsetCommitRequest(group_id="readers", topics=[]), 8)
+    lease.over = True
+    leased.says(frame_request(OFFSET_COMMIT, 8, 1, "me", body))
+    assert leased.broker.frames() == []
+    lease.over = False
+    leased.says(frame_request(OFFSET_COMMIT, 8, 2, "me", body))
+    assert len(leased.broker.frames()) == 1
+    lease.over = True
+    leased.client.take()
+    leased.broker_says(2, b"\x00" * 8)
+    assert leased.client.take() == b""
+    assert leased.session.closed
+    assert not leased.context.gates.commits_under_way("readers")
+
+
+class Coordinator:
+    """A cluster whose coordinator answers as soon as it is told to."""
+
+    def __init__(self) -> None:
+        self.view = type("View", (), {"cluster_id": "west"})()
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def transaction_coordinator(self, name: str, timeout_s: float) -> int:
+        return 1
+
+    async def connection(self, node: int, lane: str, timeout_s: float) -> Any:
+        return self
+
+    def version(self, key: int, cap: int) -> int:
+        return 0
+
+    async def request(self, message: Any, cap: int, timeout_s: float) -> str:
+        self.asked.set()
+        return await self.answer
+
+
+async def test_requests_of_transactions_are_neither_sent_nor_answered_without_it(lease: Lease) -> None:
+    cluster = Coordinator()
+    places = Places(cast("Any", cluster), {"west": cast("Any", cluster)}, lease)
+    message = type("Message", (), {"API_KEY": 26})()
+    lease.over = True
+    with pytest.raises(Refused):
+        await places.call(Place("west"), "tx", message, 3)
+    assert not cluster.asked.is_set()
+    lease.over = False
+    sent = asyncio.create_task(places.call(Place("west"), "tx", message, 3))
+    await cluster.asked.wait()
+    lease.over = True
+    cluster.answer.set_result("ended")
+    with pytest.raises(Lost):
+        await sent
