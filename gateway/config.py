@@ -99,6 +99,21 @@ class Promote(_Section):
     on_bypass: Literal["abort"] = "abort"
 
 
+class Fleet(_Section):
+    """The gateways of one target are a fleet, without any setting. See docs/fleet.md.
+
+    `name`: of this gateway, the same over restarts, no two alike; empty: from the listener's address. `lease_s`: for
+    how long it may write to sources without having been heard of, 5 s to a day; who promotes waits that long for one
+    that was lost. `peer_host`, `peer_port`: where the other gateways reach it; by default the listener's address, and
+    any free port.
+    """
+
+    name: str = ""
+    lease_s: Annotated[float, Field(ge=5, le=86_400)] = 600.0
+    peer_host: str = ""
+    peer_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+
+
 class Log(_Section):
     """What is logged, and how."""
 
@@ -107,11 +122,16 @@ class Log(_Section):
 
 
 class Settings(BaseSettings):
-    """All settings. `target` holds Kafka client properties under Kafka's own names."""
+    """All settings. `target` holds Kafka client properties under Kafka's own names.
+
+    `role`: a `node` mirrors and may lead the fleet, a `sidecar` serves clients only.
+    """
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True)
 
     target: dict[str, str]
+    role: Literal["node", "sidecar"] = "node"
+    fleet: Fleet = Fleet()
     listener: Listener = Listener()
     api: Api = Api()
     groups: Groups = Groups()

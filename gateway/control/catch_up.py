@@ -90,6 +90,10 @@ class CatchUps:
         self._aside = StandAside(engine)
         return self._aside
 
+    def aside(self) -> frozenset[Key]:
+        """The mirrors that no gateway is to copy now."""
+        return frozenset() if self._aside is None else self._aside.left
+
     def of(self, link: str, topic: str) -> CatchUp | None:
         """The job that copies a mirror now."""
         found = self._running.get((link, topic))

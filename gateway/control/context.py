@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
@@ -27,6 +28,33 @@ from gateway.net.errors import ClusterUnavailable, NetError
 
 # (link, source topic, partitions, start timestamp of `domain/link_config.py`) -> where each partition begins
 PlanStart = Callable[[LinkRecord, str, int, int], Awaitable[tuple[PartitionStart, ...]]]
+
+
+class FleetWide(Protocol):
+    """What the other gateways must have done before an operation goes on. `fleet_quorum.py`."""
+
+    async def read_by_all(self) -> None:
+        """Until every gateway that may serve a client has read the state up to here; Conflict when one is lost."""
+
+    async def close_gate(self, group: str) -> None:
+        """Close the group's gate elsewhere, and wait for its commits under way; Conflict when one is lost."""
+
+    async def gate_by_record(self, group: str) -> None:
+        """Elsewhere, too, the gate is as the group's record says. Never raises."""
+
+
+class OnlyHere:
+    """A fleet of this gateway alone."""
+
+    async def read_by_all(self) -> None:
+        """Nobody else is there."""
+
+    async def close_gate(self, group: str) -> None:
+        """Nobody else is there."""
+
+    async def gate_by_record(self, group: str) -> None:
+        """Nobody else is there."""
+
 
 VIEW_S = 5.0  # how long a view waits for a source
 _ATTEMPTS = 8
@@ -68,6 +96,9 @@ class ControlContext:
     # (link, mirror topic): what a way back of the topic waits for
     way_back_waits: Callable[[str, str], str] = lambda link, topic: ""
     on_deleted: list[Callable[[MirrorRecord], object]] = field(default_factory=list)
+    # called at the end of the term, when nothing runs any more
+    closers: list[Callable[[], None]] = field(default_factory=list)
+    fleet: FleetWide = field(default_factory=OnlyHere)
     engine: MirrorEngine = field(init=False)
     topic_promoter: TopicPromoter = field(init=False)
     group_promoter: GroupPromoter = field(init=False)

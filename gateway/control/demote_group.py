@@ -42,6 +42,7 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
     _require_left("target", record, await offsets.target_members(record))  # a refusal must not disturb them
     context.gates.set(record.group, GateStatus.CLOSED)
     try:
+        await context.fleet.close_gate(record.group)
         await _answered(context, record.group)
         await _carry_back(context, offsets, record)
         return await _mark_active(context, offsets, record)
@@ -50,6 +51,8 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
         if now is not None and now.state is GroupState.PROMOTED:
             context.gates.set(record.group, GateStatus.OPEN)
         raise
+    finally:
+        await context.fleet.gate_by_record(record.group)
 
 
 async def _answered(context: ControlContext, group: str) -> None:

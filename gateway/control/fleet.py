@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -29,6 +30,7 @@ from gateway.net.errors import ClusterUnavailable
 from gateway.net.peers import Peers
 
 GROUP = "__lockgate.fleet"
+ADMIT_S = 15.0
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -94,10 +96,13 @@ class Fleet:
         self._alone = False  # leads without having been named by the group
         self.term: Term | None = None
         self._registry: FleetRegistry | None = None
+        self._admission = asyncio.Event()
         self._changing = asyncio.Lock()
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         store.on_fenced = self._news.set
+
+        self.clock = boot_clock
 
     # -- for the rest of the gateway -----------------------------------------------------------------------------
 
@@ -118,13 +123,27 @@ class Fleet:
         return self.lease.left_s(boot_clock()) if self.lease_valid() else 0.0
 
     async def start(self) -> None:
-        """Lead at once when nobody else can be there; join the group either way, which goes on after this returns."""
+        """Lead at once when nobody else can be there; join the group either way, and wait until it admits this gateway.
+
+        When it does not in ADMIT_S, this goes on in the background: what needs no lease is served meanwhile.
+        """
         async with self._changing:
             await self._lead_alone()
+            await self._fit()
         self._tasks = [
             asyncio.create_task(self._run_group(), name="fleet group"),
             asyncio.create_task(self._lead_or_follow(), name="fleet term"),
         ]
+        try:
+            async with asyncio.timeout(ADMIT_S):
+                await self._admission.wait()
+        except TimeoutError:
+            _log.warning("the fleet has not admitted this gateway yet: it serves what needs no lease")
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="fleet drop")
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
 
     def rebalance(self) -> None:
         """The members or their partitions have changed: have the group agree anew."""
@@ -152,9 +171,10 @@ class Fleet:
 
     async def close(self) -> None:
         """Leave the group; the caller writes nothing more. Before the store is closed."""
-        for task in self._tasks:
+        tasks = tuple(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.end_term()
         try:
             async with asyncio.timeout(2.0):
@@ -185,6 +205,7 @@ class Fleet:
             return
         self.lease.renewed(sent_at)
         self._alone = self._admitted = True
+        self._admission.set()
         self._hooks.admitted(self._assignment_of({"": self._describe()}))
         self._news.set()
 
@@ -226,7 +247,7 @@ class Fleet:
             await self._group.run()
         except GroupRefused as exc:
             self._hooks.failed(f"the target refuses the fleet's group {GROUP}: {exc}")
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - without the group this gateway is nobody's
             _log.exception("the fleet's group failed")
             self._hooks.failed(f"the fleet's group failed: {type(exc).__name__}: {exc}")
 
@@ -244,7 +265,7 @@ class Fleet:
             except StoreError as exc:
                 raise ClusterUnavailable(f"the fleet cannot be led from here now: {exc}") from exc
             for member_id in members.keys() - kept.keys():  # of processes that are dead, or are about to notice
-                asyncio.get_running_loop().create_task(self._drop(member_id))  # noqa: RUF006 - ends by itself
+                self._soon(self._drop(member_id))
             return self._assignment_of(kept)
 
     def _assignment_of(self, members: Mapping[str, Gateway]) -> FleetAssignment:
@@ -285,7 +306,7 @@ class Fleet:
                     counted = assignment
                 async with self._changing:
                     await self._fit()
-            except Exception as exc:
+            except Exception as exc:  # noqa: BLE001 - half a control plane is worse than none
                 _log.exception("a term of leadership failed")
                 self._hooks.failed(f"leadership failed: {type(exc).__name__}: {exc}")
                 return
@@ -304,22 +325,14 @@ class Fleet:
             )
             return True
         self._peers.expect(assignment.peers)
-        reading = asyncio.ensure_future(self._store.read_up_to(assignment.state_offset))
-        try:
-            while not reading.done():
-                news = asyncio.ensure_future(self._news.wait())
-                await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
-                if self.assignment is not assignment:
-                    self._news.set()
-                    return False
-                self._news.clear()
-        finally:
-            reading.cancel()
+        await self._store.read_up_to(assignment.state_offset)
+        if self.assignment is not assignment:
+            return False
         if self._forgotten_at is not None and self.lease.lapses != self._forgotten_at:
             self._hooks.lapsed()
         self._hooks.admitted(assignment)
         self._admitted, self._forgotten_at = True, None
+        self._admission.set()
         return True
 
     async def _fit(self) -> None:

@@ -165,4 +165,3 @@ class FleetRegistry:
 
 def _registered(record: GatewayRecord) -> Registered:
     return Registered(name=record.name, incarnation=record.incarnation, lease_s=record.lease_ms / 1000)
-

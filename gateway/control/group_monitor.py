@@ -61,6 +61,8 @@ class GroupMonitor:
         self._context.late_commits = lambda link, group: self.late_commits.get((link, group), 0)
         self._mirrored = frozenset(self._routing.current.topics)
         self._routing.subscribe(self._routing_changed)
+        self._context.closers.append(lambda: self._routing.unsubscribe(self._routing_changed))
+        self._knocked_before()
         self._context.background.every(POLL_S, self._tick, "group promote")
         OffsetSync(self._context, self._promoter).start()
         self._context.background.every(_LATE_S, self._look_for_late_members, "late group members")
@@ -83,6 +85,13 @@ class GroupMonitor:
 
     def _knocked(self, group: str) -> None:
         self._once(f"classify {group}", self._classify(group))
+
+    def _knocked_before(self) -> None:
+        """Groups that the leader before has not answered, or would have been asked about again."""
+        recorded = {group for _, group in self._context.store.groups}
+        for group in (*self._context.gates.unknown(), *self._context.gates.opened()):
+            if group not in recorded:
+                self._knocked(group)
 
     def _routing_changed(self, routing: Routing) -> None:
         """A topic more is mirrored: groups that were let in for having nothing to do with it are asked about again."""

@@ -16,7 +16,8 @@ class GroupProgress:
     """One group's promote so far. Times are one monotonic clock in seconds.
 
     `known`: what the group had committed on the source when last read, at `known_at`; kept for a failover, which may
-    not be able to ask. `lock`: held by whoever commits for the group.
+    not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
+    commits for the group.
     """
 
     members: int | None = None
@@ -39,6 +40,7 @@ class GroupProgress:
     waits_for: str = ""
     known: tuple[CarriedOffset, ...] | None = None
     known_at: float = 0.0
+    gated_everywhere: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def forget_offsets(self) -> None:

@@ -175,6 +175,7 @@ class MirrorCreator:
         created = False
         try:
             await context.store.put(intent)
+            await context.fleet.read_by_all()
             with target_errors():
                 if plan.target is None:
                     await context.target.create_topic(

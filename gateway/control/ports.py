@@ -1,50 +1,67 @@
-"""Listener ports of the target's brokers, kept in the state topic (decided in `domain/ports_alloc.py`)."""
+"""Listener ports of the target's brokers, kept in the state topic: the same at every gateway, over restarts.
+
+Which port a broker gets is decided in `domain/ports_alloc.py`, by whoever sees the broker first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from gateway.control.store import StateStore
-from gateway.domain.ports_alloc import allocate
+import structlog
+
+from gateway.control.store import StateStore, StoreError
 from gateway.domain.records import PortRecord
+from gateway.net.errors import NetError
+from gateway.net.peers import Peers
+
+PORTS = "ports"
+
+_ASK_S = 5.0
+_AGAIN_S = 1.0
+_log = structlog.get_logger("lockgate.control")
 
 
-class PortAllocator:
-    """Gives each broker its port, for good."""
+class PortBook:
+    """Has ports stored: by this gateway while it leads, else by the leader."""
 
-    def __init__(
-        self,
-        store: StateStore,
-        *,
-        base_port: int,
-        explicit: Mapping[int, int],
-        reserved: AbstractSet[int] = frozenset(),
-    ) -> None:
+    def __init__(self, store: StateStore, peers: Peers, leader: Callable[[], str]) -> None:
         self._store = store
-        self._base_port = base_port
-        self._explicit = explicit
-        self._reserved = reserved
-        self._lock = asyncio.Lock()
+        self._peers = peers
+        self._leader = leader
+        peers.handlers[PORTS] = self._asked
 
-    async def ports_for(self, node_ids: Iterable[int]) -> dict[int, int]:
-        """Port by node id; new ones are stored before they are returned.
+    async def keep(self, ports: Mapping[int, int]) -> None:
+        """Until each of the brokers has a port in the state topic; one that has another there keeps that."""
+        while missing := {node: port for node, port in ports.items() if node not in self._store.ports}:
+            try:
+                if self._store.leading:
+                    await self._put(missing)
+                else:
+                    asked = {"ports": [list(pair) for pair in missing.items()]}
+                    await self._peers.ask(self._leader(), PORTS, asked, _ASK_S)
+            except (StoreError, NetError) as exc:
+                _log.info("ports of brokers not stored yet", brokers=sorted(missing), reason=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                await self._seen(missing)
+        for node, port in ports.items():
+            if self._store.ports[node].port != port:
+                _log.error("another gateway has given this broker another port; restart to use it", node_id=node)
 
-        Raises:
-            PortError: the explicit map lacks a node, or no port is left.
-            StoreError: a new port could not be stored.
-        """
-        async with self._lock:
-            known = {node: record.port for node, record in self._store.ports.items()}
-            ports = allocate(
-                node_ids,
-                known=known,
-                base_port=self._base_port,
-                explicit=self._explicit,
-                reserved=self._reserved,
-            )
-            new = [PortRecord(node, port) for node, port in ports.items() if node not in known]
-            if new and not self._explicit:
-                await self._store.put(*new)
-            return ports
+    async def _put(self, ports: Mapping[int, int]) -> None:
+        new = [PortRecord(node, port) for node, port in sorted(ports.items()) if node not in self._store.ports]
+        if new:
+            await self._store.put(*new)
+
+    async def _seen(self, ports: Mapping[int, int]) -> None:
+        """The answer may be here before the record."""
+        for _ in range(10):
+            if all(node in self._store.ports for node in ports):
+                return
+            await asyncio.sleep(_AGAIN_S / 10)
+
+    async def _asked(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._put({int(node): int(port) for node, port in body["ports"]})
+        return {}

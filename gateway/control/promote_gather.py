@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
 from gateway.control.source_ends import SourceEnds
-from gateway.domain.ports import Fences
+from gateway.domain.ports import Coverage, Fences
 from gateway.domain.promote_memory import PromoteMemory, TopicFacts
 from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot
 from gateway.domain.records import MirrorRecord, MirrorState
@@ -35,6 +35,7 @@ class PromoteTools:
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     earliest_fence: float
+    coverage: Coverage | None = None  # None: this gateway is the only one
 
 
 class Gatherer:
@@ -59,8 +60,18 @@ class Gatherer:
             lags = await self._lags()
         gateways = frozenset(self._tools.fences)
         facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
-        now, earliest = self._tools.clock(), self._tools.earliest_fence
-        return self._memory.snapshot(now, gateways, facts, earliest_fence=earliest)
+        found = self._memory.snapshot(self._tools.clock(), gateways, facts, earliest_fence=self._tools.earliest_fence)
+        return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
+
+    def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:
+        """With the gateways that cannot be asked, and those that went."""
+        departed, began = 0, self._memory.fenced_at
+        if began is not None:
+            acknowledged = [frozenset(topic.acks) for topic in found.topics]
+            departed = coverage.departed(began, frozenset.intersection(*acknowledged))
+        landed = coverage.last_departure() + self._tools.limits.unknown_grace_s
+        earliest = max(found.earliest_fence, landed)
+        return replace(found, departed=departed, earliest_fence=earliest, lost=coverage.lost())
 
     def fence_left_s(self) -> float:
         """Seconds until the fence must end."""

@@ -257,6 +257,9 @@ class GroupPromotions:
                 pass  # CHECK_MEMBERS: members are asked for before every step
 
     async def _read_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
+        if not progress.gated_everywhere:
+            await self._context.fleet.read_by_all()  # nobody takes the group for one that has no gate
+            progress.gated_everywhere = True
         offsets, left = await self._offsets.on_source(record)
         progress.offsets, progress.offsets_at = offsets, self._clock()
         progress.remember(offsets, progress.offsets_at)

@@ -33,7 +33,7 @@ from gateway.control.promote_run import PromoteRun
 from gateway.control.source_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.control.unpromoted_groups import unpromoted_groups
 from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
-from gateway.domain.ports import Fences
+from gateway.domain.ports import Coverage, Fences
 from gateway.domain.producer_ids import MAX_GENERATION
 from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import MirrorRecord, MirrorState
@@ -46,7 +46,8 @@ class TopicPromoter:
     """Implements `domain.ports.TopicPromoter`.
 
     Args:
-        fences: every live gateway's forwarder, by the gateway's name.
+        fences: of every gateway that must acknowledge, by its name; a live mapping.
+        coverage: of those that cannot be asked; None: there is one gateway.
         ends: reads the source's log ends; its own Kafka client by default.
         target_ends: reads the target's, for a way home; so too.
         on_fence_ended: told (link, "stopped" or "aborted", seconds that writes were held).
@@ -58,6 +59,7 @@ class TopicPromoter:
         context: ControlContext,
         routing: RoutingTable,
         fences: Mapping[str, Fences],
+        coverage: Coverage | None = None,
         limits: PromoteLimits | None = None,
         ends: SourceEnds | None = None,
         target_ends: SourceEnds | None = None,
@@ -73,6 +75,7 @@ class TopicPromoter:
             context=context,
             routing=routing,
             fences=fences,
+            coverage=coverage,
             ends=ends or NetSourceEnds(context.sources),
             target_ends=target_ends or NetTargetEnds(context.target),
             limits=limits,

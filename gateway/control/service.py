@@ -20,7 +20,6 @@ from gateway.control.links import Links
 from gateway.control.measure import Measure
 from gateway.control.mirrors import Mirrors
 from gateway.control.routing_publisher import RoutingPublisher, wall_clock_ms
-from gateway.control.source_topics import UnmirroredTopics
 from gateway.control.sources import LinkHealth, Sources
 from gateway.control.store import StateStore, StoreError
 from gateway.control.ways_back import WaysBack
@@ -40,9 +39,11 @@ _log = structlog.get_logger("lockgate.control")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusView:
-    """The gateway at a glance."""
+    """The gateway at a glance. `gateway` and `leader` are names in the fleet."""
 
     gateway_id: str
+    gateway: str = ""
+    leader: str = ""
     target_cluster_id: str
     links: dict[str, str]  # name -> state
     mirrors: dict[str, int]  # state -> count
@@ -53,7 +54,8 @@ class StatusView:
 class ControlService:
     """`links`, `mirrors`, `groups`, `catch_ups`: the operations.
 
-    `events`, `source_topics`: what other planes are handed.
+    `events`: what the engine is to tell. It lives for one term of leadership; the store, the target, the sources, the
+    routes and the gates outlive it.
     """
 
     def __init__(
@@ -67,9 +69,10 @@ class ControlService:
         progress: MirrorProgress,
         plan_start: PlanStart,
         now_ms: Callable[[], int] = wall_clock_ms,
+        publisher: RoutingPublisher | None = None,
     ) -> None:
-        """`store` is open, `target` started."""
-        self.publisher = RoutingPublisher(store, routing, now_ms)
+        """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
+        self.publisher = publisher or RoutingPublisher(store, routing, now_ms)
         self.context = ControlContext(
             store=store,
             target=target,
@@ -86,14 +89,14 @@ class ControlService:
         self.mirrors = Mirrors(self.context, self.measure, self.catch_ups)
         self.groups = Groups(self.context)
         self.events = EngineEvents(self.context, self.measure)
-        self.source_topics = UnmirroredTopics(self.context)
         self._sync = ConfigSync(self.context)
         self.ways_back: WaysBack  # from `app.py`, once the data plane is there
 
     def restore(self) -> None:
         """What must be so before a client is let in: routes, gates of known groups, source clusters known."""
         for link in self.context.store.links.values():
-            self.context.sources.add(link)
+            if link.name not in self.context.sources.clusters:
+                self.context.sources.add(link)
         for group in self.context.store.groups.values():
             opened = group.state is GroupState.PROMOTED
             self.context.gates.set(group.group, GateStatus.OPEN if opened else GateStatus.CLOSED)
@@ -123,9 +126,10 @@ class ControlService:
         context.background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
 
     async def close(self) -> None:
-        """Stop the loops and running promotes; close the sources. The engine and the store are the caller's."""
+        """Stop the loops and running promotes. Sources, engine and store are the caller's."""
         await self.context.background.close()
-        await self.context.sources.close()
+        for closer in self.context.closers:
+            closer()
 
     def status(self) -> StatusView:
         """Counts and states, without asking anybody."""

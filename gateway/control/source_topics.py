@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
+from gateway.control.sources import Sources
+from gateway.control.state_views import StateViews
 from gateway.domain import link_config
 from gateway.domain.names import is_internal
 from gateway.domain.records import LinkRecord
@@ -21,8 +22,9 @@ _CACHE_LIMIT = 10_000
 class UnmirroredTopics:
     """Implements `domain.ports.SourceTopics`. Each answer is kept for 5 seconds per link and name."""
 
-    def __init__(self, context: ControlContext, clock: Callable[[], float] = time.monotonic) -> None:
-        self._context = context
+    def __init__(self, store: StateViews, sources: Sources, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._sources = sources
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, bool]] = {}
 
@@ -31,9 +33,9 @@ class UnmirroredTopics:
 
         Names are the target's: a link with a prefix is asked only about those that begin with it.
         """
-        mirrored = {topic for _, topic in self._context.store.mirrors}
+        mirrored = {topic for _, topic in self._store.mirrors}
         names = [topic for topic in dict.fromkeys(topics) if topic not in mirrored]
-        links = list(self._context.store.links.values())
+        links = list(self._store.links.values())
         if not names or not links:
             return {}
         found: dict[str, str] = {}
@@ -59,7 +61,7 @@ class UnmirroredTopics:
         return [name for name in names if self._seen[link.name, name][1]]
 
     async def _ask(self, link: LinkRecord, names: Sequence[str]) -> frozenset[str]:
-        access = await self._context.sources.reach(link)
+        access = await self._sources.reach(link)
         config = link_config.parse(link.configs)
         there = await access.topics([config.source_topic(name) or name for name in names])
         return frozenset(config.mirror_topic(topic) for topic in there)

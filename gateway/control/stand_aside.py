@@ -22,6 +22,11 @@ class StandAside:
         """From now on this mirror is not started. One that runs is the caller's to stop."""
         self._left.add(key)
 
+    @property
+    def left(self) -> frozenset[Key]:
+        """What is left alone now."""
+        return frozenset(self._left)
+
     def take_back(self, key: Key) -> None:
         """It may be started again."""
         self._left.discard(key)

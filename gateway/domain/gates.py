@@ -145,9 +145,9 @@ class GroupGates:
         else:
             self._elsewhere.pop(gateway, None)
 
-    def forget_elsewhere(self) -> None:
-        """What other gateways say is heard no more: this one does not lead."""
-        self._elsewhere.clear()
+    def only_elsewhere(self, gateways: frozenset[str]) -> None:
+        """Only these gateways are there: at the others nobody waits."""
+        self._elsewhere = {name: found for name, found in self._elsewhere.items() if name in gateways}
 
     def commit_begins(self, group: str) -> None:
         """A commit of the group passed its gate; it may reach the target at any time until `commit_ends`."""

@@ -145,7 +145,9 @@ def _before_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
         if topic.lag > limits.lag_threshold:
             return Step(StepKind.WAIT, f"a partition of {topic.topic} is {topic.lag} records behind", WAIT_S)
     if snapshot.now < snapshot.earliest_fence:
-        return Step(StepKind.WAIT, "the gateway has just started; writes of its predecessor may still land", WAIT_S)
+        return Step(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
+    if snapshot.lost:  # writes are not held for the length of a lease
+        return Step(StepKind.WAIT, snapshot.lost, WAIT_S)
     return Step(StepKind.FENCE)
 
 

@@ -135,7 +135,8 @@ class TopicSnapshot:
 class PromoteSnapshot:
     """A set of topics that are promoted together. Times are monotonic seconds.
 
-    `gateways`: the live ones. `departed`: gateways that left since the fence without acknowledging it.
+    `gateways`: those that must acknowledge. `departed`: gateways that left since the fence without acknowledging it.
+    `lost`: why some of them cannot be asked now, '' when all can.
     `earliest_fence`: not before; what a gateway that was killed had in flight must have landed by then.
     `fenced_at`: when the fence began, None without one. `committing`: PERSIST_STOPPED was tried.
     `unreachable_since` and `source_error`: the source does not answer. `gave_up`: why the promote was given up.
@@ -145,6 +146,7 @@ class PromoteSnapshot:
     gateways: frozenset[str]
     topics: tuple[TopicSnapshot, ...]
     departed: int = 0
+    lost: str = ""
     earliest_fence: float = 0.0
     fenced_at: float | None = None
     committing: bool = False

@@ -104,3 +104,7 @@ class RoutingTable:
     def subscribe(self, subscriber: Callable[[Routing], None]) -> None:
         """Call `subscriber` with every later snapshot."""
         self._subscribers.append(subscriber)
+
+    def unsubscribe(self, subscriber: Callable[[Routing], None]) -> None:
+        """End a `subscribe`."""
+        self._subscribers.remove(subscriber)

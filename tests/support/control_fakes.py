@@ -432,6 +432,7 @@ class Plane:
 
     async def close(self) -> None:
         await self.service.close()
+        await self.service.context.sources.close()
         await self.store.close()
 
     async def with_link(self, name: str = "l", **configs: str) -> LinkRecord:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +19,37 @@ from tests.support.waiting import wait_until
 class GatewayProcess:
     """`lockgate serve` in a process of its own, in front of one target. Its ports stay the same over restarts."""
 
-    def __init__(self, folder: Path, target_bootstrap: str, **sections: dict[str, Any]) -> None:
-        """`sections` are merged over the settings, such as `listener={"idle_timeout_s": 1}`."""
-        self._ports = claim_ports(8, consecutive=True)
+    def __init__(
+        self,
+        folder: Path,
+        target_bootstrap: str,
+        *,
+        host: str = "127.0.0.1",
+        beside: GatewayProcess | None = None,
+        role: str = "node",
+        **sections: dict[str, Any],
+    ) -> None:
+        """`sections` are merged over the settings, such as `listener={"idle_timeout_s": 1}`.
+
+        `beside`: another gateway of the same fleet, which has the same ports at another `host`.
+        """
+        self._claimed = claim_ports(8, consecutive=True) if beside is None else []
+        self._ports: list[int] = self._claimed if beside is None else beside._ports
         api, bootstrap, base = self._ports[:3]
-        self.bootstrap = f"127.0.0.1:{bootstrap}"
+        self.bootstrap = f"{host}:{bootstrap}"
         self.program = "from gateway.cli.main import main; main()"  # a test may patch the gateway first
-        self.log = folder / "gateway.log"
-        self._settings = folder / "gateway.yaml"
+        self.log = folder / f"gateway-{host}.log"
+        self._settings = folder / f"gateway-{host}.yaml"
         self._process: subprocess.Popen[bytes] | None = None
-        self.api = httpx.Client(base_url=f"http://127.0.0.1:{api}", timeout=60.0, trust_env=False)
+        self.api = httpx.Client(base_url=f"http://{host}:{api}", timeout=60.0, trust_env=False)
         settings: dict[str, dict[str, Any]] = {
             "target": {"bootstrap.servers": target_bootstrap},
-            "listener": {"bootstrap_port": bootstrap, "base_port": base},
-            "api": {"port": api},
+            "listener": {"host": host, "bootstrap_port": bootstrap, "base_port": base},
+            "api": {"host": host, "port": api},
         }
         for name, values in sections.items():
             settings.setdefault(name, {}).update(values)
-        self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        self._settings.write_text(yaml.safe_dump({**settings, "role": role}), encoding="utf-8")
 
     def start(self) -> None:
         """Start it and wait until it serves."""
@@ -62,10 +77,14 @@ class GatewayProcess:
             self._process = None
 
     def close(self) -> None:
-        """Take down what is left of it."""
+        """Take down what is left of it, in order: no other test is to wait for the lease of one that was killed."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            with suppress(subprocess.TimeoutExpired):
+                self.stop()
         self.kill()
         self.api.close()
-        release_ports(self._ports)
+        release_ports(self._claimed)
 
     @property
     def pid(self) -> int | None:

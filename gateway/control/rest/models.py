@@ -25,9 +25,14 @@ class ForceOption(Body):
 
 
 class StatusData(BaseModel):
-    """The gateway at a glance. `listeners`: broker of the target (or `bootstrap`) -> address."""
+    """The gateway at a glance. `listeners`: broker of the target (or `bootstrap`) -> address.
+
+    `gateway` is its name in the fleet, `leader` that of the one that leads, '' while none is known.
+    """
 
     gateway_id: str
+    gateway: str
+    leader: str
     version: str
     target_cluster_id: str
     listeners: dict[str, str]

@@ -8,7 +8,7 @@ from typing import Protocol
 from fastapi import APIRouter, Response
 
 from gateway.control.rest.models import HealthData, StatusData
-from gateway.control.service import ControlService
+from gateway.control.service import StatusView
 from gateway.version import VERSION
 
 
@@ -19,15 +19,19 @@ class MetricsText(Protocol):
         """The text and its content type."""
 
 
-def router(service: ControlService, metrics: MetricsText, listeners: Callable[[], Mapping[str, str]]) -> APIRouter:
+def router(
+    status_view: Callable[[], StatusView], metrics: MetricsText, listeners: Callable[[], Mapping[str, str]]
+) -> APIRouter:
     """The routes about the gateway itself."""
     routes = APIRouter(tags=["gateway"])
 
     @routes.get("/v3/status", summary="The gateway at a glance")
     async def status() -> StatusData:
-        view = service.status()
+        view = status_view()
         return StatusData(
             gateway_id=view.gateway_id,
+            gateway=view.gateway,
+            leader=view.leader,
             version=VERSION,
             target_cluster_id=view.target_cluster_id,
             listeners=dict(listeners()),

@@ -14,6 +14,7 @@ from gateway.control.config_sync import ConfigSync
 from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreachable
 from gateway.control.net_access import NetAccess
 from gateway.control.service import ControlService
+from gateway.control.source_topics import UnmirroredTopics
 from gateway.control.sources import Sources
 from gateway.control.state_topic import StateTopic
 from gateway.control.store import StateStore
@@ -69,6 +70,7 @@ class Control:
 
     async def close(self) -> None:
         await self.service.close()
+        await self.sources.close()
         await self.store.close()
         await self.target.close()
 
@@ -264,7 +266,7 @@ async def test_topics_that_must_not_be_created_by_passing_through(linked, source
     await create_topic(source, f"{topic}-mirrored")
     await linked.service.mirrors.create("l", f"{topic}-mirrored")
 
-    found = await linked.service.source_topics.exists_unmirrored(
+    found = await UnmirroredTopics(linked.store, linked.sources).exists_unmirrored(
         [f"{topic}-there", f"{topic}-mirrored", f"{topic}-new"]
     )
 

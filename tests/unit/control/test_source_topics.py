@@ -18,7 +18,7 @@ def clock() -> list[float]:
 
 @pytest.fixture
 def unmirrored(plane: Plane, clock: list[float]) -> UnmirroredTopics:
-    return UnmirroredTopics(plane.service.context, clock=lambda: clock[0])
+    return UnmirroredTopics(plane.store, plane.service.context.sources, clock=lambda: clock[0])
 
 
 async def test_only_what_a_source_has_and_nobody_mirrors(plane, unmirrored):

@@ -1,0 +1,42 @@
+"""REST: the HTTP server of one gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+import uvicorn
+
+from gateway.config import Api
+from gateway.control.rest.front import Front
+
+
+class ApiServer:
+    """Serves from `start` to `close`."""
+
+    def __init__(self, front: Front, settings: Api) -> None:
+        self._front = front
+        self._settings = settings
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Raises OSError when the port is taken: uvicorn itself would exit."""
+        listening = socket.create_server((self._settings.host, self._settings.port))
+        self._server = _Server(uvicorn.Config(self._front, log_config=None, access_log=False, lifespan="off"))
+        self._task = asyncio.create_task(self._server.serve([listening]), name="api")
+
+    async def close(self) -> None:
+        """Answer what is under way, and end."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the gateway has its own."""
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        yield

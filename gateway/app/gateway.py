@@ -1,0 +1,224 @@
+"""The life of a `lockgate serve` process.
+
+Order matters: routes and gates of what was known before are in force before the first client is let in, and the
+last client is answered before the engine and the state topic are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from dataclasses import replace
+
+import structlog
+import uvloop
+
+from gateway.app.api import ApiServer
+from gateway.app.data_plane import DataPlane
+from gateway.app.peering import Peering, Shared
+from gateway.app.term import LeaderTerm, Surroundings
+from gateway.config import Settings
+from gateway.control.fleet import Term
+from gateway.control.net_access import NetAccess
+from gateway.control.ports import PortBook
+from gateway.control.rest.front import Front
+from gateway.control.rest.own import create_own_app
+from gateway.control.routing_publisher import RoutingPublisher
+from gateway.control.service import StatusView
+from gateway.control.source_topics import UnmirroredTopics
+from gateway.control.sources import Sources
+from gateway.control.store import StateStore, StoreError
+from gateway.domain.gates import GroupGates
+from gateway.domain.progress import MirrorProgress
+from gateway.domain.routing import Routing, RoutingTable
+from gateway.net.cluster import Cluster
+from gateway.net.config import ClusterConfig
+from gateway.net.errors import NetError
+from gateway.telemetry.metrics import Metrics
+
+_log = structlog.get_logger("lockgate")
+SHUTDOWN_GRACE_S = 10.0
+
+
+class StartError(Exception):
+    """The gateway cannot start. One line for the operator."""
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit code: 0, or 1 when it could not start or go on."""
+    try:
+        return uvloop.run(_serve(settings))
+    except StartError as error:
+        _log.error("cannot start", reason=str(error))
+        return 1
+
+
+async def _serve(settings: Settings) -> int:
+    gateway = Gateway(settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, gateway.stop)
+    try:
+        await gateway.start()
+        await gateway.stopped.wait()
+    finally:
+        await gateway.close()
+        _log.info("stopped")
+    return 1 if gateway.failed else 0
+
+
+class Gateway:
+    """One process. `stopped` is set by `stop`; `failed` says why it could not go on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stopped = asyncio.Event()
+        self.failed = ""
+        self._metrics = Metrics()
+        self._closers = contextlib.AsyncExitStack()
+        self._term: LeaderTerm | None = None
+
+    def stop(self) -> None:
+        """Begin the shutdown."""
+        self.stopped.set()
+
+    def _fail(self, reason: str) -> None:
+        _log.error("this gateway cannot go on", reason=reason)
+        self.failed = self.failed or reason
+        self.stop()
+
+    async def start(self) -> None:
+        """Bring everything up, in order. Raises StartError with one line."""
+        try:
+            await self._start()
+        except (NetError, StoreError, OSError, ValueError) as error:
+            raise StartError(str(error)) from error
+
+    async def close(self) -> None:
+        """Take everything down in the opposite order."""
+        await self._closers.aclose()
+
+    async def _start(self) -> None:
+        settings = self.settings
+        config = ClusterConfig.from_client_properties(settings.target)
+        self._target = NetAccess(config)
+        self._closers.push_async_callback(self._target.close)
+        await self._target.start()
+        group = Cluster(config)
+        self._closers.push_async_callback(group.close)
+        await group.start()
+        self._store = StateStore(config)
+        self._store.on_broken = self._fail
+        self._closers.push_async_callback(self._store.close)
+        await self._store.open()
+        self._wire(group)
+        self._closers.push_async_callback(self._sources.close)
+        self._closers.push_async_callback(self._peering.engine.close)
+        self._closers.push_async_callback(self._peering.close)
+        await self._peering.open(self._data.forwarder, self._lead, self._follow)
+        self._publisher.refresh()
+        await self._data.listeners.start()
+        self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
+        api = ApiServer(self._front, settings.api)
+        api.start()
+        self._closers.push_async_callback(api.close)
+        self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
+        _log.info(
+            "serving",
+            bootstrap=self._data.names()["bootstrap"],
+            target=self._target.cluster_id(),
+            api=settings.api.port,
+            gateway=self._peering.name,
+            leads=self._term is not None,
+        )
+
+    def _wire(self, group: Cluster) -> None:
+        self._routing = RoutingTable()
+        self._gates = GroupGates()
+        self._progress = MirrorProgress()
+        self._sources = Sources(NetAccess)
+        self._publisher = RoutingPublisher(self._store, self._routing)
+        self._routing.subscribe(self._open_or_close_gates)
+        shared = Shared(
+            store=self._store,
+            target=self._target.cluster,
+            sources=self._sources,
+            gates=self._gates,
+            progress=self._progress,
+            publisher=self._publisher,
+        )
+        self._peering = peering = Peering(self.settings, shared, group, self._fail)
+        self._data = DataPlane(
+            self.settings,
+            peering.name,
+            routing=self._routing,
+            gates=self._gates,
+            progress=self._progress,
+            source_topics=UnmirroredTopics(self._store, self._sources),
+            target=self._target.cluster,
+            sources=self._sources.clusters,
+            on_forwarded=peering.mirrors.forwarded,
+            lease_valid=peering.lease_valid,
+            views=self._store,
+            store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
+        )
+        own = create_own_app(self._status, self._metrics, self._data.names)
+        self._front = Front(own, peering.peers, lambda: peering.fleet.leader)
+        self._metrics.proxy = self._data.numbers
+
+    def _open_or_close_gates(self, routing: Routing) -> None:
+        self._gates.enabled = bool(routing.topics)
+
+    # -- leading -------------------------------------------------------------------------------------------------
+
+    async def _lead(self, term: Term) -> None:
+        peering = self._peering
+        around = Surroundings(
+            settings=self.settings,
+            store=self._store,
+            target=self._target,
+            sources=self._sources,
+            routing=self._routing,
+            publisher=self._publisher,
+            gates=self._gates,
+            progress=self._progress,
+            engine=peering.engine,
+            mirrors=peering.mirrors,
+            events=peering.events,
+            peers=peering.peers,
+            local=self._data.forwarder,
+            metrics=self._metrics,
+            names=self._data.names,
+        )
+        await peering.replica.pause()
+        self._term = led = LeaderTerm(around, term, peering.fleet)
+        await led.start()
+        self._front.lead(led.app)
+
+    async def _follow(self) -> None:
+        led, self._term = self._term, None
+        self._front.follow()
+        self._metrics.control = None
+        if led is not None:
+            await led.close()
+        self._peering.replica.go_on()
+        self._peering.gates.follow()
+
+    def _status(self) -> StatusView:
+        """Of this gateway, whoever leads."""
+        fleet = self._peering.fleet
+        if self._term is not None:
+            return replace(self._term.service.status(), gateway=self._peering.name, leader=fleet.leader)
+        store = self._store
+        return StatusView(
+            gateway_id=store.instance,
+            target_cluster_id=self._target.cluster_id(),
+            links=dict.fromkeys(store.links, "UNKNOWN"),
+            mirrors=dict(Counter(mirror.state.value for mirror in store.mirrors.values())),
+            groups=dict(Counter(group.state.value for group in store.groups.values())),
+            ports={node: record.port for node, record in store.ports.items()},
+            gateway=self._peering.name,
+            leader=fleet.leader,
+        )

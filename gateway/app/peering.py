@@ -1,0 +1,273 @@
+"""The gateway among the others of its fleet: the channel, the group, leadership, and what follows from each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from gateway.config import Settings
+from gateway.control.errors import NotFound
+from gateway.control.fence_answers import FenceAnswers
+from gateway.control.fleet import Fleet, FleetHooks, Identity, Term
+from gateway.control.fleet_events import FleetEvents
+from gateway.control.fleet_gates import FleetGates
+from gateway.control.fleet_mirrors import FleetMirrors
+from gateway.control.fleet_quorum import READ
+from gateway.control.lease_guard import LeaseGuard
+from gateway.control.replica import Replica
+from gateway.control.routing_publisher import RoutingPublisher
+from gateway.control.sources import Sources
+from gateway.control.store import StateStore, StoreError
+from gateway.domain.assignment import FleetAssignment
+from gateway.domain.gates import GroupGates
+from gateway.domain.membership import Role
+from gateway.domain.ports import Fences
+from gateway.domain.progress import MirrorProgress
+from gateway.mirror.engine import Engine
+from gateway.net.cluster import Cluster
+from gateway.net.errors import NetError
+from gateway.net.peers import Peers
+
+GOODBYE = "goodbye"
+
+_SILENT_S = 1.0  # on top of the silence that beats are given
+_GOODBYE_S = 8.0
+_AGAIN_S = 0.2
+_log = structlog.get_logger("lockgate.fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the gateway has, whether it leads or follows."""
+
+    store: StateStore
+    target: Cluster
+    sources: Sources
+    gates: GroupGates
+    progress: MirrorProgress
+    publisher: RoutingPublisher
+
+
+class Peering:
+    """Args.
+
+    group: a client of the target of its own, for the fleet's group.
+    lead, follow: begin and end a term; see `FleetHooks`.
+    failed: the gateway must stop, with one line.
+    """
+
+    def __init__(self, settings: Settings, shared: Shared, group: Cluster, failed: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._group = group
+        self._failed = failed
+        self.name = name_of(settings)
+        self.incarnation = f"{time.time_ns() // 1_000_000:015d}-{uuid4().hex[:8]}"
+        self.peers = Peers(self.name, self.incarnation, lambda: shared.store.secret, self._beat)
+        self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
+        self.engine = Engine(shared.target, shared.progress, self.events, lease_valid=self.lease_valid)
+        self.mirrors = FleetMirrors(
+            name=self.name,
+            peers=self.peers,
+            engine=self.engine,
+            progress=shared.progress,
+            records=shared.store.mirrors.values,
+        )
+        self.replica = Replica(shared.store, shared.sources, self.engine, shared.gates)
+        self.gates = FleetGates(
+            self.name,
+            shared.gates,
+            self.replica,
+            self.peers,
+            leader=lambda: self.fleet.leader,
+            is_leading=lambda: self.fleet.term is not None,
+            term=lambda: shared.store.term,
+        )
+        self.peers.handlers[READ] = self._read
+        self.peers.handlers[GOODBYE] = self._goodbye
+        self.fleet: Fleet
+        self.fences: FenceAnswers
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    async def open(self, local: Fences, lead: Callable[[Term], Any], follow: Callable[[], Any]) -> None:
+        """Find a place in the fleet; the group goes on in the background. Raises OSError, NetError, StoreError."""
+        shared, fleet = self._shared, self._settings.fleet
+        bind, told = _peer_hosts(self._settings)
+        port = await self.peers.listen(bind, fleet.peer_port)
+        me = Identity(
+            name=self.name,
+            incarnation=self.incarnation,
+            role=Role(self._settings.role),
+            peer=f"{told}:{port}",
+            lease_s=fleet.lease_s,
+        )
+        self.fences = FenceAnswers(shared.publisher, local, self.mirrors.quiet, self.mirrors.records_changed)
+        self.peers.handlers.update(self.fences.handlers)
+        self.mirrors.fenced, self.mirrors.held = self.fences.in_force, self.fences.held
+        self.mirrors.on_silent = self._silent
+        hooks = FleetHooks(
+            admitted=self._admitted,
+            forgotten=lambda: self.mirrors.assigned(None),
+            fenced=self._fences_in_force,
+            owned=self.mirrors.here,
+            lead=lead,
+            follow=follow,
+            lapsed=self._lapsed,
+            failed=self._failed,
+        )
+        self.fleet = Fleet(me, shared.store, self._group, self.peers, hooks)
+        self._guard = LeaseGuard(
+            self.fleet.lease, self.fleet.clock, shared.sources.clusters.values, self.engine.drop_appends
+        )
+        self._records_changed()
+        shared.store.subscribe(self._records_changed)
+        await self.replica.start()
+        self.gates.follow()
+        self.events.start()
+        self.gates.start()
+        self.mirrors.start()
+        self._soon(self._guard.run(), "lease guard")
+        await self.fleet.start()
+
+    async def close(self) -> None:
+        """Hand everything over and leave. Clients are gone by now."""
+        await self.mirrors.leave()
+        await self._say_goodbye()
+        await self.fleet.close()
+        await self.gates.close()
+        await self.events.close()
+        await self.replica.close()
+        await self.mirrors.close()
+        self._shared.store.unsubscribe(self._records_changed)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.peers.close()
+
+    async def _say_goodbye(self) -> None:
+        """Nothing is written from here on: the next fence need not ask this gateway."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE_S):
+                while not await self._said_goodbye():
+                    await asyncio.sleep(_AGAIN_S)  # the leader stops too: another one follows, perhaps this one
+
+    async def _said_goodbye(self) -> bool:
+        fleet, term = self.fleet, self.fleet.term
+        try:
+            if term is not None:
+                await term.registry.forget(self.name, "it stops in order", self.incarnation)
+            elif fleet.leader:
+                await self.peers.ask(fleet.leader, GOODBYE, {"incarnation": self.incarnation}, _GOODBYE_S)
+            return term is not None or bool(fleet.leader)
+        except NotFound:
+            return True
+        except (NetError, StoreError) as exc:
+            _log.info("the fleet does not know yet that this gateway stops", reason=str(exc))
+            return False
+
+    # -- what happens --------------------------------------------------------------------------------------------
+
+    def lease_valid(self) -> bool:
+        """See `Fleet.lease_valid`."""
+        return self.fleet.lease_valid()
+
+    def _beat(self, gateway: str, said: Mapping[str, Any]) -> None:
+        self.mirrors.heard(gateway, said)
+
+    def _records_changed(self) -> None:
+        self.fences.records(self._shared.store.mirrors.values())
+        self.mirrors.records_changed()
+
+    def _fences_in_force(self) -> Mapping[str, int]:
+        """Of the leader: what it holds, with the epochs by which the others know it."""
+        mirrors = self._shared.store.mirrors.values()
+        epochs = {record.mirror_topic: record.fence_epoch for record in mirrors}
+        return {topic: epochs[topic] for topic in self._shared.publisher.fenced if topic in epochs}
+
+    def _admitted(self, assignment: FleetAssignment) -> None:
+        leads = assignment.leader == self.name
+        self.fences.assigned(assignment.leader, assignment.fenced)
+        if not leads:  # the state is read up to here: what a term of this gateway has fenced is decided
+            publisher = self._shared.publisher
+            publisher.unfence(publisher.fenced - assignment.fenced.keys() - self.fences.in_force().keys())
+            self.replica.closed = set(assignment.closed)
+            self.replica.gates()
+        self.gates.assigned(assignment.peers)
+        self.mirrors.assigned(assignment)
+        _log.info("assigned", leader=assignment.leader, gateways=sorted(assignment.peers))
+
+    def _lapsed(self) -> None:
+        reason = "this gateway was out of the fleet for longer than its lease"
+        for cluster in self._shared.sources.clusters.values():
+            cluster.drop(("produce", "transactions"), reason)
+        self.engine.drop_appends(reason)
+
+    def _silent(self, silent: frozenset[str]) -> None:
+        term = self.fleet.term
+        if term is not None:
+            term.registry.silent = silent
+        for name in silent:
+            self._soon(self._drop_if_silent(name), f"drop {name}")
+
+    async def _drop_if_silent(self, name: str) -> None:
+        """The leader has the group drop a silent gateway; when it is the leader itself, the first other node does."""
+        await asyncio.sleep(_SILENT_S)
+        assignment, silent = self.fleet.assignment, self.mirrors.silent()
+        if name not in silent or assignment is None:
+            return
+        alive = sorted(node for node in assignment.owners if node not in silent)
+        deputy = alive[0] if alive and assignment.leader in silent else assignment.leader
+        if deputy == self.name:
+            await self.fleet.drop(name)
+
+    async def _read(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self._shared.store.read_up_to(int(body["offset"]))
+        return {}
+
+    async def _goodbye(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        term = self.fleet.term
+        if term is None:
+            raise NetError(f"gateway '{self.name}' does not lead")
+        try:
+            await term.registry.forget(str(body["from"]), "it stops in order", str(body["incarnation"]))
+        except (StoreError, NotFound) as exc:
+            raise NetError(str(exc)) from exc
+        return {}
+
+    def _soon(self, work: Any, name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def name_of(settings: Settings) -> str:
+    """This gateway's name: as set, else from its listener, with the host's name where the address is not unique."""
+    host, port = settings.listener.host, settings.listener.bootstrap_port
+    if settings.fleet.name:
+        return settings.fleet.name
+    if host in _EVERYWHERE:
+        return f"{socket.gethostname()}:{port}"
+    return f"{socket.gethostname()}-{host}:{port}" if _is_loopback(host) else f"{host}:{port}"
+
+
+_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - a comparison
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("localhost", "::1")
+
+
+def _peer_hosts(settings: Settings) -> tuple[str, str]:
+    """Where to listen for the other gateways, and the host that they are told."""
+    host = settings.fleet.peer_host or settings.listener.host
+    return host, socket.gethostname() if host in _EVERYWHERE else host

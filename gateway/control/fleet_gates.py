@@ -1,0 +1,179 @@
+"""Gates over the fleet. A gateway that follows asks the leader about groups nobody knows, and tells who waits here.
+
+The leader classifies groups, promotes and demotes them (`group_monitor.py`, `promote_group.py`); what it decides comes
+to the others by the groups' records. Only that a group has nothing to do with a mirror is told in an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from gateway.control.fleet_quorum import CLOSE_GATE, OPEN_GATE
+from gateway.control.replica import Replica
+from gateway.domain.gates import GateStatus, GroupGates, Identity, Waiter
+from gateway.net.errors import NetError
+from gateway.net.peers import Peers
+
+KNOCK = "knock"
+WAITERS = "waiters"
+
+_KNOCK_S = 25.0
+_AGAIN_S = 0.5
+_GATHER_S = 0.05  # so that a hundred members that come at once are told of in one message
+_REFRESH_S = 1.0
+_TELL_S = 2.0
+_COMMITS_S = 10.0
+_log = structlog.get_logger("lockgate.fleet")
+
+
+class FleetGates:
+    """One per gateway; both sides are here, since a gateway that leads may follow a moment later.
+
+    Args:
+        leader: the name of the gateway that leads; '' when nobody is known to.
+        is_leading: this one does.
+        term: the newest known here; commands of an older one are refused.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        gates: GroupGates,
+        replica: Replica,
+        peers: Peers,
+        *,
+        leader: Callable[[], str],
+        is_leading: Callable[[], bool],
+        term: Callable[[], int],
+    ) -> None:
+        self._me = me
+        self._gates = gates
+        self._replica = replica
+        self._peers = peers
+        self._leader = leader
+        self._is_leading = is_leading
+        self._term = term
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._said = False  # the leader was told that somebody waits here
+        peers.handlers[KNOCK] = self._knocked
+        peers.handlers[WAITERS] = self._waiters
+        peers.handlers[CLOSE_GATE] = self._close
+        peers.handlers[OPEN_GATE] = self._open
+
+    def start(self) -> None:
+        """Begin to tell who waits here."""
+        self._gates.on_waiters = self._news.set
+        self._spawn(self._tell_waiters(), "fleet waiters")
+
+    def follow(self) -> None:
+        """Another gateway leads, or nobody: it is asked from now on."""
+        self._gates.on_unknown = self._knocks
+        self._gates.only_elsewhere(frozenset())
+        for group in self._gates.unknown():
+            self._knocks(group)
+
+    def assigned(self, members: Mapping[str, str]) -> None:
+        """Of the present members; who is gone waits nowhere."""
+        self._gates.only_elsewhere(frozenset(members))
+
+    async def close(self) -> None:
+        """Ask and tell no more."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- of one that follows -------------------------------------------------------------------------------------
+
+    def _knocks(self, group: str) -> None:
+        self._spawn(self._ask_about(group), f"ask about group {group}")
+
+    async def _ask_about(self, group: str) -> None:
+        """Until the group has a status: from the answer, from its record, or since this gateway leads by now."""
+        while self._gates.status(group) is GateStatus.UNKNOWN and not self._is_leading():
+            try:
+                answer = await self._peers.ask(self._leader(), KNOCK, {"group": group}, _KNOCK_S)
+            except NetError as exc:
+                _log.info("a group is held until the leader knows it", group=group, reason=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            if self._gates.status(group) is GateStatus.UNKNOWN:
+                self._gates.set(group, GateStatus.OPEN if answer.get("open") else GateStatus.CLOSED)
+
+    async def _tell_waiters(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REFRESH_S):
+                    await self._news.wait()
+            await asyncio.sleep(_GATHER_S)
+            self._news.clear()
+            waiting = self._gates.waiting_here()
+            if self._is_leading() or not (waiting or self._said):
+                continue
+            now = time.monotonic()
+            told = [
+                [each.group, each.identity.host, each.identity.client_id, each.identity.principal, now - each.since]
+                for each in waiting
+            ]
+            with suppress(NetError):  # told again in a second
+                await self._peers.ask(self._leader(), WAITERS, {"waiters": told}, _TELL_S)
+                self._said = bool(waiting)
+
+    async def _close(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Close a gate, and wait until no commit that has passed it is under way."""
+        self._require_newest(body)
+        group = str(body["group"])
+        self._replica.closed.add(group)
+        self._gates.set(group, GateStatus.CLOSED)
+        answered = asyncio.Event()
+        self._gates.when_answered(group, answered.set)
+        try:
+            async with asyncio.timeout(_COMMITS_S):
+                await answered.wait()
+        except TimeoutError:
+            raise NetError(f"the target has not answered a commit of group '{group}' for {_COMMITS_S:g} s") from None
+        return {}
+
+    async def _open(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._require_newest(body)
+        self._replica.closed.discard(str(body["group"]))
+        self._replica.gates()
+        return {}
+
+    def _require_newest(self, body: Mapping[str, Any]) -> None:
+        if int(body["term"]) < self._term():
+            raise NetError(f"term {body['term']} is over here: {self._term()} is known")
+
+    # -- of the leader -------------------------------------------------------------------------------------------
+
+    async def _knocked(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._require_leading()
+        group, known = str(body["group"]), asyncio.Event()
+        self._gates.when_known(group, known.set)
+        await known.wait()
+        return {"open": self._gates.status(group) is GateStatus.OPEN}
+
+    async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._require_leading()
+        now = time.monotonic()
+        waiters = [
+            Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s))
+            for group, host, client, principal, waited_s in body["waiters"]
+        ]
+        self._gates.waiting_elsewhere(str(body["from"]), waiters)
+        return {}
+
+    def _require_leading(self) -> None:
+        if not self._is_leading():
+            raise NetError(f"gateway '{self._me}' does not lead")
+
+    def _spawn(self, work: Any, name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
