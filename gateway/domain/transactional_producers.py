@@ -85,10 +85,15 @@ class Decision:
 
 
 class TransactionalProducer:
-    """What one gateway knows of one transactional id. `in_transit`: requests of it that are not answered yet."""
+    """What one gateway knows of one transactional id. `in_transit`: requests of it that are not answered yet.
+
+    `came_by`: the connection that its requests to its coordinator came by last, None before. A producer has one at a
+    time, so another one may mean that another gateway has served it in between.
+    """
 
     __slots__ = (
         "begun_in_vain",
+        "came_by",
         "client",
         "completed",
         "in_flight",
@@ -107,6 +112,7 @@ class TransactionalProducer:
         self.last: Ended | None = None
         self.completed: dict[Place, bool] = {}  # where a restart has found one that ended, and whether by a commit
         self.begun_in_vain = False  # what was to open the transaction was refused here: there is nothing to end
+        self.came_by: int | None = None
         self.in_flight = 0  # Produce requests
         self.in_transit = 0
 
@@ -210,6 +216,18 @@ class TransactionalProducer:
         """The markers of the last transaction are written."""
         if self.last is not None:
             self.last = Ended(self.last.place, self.last.topics, settled=True)
+
+    def learn(self, found: TransactionalProducer) -> None:
+        """What its coordinators say, asked anew: another gateway may have begun or ended a transaction of it."""
+        self.record, self.completed = found.record, found.completed
+        here, there = self.open, found.open
+        if there is not None and here is not None and here.place == there.place:
+            here.topics |= there.topics  # coordinators do not name groups
+            here.confirmed = True
+        else:
+            self.open = there
+        self.last = found.last
+        self.begun_in_vain = self.begun_in_vain and self.open is None
 
     def not_ended(self) -> None:
         """The coordinator has refused the end for now: the client decides anew."""

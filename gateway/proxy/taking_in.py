@@ -22,7 +22,7 @@ Wanted = Callable[[TransactionalProducer], Mapping[str, Standing]]
 
 @asynccontextmanager
 async def take_in(
-    context: ProxyContext, transactional_id: str, client: ProducerIdentity, wanted: Wanted
+    context: ProxyContext, transactional_id: str, client: ProducerIdentity, came_by: int, wanted: Wanted
 ) -> AsyncIterator[tuple[TransactionalProducer, Decision]]:
     """The producer, under its lock, and where what it wants goes: GO or REFUSE. Waits while a fence holds it.
 
@@ -32,7 +32,7 @@ async def take_in(
     deadline = context.clock() + HOLD_S
     while True:
         async with context.transactions.lock(transactional_id):
-            producer = await context.transactions.identify(transactional_id, client)
+            producer = await context.transactions.identify(transactional_id, client, came_by)
             decision = producer.decide(wanted(producer), context.transactions.generation())
             if decision.verdict is not Verdict.HOLD:
                 yield producer, decision

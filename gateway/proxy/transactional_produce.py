@@ -63,13 +63,13 @@ def find_write(
     stamp = stamp_of(exchange.body[parts[0].start : parts[0].end])
     client = ProducerIdentity(stamp.producer_id, stamp.epoch)
     producer = context.transactions.known(transactional_id, client)
-    if producer is None or not may_transact(session, transactional_id):
+    if producer is None or producer.open is None or not may_transact(session, transactional_id):
         _look_up(session, transactional_id, client, again, refuse)
         return None
-    place = producer.open.place if producer.open is not None else OWN
+    place = producer.open.place
     identity = producer.record.at(place)
-    if producer.open is None or identity is None:
-        refuse(ErrorCode.INVALID_TXN_STATE, f"{transactional_id} has no transaction")
+    if identity is None:
+        refuse(ErrorCode.INVALID_TXN_STATE, f"{transactional_id} has no identity where its transaction is")
         return None
     return TransactionalWrite(producer, place, identity)
 
@@ -85,8 +85,13 @@ def _look_up(
 
     async def work() -> Callable[[], None]:
         async with transactions.lock(transactional_id):
-            await transactions.identify(transactional_id, client)
+            known = transactions.known(transactional_id, client) is not None
+            producer = await transactions.identify(transactional_id, client)
+            if known and producer.open is None:  # begun through another gateway?
+                await transactions.look_again(producer)
         await require_transactional(session, transactional_id)
+        if producer.open is None:
+            return lambda: refuse(ErrorCode.INVALID_TXN_STATE, f"{transactional_id} has no transaction")
         return again
 
     def refused(code: int) -> None:

@@ -52,21 +52,55 @@ class Transactions:
         found = self._producers.get(transactional_id)
         return found if found is not None and found.client == client else None
 
-    async def identify(self, transactional_id: str, client: ProducerIdentity) -> TransactionalProducer:
+    async def identify(
+        self, transactional_id: str, client: ProducerIdentity, came_by: int | None = None
+    ) -> TransactionalProducer:
         """The producer that a client says it is. The caller holds its lock.
+
+        Args:
+            came_by: the connection, of a request that clients send to the coordinator of their transactions.
 
         Raises:
             Refused: it was fenced, or is no such producer; or nobody can tell now.
         """
         found = self.known(transactional_id, client)
-        if found is not None:
-            return found
+        if found is None:
+            found = await self._find(transactional_id, client)
+        elif came_by is not None and found.came_by not in (None, came_by):
+            await self.look_again(found)
+        if came_by is not None:
+            found.came_by = came_by
+        return found
+
+    async def look_again(self, producer: TransactionalProducer) -> None:
+        """Another gateway may have served the producer meanwhile: ask its coordinators. The caller holds its lock.
+
+        A cluster from before Kafka 3.0 cannot tell; then what is known here counts. Raises as `identify`.
+        """
+        if producer.in_transit:
+            return
+        with _answered():
+            record = await self._identities.current(producer.transactional_id)
+        _require_not_fenced(producer.transactional_id, producer.client, record)
+        known = record if record is not None and record.client == producer.client else producer.record
+        found = TransactionalProducer(producer.transactional_id, producer.client, known)
+        with suppress(Unseen):
+            await self._find_transaction(found)
+            if not producer.in_transit:
+                producer.learn(found)
+                self.changed()
+
+    async def _find(self, transactional_id: str, client: ProducerIdentity) -> TransactionalProducer:
         with _answered():
             record = await self._identities.current(transactional_id)
         if record is None or record.client != client:
             record = await self._record_from_target(transactional_id, client, record)
         producer = TransactionalProducer(transactional_id, client, record)
-        await self._find_transaction(producer)
+        try:
+            await self._find_transaction(producer)
+        except Unseen as exc:
+            why = f"{exc} cannot tell whether {transactional_id!r} has a transaction"
+            raise Refused(ErrorCode.PRODUCER_FENCED, why) from exc
         self._producers[transactional_id] = producer
         return producer
 
@@ -74,12 +108,7 @@ class Transactions:
         self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None
     ) -> ProducerRecord:
         """The record of a producer that was initialised while no topic was mirrored: the target knows whether it is."""
-        if (
-            record is not None
-            and record.client.producer_id == client.producer_id
-            and record.client.epoch > client.epoch
-        ):
-            raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
+        _require_not_fenced(transactional_id, client, record)
         try:
             seen = await self.places.describe(OWN, transactional_id)
         except Unseen:
@@ -91,18 +120,19 @@ class Transactions:
         return ProducerRecord(transactional_id, client, seen.timeout_ms)
 
     async def _find_transaction(self, producer: TransactionalProducer) -> None:
-        """What a producer has open that this process has not seen begin: asked of the coordinators."""
+        """What a producer has open that this process has not seen begin: asked of the coordinators.
+
+        Raises:
+            Unseen: a source cannot tell.
+        """
         for place in (OWN, *filter(self.places.has, producer.record.places)):
             identity = producer.record.at(place)
             try:
                 seen = await self.places.describe(place, producer.transactional_id)
-            except Unseen as exc:
+            except Unseen:
                 if place == OWN:
                     continue
-                raise Refused(
-                    ErrorCode.PRODUCER_FENCED,
-                    f"{exc} cannot tell whether {producer.transactional_id!r} has a transaction",
-                ) from exc
+                raise
             if seen is None:
                 continue
             topics = self._names(place, seen.topics)
@@ -320,6 +350,12 @@ class Transactions:
         self._closed = {
             topic for topic in self._closed if topic in routing.topics and routing.topics[topic].phase is Phase.FENCED
         }
+
+
+def _require_not_fenced(transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None) -> None:
+    same = record is not None and record.client.producer_id == client.producer_id
+    if record is not None and same and record.client.epoch > client.epoch:
+        raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
 
 
 def _require_newest(kept: ProducerRecord, client: ProducerIdentity) -> None:

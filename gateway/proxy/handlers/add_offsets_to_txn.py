@@ -54,9 +54,9 @@ class AddOffsetsToTxnHandler:
         context, name = self._context, as_name(request.group_id)
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         async with context.transactions.lock(request.transactional_id):
-            producer = await context.transactions.identify(request.transactional_id, client)
+            producer = await context.transactions.identify(request.transactional_id, client, session.id)
         standing = await group_standing(context, producer, request.group_id)
-        async with take_in(context, request.transactional_id, client, lambda _: {name: standing}) as (
+        async with take_in(context, request.transactional_id, client, session.id, lambda _: {name: standing}) as (
             producer,
             decision,
         ):

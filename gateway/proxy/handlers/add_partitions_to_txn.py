@@ -64,10 +64,10 @@ class _Call:
     async def run(self) -> Action:
         """Decide and, unless the request goes on to the target as it is, carry it out."""
         transactions = self._context.transactions
-        async with take_in(self._context, self._name, self._client, lambda _: transactions.standing(self._topics)) as (
-            producer,
-            decision,
-        ):
+        came_by = self._session.id
+        async with take_in(
+            self._context, self._name, self._client, came_by, lambda _: transactions.standing(self._topics)
+        ) as (producer, decision):
             if decision.verdict is Verdict.REFUSE:
                 producer.turned_away()
                 return lambda: self._refuse_mixed(decision)

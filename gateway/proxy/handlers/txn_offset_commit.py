@@ -51,9 +51,10 @@ class TxnOffsetCommitHandler:
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         async with transactions.lock(request.transactional_id):
             producer = await transactions.identify(request.transactional_id, client)
+            if not self._has(producer, request.group_id):  # added through another gateway?
+                await transactions.look_again(producer)
             transaction = producer.open
-            added = transaction is not None and as_name(request.group_id) in transaction.topics
-            if not added and not self._found_open(producer):
+            if not self._has(producer, request.group_id):
                 code = ErrorCode.INVALID_TXN_STATE
                 raise Refused(code, f"{request.transactional_id!r} has not added group {request.group_id!r}")
             place = OWN if transaction is None else transaction.place
@@ -64,9 +65,10 @@ class TxnOffsetCommitHandler:
             return lambda: self._reply(exchange, request, 0, codes)
 
     @staticmethod
-    def _found_open(producer: TransactionalProducer) -> bool:
-        """The transaction was found open after a restart: coordinators tell its topics, but not its groups by name."""
-        return producer.open is not None and any(name.startswith("__consumer_offsets") for name in producer.open.topics)
+    def _has(producer: TransactionalProducer, group: str) -> bool:
+        """The transaction has the group; one that was found open has some: coordinators do not tell which."""
+        names = producer.open.topics if producer.open is not None else ()
+        return as_name(group) in names or any(name.startswith("__consumer_offsets") for name in names)
 
     async def _elsewhere(
         self, exchange: Exchange, request: Any, producer: TransactionalProducer, place: Place

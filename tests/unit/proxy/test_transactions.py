@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
 from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, ProducerRecord, merged
-from gateway.domain.transactional_producers import Fence
+from gateway.domain.transactional_producers import Fence, TransactionalProducer
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.places import Refused, SeenTransaction, Unseen
 from gateway.proxy.transactions import Transactions
@@ -211,3 +211,75 @@ async def test_an_older_instance_that_another_gateway_initialised_late_does_not_
     assert await lab.transactions.has_newer(producer, SOURCE, ErrorCode.PRODUCER_FENCED)
     assert producer.record.at(SOURCE) == ProducerIdentity(90, 6)
     assert not await lab.transactions.has_newer(producer, SOURCE, ErrorCode.PRODUCER_FENCED)
+
+
+class TestByAnotherConnection:
+    """A producer that comes by another connection may have been served by another gateway meanwhile."""
+
+    async def begun(self, lab: Lab) -> TransactionalProducer:
+        """A transaction that this gateway has seen begin, on the source, by connection 1."""
+        lab.kept()
+        lab.places.seen[OWN] = SeenTransaction(CLIENT, "Empty", 60_000, NOTHING)
+        lab.seen("Empty")
+        producer = await lab.transactions.identify("tx", CLIENT, 1)
+        producer.begin(SOURCE, {"a", "group/g"}, 0.0)
+        producer.confirm()
+        return producer
+
+    async def test_nothing_is_asked_while_it_is_the_same(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.places.seen.clear()
+        assert await lab.transactions.identify("tx", CLIENT, 1) is producer
+        assert await lab.transactions.identify("tx", CLIENT) is producer
+        assert producer.open is not None
+
+    async def test_its_transaction_was_ended_there(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.seen("CompleteCommit")
+        assert await lab.transactions.identify("tx", CLIENT, 2) is producer
+        assert producer.open is None
+        assert producer.end_place(commit=True) == SOURCE  # the repeat of an end
+        assert not producer.holds_up("a", set())
+
+    async def test_it_was_ended_and_its_markers_are_being_written(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.seen("PrepareCommit", "on-source-a")
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is None
+        assert producer.holds_up("a", set())
+
+    async def test_the_next_one_was_begun_there_elsewhere(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.seen("CompleteCommit")
+        lab.places.seen[OWN] = SeenTransaction(CLIENT, "Ongoing", 60_000, frozenset({"plain"}))
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is not None
+        assert (producer.open.place, producer.open.topics) == (OWN, {"plain"})
+
+    async def test_it_went_on_there(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.seen("Ongoing", "on-source-a", "on-source-b")
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is not None
+        assert producer.open.topics == {"a", "b", "group/g"}
+
+    async def test_a_newer_instance_was_initialised_there(self, lab: Lab) -> None:
+        await self.begun(lab)
+        newer = ProducerIdentity(CLIENT.producer_id, CLIENT.epoch + 1)
+        lab.identities.records["tx"] = ProducerRecord("tx", newer, 60_000, {SOURCE: ELSEWHERE})
+        with pytest.raises(Refused) as caught:
+            await lab.transactions.identify("tx", CLIENT, 2)
+        assert caught.value.code == ErrorCode.PRODUCER_FENCED
+
+    async def test_a_source_that_cannot_tell_leaves_what_is_known_here(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        lab.places.seen[SOURCE] = Unseen("source")
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is not None
+
+    async def test_nothing_is_asked_while_a_request_is_not_answered(self, lab: Lab) -> None:
+        producer = await self.begun(lab)
+        producer.in_transit = 1
+        lab.seen("CompleteCommit")
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is not None
