@@ -34,13 +34,16 @@ class Lab:
         folder.mkdir(parents=True, exist_ok=True)
         for log in folder.glob("*.log"):
             log.unlink()
-        self.source = DevCluster.create("source", kafka=SOURCE_KAFKA, parent=folder, properties=_BROKER, heap_mb=512)
+        self.source = DevCluster.create(
+            "source", kafka=SOURCE_KAFKA, parent=folder, properties=_BROKER, heap_mb=512, long_lived=True
+        )
         self.target = DevCluster.create(
             "target",
             kafka=TARGET_KAFKA,
             parent=folder,
             properties=_BROKER,
             heap_mb=768,
+            long_lived=True,
             advertised_ports=self._ports,
         )
         self.gateway = Lockgate(folder, self.target.bootstrap)

@@ -15,21 +15,13 @@ from typing import Final
 
 from bench.process import Server
 from gateway.devcluster import class_path, ensure_jars
-from gateway.devcluster.java import java_binary
+from gateway.devcluster.java import java_binary, long_lived_jvm_options
 from gateway.devcluster.logconfig import log_options, write_log_config
 
 KAFKA: Final = "4.3.1"
 
 _MAIN: Final = "org.apache.kafka.connect.mirror.MirrorMaker"
-_JVM: Final = (
-    "-server",
-    "-Xms256m",
-    "-Xmx1g",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-Djava.awt.headless=true",
-)
+_HEAP_MB: Final = 1024
 _OFF: Final = (
     "emit.heartbeats.enabled",
     "sync.topic.configs.enabled",
@@ -70,7 +62,15 @@ class MirrorMaker:
         ensure_jars(KAFKA)
         write_log_config(self._folder, level="INFO", stream="stdout")
         logs = log_options(self._folder)
-        command = [java_binary(), *_JVM, *logs, "-cp", class_path(KAFKA), _MAIN, str(self._config)]
+        command = [
+            java_binary(),
+            *long_lived_jvm_options(_HEAP_MB),
+            *logs,
+            "-cp",
+            class_path(KAFKA),
+            _MAIN,
+            str(self._config),
+        ]
         self._server = Server(self.name, command, self._folder)
 
     def pause(self) -> None:

@@ -35,10 +35,10 @@ class Lab:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.source = DevCluster.create(
-            "source", kafka=SOURCE_KAFKA, parent=self.folder, properties=_BROKER, heap_mb=512
+            "source", kafka=SOURCE_KAFKA, parent=self.folder, properties=_BROKER, heap_mb=512, long_lived=True
         )
         self.target = DevCluster.create(
-            "target", kafka=TARGET_KAFKA, parent=self.folder, properties=_BROKER, heap_mb=768
+            "target", kafka=TARGET_KAFKA, parent=self.folder, properties=_BROKER, heap_mb=768, long_lived=True
         )
         self.gateway = Lockgate(self.folder, self.target.bootstrap)
         self.on_source = Topics(self.source.bootstrap)

@@ -55,6 +55,7 @@ class DevCluster:
         properties: Mapping[str, str] | None = None,
         advertised_ports: Sequence[int] = (),
         heap_mb: int = 256,
+        long_lived: bool = False,
         warn: Callable[[str], None] = lambda _: None,
     ) -> "DevCluster":
         """Describe a new cluster in the folder `parent`/`name`; nothing is started yet.
@@ -69,6 +70,7 @@ class DevCluster:
             properties: broker properties that win over the built-in ones.
             advertised_ports: one per broker: adds a listener that advertises these ports, where a TCP proxy listens.
             heap_mb: largest heap of each broker, in MiB.
+            long_lived: run the brokers as Kafka's start script does, rather than small and soon up.
             warn: takes one line when something had to be forced.
 
         Raises:
@@ -90,6 +92,7 @@ class DevCluster:
             nodes=plan_nodes(_ports(port, brokers * (4 if advertised_ports else 3)), brokers, advertised_ports),
             heap_mb=heap_mb,
             properties=dict(properties or {}),
+            long_lived=long_lived,
         )
         return cls(spec, folder, warn)
 

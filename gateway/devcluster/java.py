@@ -49,6 +49,19 @@ def jvm_options(heap_mb: int) -> list[str]:
     ]
 
 
+def long_lived_jvm_options(heap_mb: int) -> list[str]:
+    """The options of Kafka's own start script: both compilers and G1."""
+    return [
+        "-server",
+        f"-Xms{min(heap_mb, 256)}m",
+        f"-Xmx{heap_mb}m",
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=20",
+        "-XX:InitiatingHeapOccupancyPercent=35",
+        "-Djava.awt.headless=true",
+    ]
+
+
 def java_binary() -> str:
     """Path of the Java launcher: $JAVA_HOME first, then $PATH.
 

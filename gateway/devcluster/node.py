@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gateway.devcluster.jars import class_path
-from gateway.devcluster.java import java_binary, jvm_options
+from gateway.devcluster.java import java_binary, jvm_options, long_lived_jvm_options
 from gateway.devcluster.logconfig import log_options
 from gateway.devcluster.probe import answers, knows_controller
 from gateway.devcluster.process import ServerProcess
@@ -22,7 +22,8 @@ class NodeProcess(ServerProcess):
 
     def command(self, main_class: str, *args: str) -> list[str]:
         """Java command of this node's version, with the broker's log settings."""
-        options = [*jvm_options(self.spec.heap_mb), *log_options(self._config_folder)]
+        jvm = long_lived_jvm_options if self.spec.long_lived else jvm_options
+        options = [*jvm(self.spec.heap_mb), *log_options(self._config_folder)]
         return [java_binary(), *options, "-cp", class_path(self.spec.kafka_version), main_class, *args]
 
     def start(self) -> None:

@@ -46,7 +46,10 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """A cluster's fixed facts. `properties` are broker properties that win over the built-in ones."""
+    """A cluster's fixed facts. `properties` are broker properties that win over the built-in ones.
+
+    `long_lived`: the brokers' JVMs have the options of Kafka's own start script, for measuring; see `java.py`.
+    """
 
     name: str
     kafka_version: str
@@ -54,6 +57,7 @@ class ClusterSpec:
     nodes: tuple[NodeSpec, ...]
     heap_mb: int = 256
     properties: Mapping[str, str] = field(default_factory=dict)
+    long_lived: bool = False
 
     @property
     def bootstrap(self) -> str:
