@@ -205,7 +205,8 @@ class FleetMirrors:
         found = self._mirrored_by(records)
         wanted = self._hand_over.here if self._leaving else found.get(self._name, frozenset())
         holders = {} if self._leaving else self._whom_to_ask(wanted)
-        ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records))
+        silent = self._beats.silent | self._beats.leaving
+        ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=silent)
         self._holders = None if self._assignment is None else {p: name for name, ps in found.items() for p in ps}
         self._follow()
         for holder, partitions in ask.items():

@@ -93,7 +93,7 @@ class Releases:
             return {}
 
     async def _give(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        given = self._hand_over.give(decode_partitions(body["partitions"]), self._clock())
+        given = self._hand_over.give(decode_partitions(body["partitions"]), str(body["from"]), self._clock())
         if not given:
             return {"tables": []}
         tables = await self._engine.release(given)

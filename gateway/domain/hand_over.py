@@ -4,8 +4,8 @@ A partition that is to run here and ran elsewhere is asked for first: the other 
 answers. It goes on until it is asked, so that it is nobody's for the time of that answer only. Whoever does not ask in
 `LINGER_S` is not waited for: two appenders of a partition do no harm.
 
-What was given away stays away until the next assignment, or `GIVEN_S` have passed: the assignment that gave it to the
-other gateway may not have come here yet.
+What was given away stays away until the next assignment, `GIVEN_S` have passed, or whoever took it is silent: the
+assignment that gave it to the other gateway may not have come here yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class HandOver:
         self._wanted: frozenset[MirrorPartition] = frozenset()
         self._asked: set[MirrorPartition] = set()
         self._lingering: dict[MirrorPartition, float] = {}
-        self._given: dict[MirrorPartition, float] = {}
+        self._given: dict[MirrorPartition, tuple[float, str]] = {}  # until when, to whom
 
     def reassigned(self) -> None:
         """A new assignment is there: what was given away is decided by it."""
@@ -39,14 +39,16 @@ class HandOver:
         now: float,
         *,
         at_once: Collection[MirrorPartition] = (),
+        silent: Collection[str] = (),
     ) -> dict[str, frozenset[MirrorPartition]]:
         """What this gateway is to run from now on. Returns whom to ask for what; the rest runs already (`here`).
 
         Args:
             holders: who runs a partition now, of the other gateways that can be asked.
             at_once: what must not be run a moment longer, whoever runs it next.
+            silent: gateways that run nothing any more, or are about to stop.
         """
-        self._given = {each: until for each, until in self._given.items() if until > now}
+        self._given = {each: to for each, to in self._given.items() if to[0] > now and to[1] not in silent}
         self._wanted = wanted = wanted.difference(self._given, at_once)
         self._asked &= wanted
         for each in wanted:
@@ -72,17 +74,17 @@ class HandOver:
         self.here |= self._wanted.intersection(self._asked, partitions)
         self._asked.difference_update(partitions)
 
-    def give(self, partitions: Collection[MirrorPartition], now: float) -> frozenset[MirrorPartition]:
+    def give(self, partitions: Collection[MirrorPartition], to: str, now: float) -> frozenset[MirrorPartition]:
         """Another gateway asks for them. Returns those that run here, and do so no more."""
         given = self.here.intersection(partitions)
-        self._given.update(dict.fromkeys(partitions, now + GIVEN_S))
+        self._given.update(dict.fromkeys((self.here | self._wanted).intersection(partitions), (now + GIVEN_S, to)))
         self._wanted -= frozenset(partitions)
         self._stop(given)
         return given
 
     def due(self, now: float) -> bool:
         """Some of the times have passed: `want` should be asked again."""
-        return any(at <= now for at in (*self._lingering.values(), *self._given.values()))
+        return any(at <= now for at in (*self._lingering.values(), *(until for until, _ in self._given.values())))
 
     @property
     def waiting(self) -> frozenset[MirrorPartition]:

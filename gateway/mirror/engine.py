@@ -101,6 +101,7 @@ class Engine:
             wall_ms=self._wall_ms,
             owned=self._owned.of,
             carried=self._owned.hand_over_to,
+            max_wait_ms=self._owned.max_wait_ms,
             maps=self._maps_of(link),
             reverse=reverse,
         )

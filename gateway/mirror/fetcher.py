@@ -27,8 +27,9 @@ _log = logging.getLogger(__name__)
 LANE: Final = "mirror-fetch"  # apart from appends: an answer may be held back for long
 _BY_ID: Final = 13
 _FETCH_CAP: Final = 15
-# How long a broker may hold an answer back. A partition that is left out of a fetch waits as long to come back.
-_MAX_WAIT_MS: Final = 500
+MAX_WAIT_MS: Final = 500
+"""How long a broker may hold an answer back. A partition that comes new waits as long for its first fetch."""
+
 _BACKING_OFF_MS: Final = 100
 _FULL_MS: Final = 20
 _RESPONSE_BYTES: Final = 8 * 1024 * 1024
@@ -48,6 +49,7 @@ class Fetcher:
 
     Args:
         fetched: called after each answer has been handed to its partitions.
+        max_wait_ms: how long a broker may hold an answer back now.
     """
 
     def __init__(
@@ -57,7 +59,9 @@ class Fetcher:
         throttle: Throttle,
         fetched: Callable[[], None],
         clock: Callable[[], float],
+        max_wait_ms: Callable[[], int] = lambda: MAX_WAIT_MS,
     ) -> None:
+        self._max_wait_ms = max_wait_ms
         self._cluster = cluster
         self._node = node
         self._throttle = throttle
@@ -158,7 +162,7 @@ class Fetcher:
         """What to fetch now, and how long the broker may wait with its answer."""
         now = self._clock()
         wanted: Wanted = {}
-        max_wait_ms = _MAX_WAIT_MS
+        max_wait_ms = self._max_wait_ms()
         max_bytes = self._throttle.limit(_PARTITION_BYTES)
         for runner in self._runners:
             if runner.wants_fetch(now):

@@ -39,6 +39,7 @@ class LinkMirror:
     destination: where the copies are appended.
     maps: the offset maps of both ways; None: offsets must be equal.
     owned: (link, mirror topic) -> the partitions to run here; None: all.
+    max_wait_ms: see `Fetcher`.
     carried: (link, mirror topic, partition before it begins): give it what another gateway handed over.
     """
 
@@ -54,6 +55,7 @@ class LinkMirror:
         wall_ms: Callable[[], int],
         owned: Callable[[str, str], Collection[int] | None],
         carried: Callable[[str, str, PartitionRunner], None],
+        max_wait_ms: Callable[[], int],
         maps: LinkMaps | None = None,
         reverse: bool = False,
     ) -> None:
@@ -63,6 +65,7 @@ class LinkMirror:
         self._destination = destination
         self._owned = owned
         self._carried = carried
+        self._max_wait_ms = max_wait_ms
         self._reverse = reverse
         self._tasks = Tasks()
         self._around = Surroundings(
@@ -199,7 +202,8 @@ class LinkMirror:
         found = self._fetchers.get(node)
         if found is not None:
             return found[0]
-        fetcher = Fetcher(self.source, node, self._throttle, self._destination.pump, self._around.clock)
+        around, pump = self._around, self._destination.pump
+        fetcher = Fetcher(self.source, node, self._throttle, pump, around.clock, self._max_wait_ms)
         self._fetchers[node] = fetcher, self._tasks.spawn(fetcher.run(), f"link {self.record.name} fetch {node}")
         return fetcher
 

@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from gateway.domain.membership import MirrorPartition
 from gateway.domain.records import ProducerEntry
+from gateway.mirror.fetcher import MAX_WAIT_MS
 from gateway.replication.runner import PartitionRunner
+
+_FLEET_WAIT_MS = 100
 
 
 class OwnedPartitions:
@@ -28,6 +31,10 @@ class OwnedPartitions:
     def of(self, link: str, topic: str) -> Collection[int] | None:
         """The partitions of a mirror topic to run here; None: all."""
         return None if self._owned is None else self._owned.get((link, topic), ())
+
+    def max_wait_ms(self) -> int:
+        """How long a fetch may wait: shorter where partitions come and go, and none may rest for long."""
+        return MAX_WAIT_MS if self.partitions is None else _FLEET_WAIT_MS
 
     def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
         """The producer tables of partitions that are about to be started here; the next `forget_carried` ends it."""

@@ -38,7 +38,7 @@ def test_what_goes_elsewhere_runs_on_until_it_is_asked_for() -> None:
     one.want(ALL, {}, 0.0)
     assert one.want(frozenset((A,)), {}, 1.0) == {}
     assert one.here == ALL
-    assert one.give([B], 1.1) == {B}
+    assert one.give([B], "other", 1.1) == {B}
     assert one.here == {A, C}
 
 
@@ -64,7 +64,7 @@ def test_it_comes_back_before_it_was_asked_for() -> None:
 def test_what_was_given_stays_away_although_the_old_assignment_still_names_this_gateway() -> None:
     one = HandOver()
     one.want(ALL, {}, 0.0)
-    one.give([A], 1.0)
+    one.give([A], "other", 1.0)
     one.want(ALL, {}, 1.0 + GIVEN_S - 0.1)
     assert one.here == {B, C}
     assert one.due(1.0 + GIVEN_S)
@@ -75,7 +75,7 @@ def test_what_was_given_stays_away_although_the_old_assignment_still_names_this_
 def test_a_new_assignment_decides_about_what_was_given() -> None:
     one = HandOver()
     one.want(ALL, {}, 0.0)
-    one.give([A], 1.0)
+    one.give([A], "other", 1.0)
     one.reassigned()
     one.want(ALL, {}, 1.1)
     assert one.here == ALL
@@ -93,6 +93,25 @@ def test_what_must_stop_stops_at_once_and_comes_back_when_it_may() -> None:
 def test_asked_for_what_is_only_on_its_way_here() -> None:
     one = HandOver()
     one.want(ALL, {A: "other"}, 0.0)
-    assert one.give([A], 0.1) == frozenset()
+    assert one.give([A], "other", 0.1) == frozenset()
     one.answered([A])
     assert one.here == {B, C}
+
+
+def test_what_was_given_comes_back_when_whoever_took_it_falls_silent() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.give([A], "other", 1.0)
+    one.want(ALL, {}, 1.1, silent=["another"])
+    assert one.here == {B, C}
+    one.want(ALL, {}, 1.2, silent=["other"])
+    assert one.here == ALL
+
+
+def test_who_is_asked_for_what_it_never_had_may_take_it_over_later() -> None:
+    """A gateway that is new asks everybody; when it dies a moment later the others take over."""
+    one = HandOver()
+    one.want(frozenset((A,)), {}, 0.0)
+    assert one.give([B], "new", 1.0) == frozenset()
+    one.want(frozenset((A, B)), {}, 1.1)
+    assert one.here == {A, B}
