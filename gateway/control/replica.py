@@ -10,6 +10,8 @@ import asyncio
 
 import structlog
 
+from gateway.control.background import Background
+from gateway.control.errors import ControlError
 from gateway.control.sources import Sources
 from gateway.control.state_views import StateViews
 from gateway.domain.gates import GateStatus, GroupGates
@@ -38,6 +40,7 @@ class Replica:
         self._active = True
         self._busy = asyncio.Lock()
         self._news = asyncio.Event()
+        self._background = Background()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -65,6 +68,7 @@ class Replica:
             self._store.unsubscribe(self._changed)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.close()
 
     def gates(self) -> None:
         """Set every gate as its group's record says."""
@@ -116,6 +120,14 @@ class Replica:
             self._sources.add(link)
         await self._engine.start_link(link)
         self._links[link.name] = link
+        self._background.spawn(self._reach(link), f"first contact {link.name}")
+
+    async def _reach(self, link: LinkRecord) -> None:
+        """Begin to connect: clients' writes go there. One that does not answer yet is tried on in the background."""
+        try:
+            await self._sources.reach(link)
+        except ControlError as exc:
+            _log.warning("source not reached yet", link=link.name, reason=str(exc))
 
     async def _drop_link(self, name: str) -> None:
         await self._engine.stop_link(name)

@@ -144,10 +144,10 @@ def _before_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
             return Step(StepKind.WAIT, f"the lag of {topic.topic} is not known yet", WAIT_S)
         if topic.lag > limits.lag_threshold:
             return Step(StepKind.WAIT, f"a partition of {topic.topic} is {topic.lag} records behind", WAIT_S)
-    if snapshot.now < snapshot.earliest_fence:
-        return Step(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
     if snapshot.lost:  # writes are not held for the length of a lease
         return Step(StepKind.WAIT, snapshot.lost, WAIT_S)
+    if snapshot.now < snapshot.earliest_fence:
+        return Step(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
     return Step(StepKind.FENCE)
 
 

@@ -68,6 +68,7 @@ class GatewayProcess:
             return self._process.wait(30)
         finally:
             self.kill()
+            self._process = None
 
     def kill(self) -> None:
         """SIGKILL, as a crash would."""

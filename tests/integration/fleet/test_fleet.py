@@ -1,0 +1,96 @@
+"""Two and three real gateways: one leads, all serve; a promote covers all of them, and no fault of one loses a record."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.fleet import GatewayFleet, go_on, pause
+from tests.support.waiting import wait_until
+
+SHORT = {"fleet": {"lease_s": 8}}
+
+
+def test_a_promote_holds_the_writes_of_every_gateway(fleet: GatewayFleet) -> None:
+    one, two = fleet.gateways
+    with fleet.writer(one) as first, fleet.writer(two) as second:
+        for writer in (first, second):
+            writer.wait_for_acks(300)
+        follower = fleet.others(fleet.leader())[0]
+        follower.promote(fleet.link, fleet.topic)  # passed on to the leader
+        fleet.wait_for("STOPPED", follower)
+        for writer in (first, second):
+            writer.wait_for_acks(300)
+    fleet.assert_promoted(first, second)
+
+
+def test_the_leader_is_killed_and_another_one_goes_on(fleet: GatewayFleet) -> None:
+    leader = fleet.leader()
+    name, (other,) = fleet.name_of(leader), fleet.others(leader)
+    with fleet.writer() as writer:
+        writer.wait_for_acks(300)
+        leader.kill()
+        wait_until(lambda: fleet.leader_for(other) == fleet.name_of(other), 30.0, what="the next leader")
+        writer.wait_for_acks(300)
+        other.promote(fleet.link, fleet.topic)
+        waits = wait_until(lambda: fleet.mirror(other).get("waiting_for"), 10.0, what="what the promote waits for")
+        assert name in waits
+        assert f"lockgate gateway forget {name}" in waits
+        assert other.api.delete(f"/v3/gateways/{name}").status_code == 204
+        fleet.wait_for("STOPPED", other)
+        writer.wait_for_acks(300)
+    fleet.assert_promoted(writer)
+
+
+def test_all_gateways_are_restarted_one_after_the_other_and_no_producer_sees_it(fleet: GatewayFleet) -> None:
+    with fleet.writer() as writer:
+        writer.wait_for_acks(300)
+        for gateway in fleet.gateways:
+            assert gateway.stop() == 0
+            writer.wait_for_acks(300)
+            gateway.start()
+            fleet.wait_together()
+            writer.wait_for_acks(300)
+        fleet.gateways[0].promote(fleet.link, fleet.topic)
+        fleet.wait_for("STOPPED", fleet.gateways[1])
+        writer.wait_for_acks(300)
+    fleet.assert_promoted(writer)
+
+
+@pytest.mark.parametrize("fleet", [SHORT], indirect=True)
+def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_fence(fleet: GatewayFleet) -> None:
+    leader = fleet.leader()
+    (other,) = fleet.others(leader)
+    name = fleet.name_of(other)
+    with fleet.writer(other) as writer, fleet.writer(leader) as second:
+        writer.wait_for_acks(300)
+        pause(other)
+        writer.wait_for_sends(100)
+        leader.promote(fleet.link, fleet.topic)
+        waits = wait_until(lambda: fleet.mirror(leader).get("waiting_for"), 20.0, what="what the promote waits for")
+        assert name in waits
+        fleet.wait_for("STOPPED", leader, 60.0)
+        second.wait_for_acks(300)
+        go_on(other)
+        writer.wait_for_acks(300)
+    fleet.assert_promoted(writer, second)
+
+
+@pytest.mark.parametrize("fleet", [SHORT], indirect=True)
+def test_an_old_leader_that_wakes_up_follows(fleet: GatewayFleet) -> None:
+    leader = fleet.leader()
+    (other,) = fleet.others(leader)
+    with fleet.writer(other) as writer:
+        writer.wait_for_acks(100)
+        pause(leader)
+        wait_until(lambda: fleet.leader_for(other) == fleet.name_of(other), 30.0, what="the next leader")
+        other.promote(fleet.link, fleet.topic)
+        fleet.wait_for("STOPPED", other, 60.0)
+        go_on(leader)
+        wait_until(lambda: fleet.leader_for(leader) == fleet.name_of(other), 30.0, what="that it follows")
+        fleet.wait_together()
+        answer = leader.api.post(f"/v3/links/{fleet.link}/mirrors/{fleet.topic}:promote", json={})
+        assert answer.status_code == 409, "passed on to the new leader, which knows that it is done"
+        with fleet.writer(leader) as second:
+            second.wait_for_acks(300)
+        writer.wait_for_acks(300)
+    fleet.assert_promoted(writer, second)
