@@ -6,9 +6,13 @@ function says.
 
 from __future__ import annotations
 
-from protocol.apis import ApiKey, is_flexible
+from struct import error as StructError
+
+from protocol.apis import FLEXIBLE_FROM, ApiKey, is_flexible
 from protocol.errors import IncompleteFrame
 from protocol.wire import INT16, Buffer, parser, read_uvarint, string_reader
+
+_FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 
 
 @parser
@@ -44,4 +48,24 @@ def produce_acks(body: Buffer, version: int) -> int | None:
     if at + 2 > len(body):
         return None
     acks: int = INT16.unpack_from(body, at)[0]
+    return acks
+
+
+def plain_acks(frame: Buffer, version: int) -> int | None:
+    """`acks` of a Produce request as a client sends it outside of a transaction; None when it takes a closer look.
+
+    Args:
+        frame: the whole request from its 4-byte size on; may be cut off.
+    """
+    try:
+        (size,) = INT16.unpack_from(frame, 12)
+        at = 14 + max(size, 0)
+        if version >= _FLEXIBLE:
+            if size < -1 or frame[at] or frame[at + 1]:  # tagged fields of the header, transactional id
+                return None
+        elif size < -1 or frame[at] != 0xFF:
+            return None
+        acks: int = INT16.unpack_from(frame, at + 2)[0]
+    except (IndexError, StructError):
+        return None
     return acks

@@ -10,6 +10,7 @@ from gateway.domain.gates import GroupGates
 from gateway.domain.ports import SourceTopics
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
+from gateway.net.wire import Commons
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.identities import Identities
 from gateway.proxy.places import Places
@@ -67,6 +68,7 @@ class ProxyContext:
         self.endpoints: Endpoints
         self.clock = clock
         self.loop = loop
+        self.wires = Commons(loop)
         self.max_request_bytes = max_request_bytes
         self.groupless_allowed = groupless_allowed
         self.on_forwarded = on_forwarded  # (mirror topic, partition, base offset, records) committed by the source

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import structlog
 
+from gateway.net.listening import Acceptor, connect, listen
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.session import Session
 from gateway.proxy.sides import ClientSide, UpstreamSide
@@ -50,7 +51,7 @@ class Listeners:
         self._rng = rng
         self._addresses: dict[int, tuple[str, int]] = {}
         self._ports: dict[int, int] = {}
-        self._servers: dict[int | None, asyncio.Server] = {}
+        self._servers: dict[int | None, asyncio.Server | Acceptor] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._closing = False
 
@@ -101,13 +102,15 @@ class Listeners:
 
     async def _listen(self, node_id: int | None, port: int) -> None:
         loop = self._context.loop
-        self._servers[node_id] = await loop.create_server(
-            lambda: ClientSide(self._context, node_id),
-            self._host,
-            port,
-            ssl=self._client_tls,
-            backlog=BACKLOG,
-        )
+        context = self._context
+        if self._client_tls is None:
+            self._servers[node_id] = await listen(
+                loop, self._host, port, BACKLOG, lambda sock: ClientSide(context, node_id).accepted(sock)
+            )
+        else:
+            self._servers[node_id] = await loop.create_server(
+                lambda: ClientSide(context, node_id), self._host, port, ssl=self._client_tls, backlog=BACKLOG
+            )
         _log.info("listening", node_id="bootstrap" if node_id is None else node_id, host=self._host, port=port)
 
     # -- from a session to its broker ----------------------------------------------------------------------
@@ -118,11 +121,14 @@ class Listeners:
     async def _connect_session(self, session: Session) -> None:
         try:
             host, port = self._address(session.node_id)
-            tls = self._target_tls
+            loop, tls = self._context.loop, self._target_tls
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._context.loop.create_connection(
-                    lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host if tls else None
-                )
+                if tls is None:
+                    UpstreamSide(session).connected(await connect(loop, host, port))
+                else:
+                    await loop.create_connection(
+                        lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host
+                    )
         except (OSError, TimeoutError, LookupError) as error:
             session.close(f"target broker unreachable: {session.node_id}: {error}")
 

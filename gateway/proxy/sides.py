@@ -1,29 +1,43 @@
-"""The two faces a session shows to asyncio: its client's connection and its own to the target broker."""
+"""The two faces a session shows to its connections: its client's and its own to the target broker.
+
+Each is the receiver of a `Wire` (plain TCP) or asyncio's protocol (TLS).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Sequence
 from typing import Any
 
+from gateway.net.wire import Buffer, Wire
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.session import Session
 
 
 class ClientSide(asyncio.Protocol):
-    """The asyncio face of a client connection.
+    """The face to the client.
 
-    uvloop looks `data_received` up once, before `connection_made`: the session's own method is put there at
-    birth, which saves a call per read.
+    Wires and uvloop look `data_received` up once: the session's own method is put there at birth, which saves a call
+    per read.
     """
 
     def __init__(self, context: ProxyContext, node_id: int | None) -> None:
         self._session = Session(context, node_id)
         self.data_received = self._session.client_data  # type: ignore[method-assign]
+        self.peeked = self._session.request_peeked
+
+    def accepted(self, sock: socket.socket) -> None:
+        """A plain connection."""
+        wire = Wire(sock, self, self._session.context.wires)
+        self._session.client_connected(wire, wire.peer_host)
+        wire.start()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._session.client_connected(_as_transport(transport))
+        peer = transport.get_extra_info("peername")
+        self._session.client_connected(TransportWire(transport), str(peer[0]) if peer else "")
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: Buffer) -> None:
         """Replaced at birth."""
 
     def eof_received(self) -> bool:
@@ -40,16 +54,23 @@ class ClientSide(asyncio.Protocol):
 
 
 class UpstreamSide(asyncio.Protocol):
-    """The asyncio face of a session's own connection to the target broker."""
+    """The face to the session's own connection to the target broker."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.data_received = session.upstream_data  # type: ignore[method-assign]
+        self.peeked = session.response_peeked
+
+    def connected(self, sock: socket.socket) -> None:
+        """A plain connection."""
+        wire = Wire(sock, self, self._session.context.wires)
+        wire.start()
+        self._session.upstream_connected(wire)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._session.upstream_connected(_as_transport(transport))
+        self._session.upstream_connected(TransportWire(transport))
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: Buffer) -> None:
         """Replaced at birth."""
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -62,7 +83,21 @@ class UpstreamSide(asyncio.Protocol):
         self._session.pause_client(False)
 
 
-def _as_transport(transport: Any) -> asyncio.Transport:
-    """asyncio types the argument as BaseTransport; stream sockets always give a Transport."""
-    result: asyncio.Transport = transport
-    return result
+class TransportWire:
+    """An asyncio transport that is written to like a `Wire`: what is given may change after the call."""
+
+    __slots__ = ("_transport", "close", "pause_reading", "resume_reading")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport: asyncio.Transport = transport  # asyncio says BaseTransport; stream sockets have a Transport
+        self.close = transport.close
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def write(self, data: Buffer) -> None:
+        """Write, from a copy unless `data` cannot change."""
+        self._transport.write(data if isinstance(data, bytes) else bytes(data))
+
+    def writelines(self, pieces: Sequence[Buffer]) -> None:
+        """Write several pieces as one."""
+        self._transport.write(b"".join(pieces))

@@ -1,8 +1,8 @@
 """Cutting the two byte streams of a connection into frames, opaque ones without collecting them.
 
-Sans-I/O: bytes in, calls on a sink out. An opaque frame's bytes are passed on as they arrive; only its header
-is looked at. An intercepted frame is collected whole, never more than it has sent (a claimed length alone
-allocates nothing).
+Sans-I/O: bytes in, calls on a sink out. The bytes belong to who feeds them and change after the call: what is kept is
+copied. An opaque frame's bytes are passed on as they arrive; only its header is looked at. An intercepted frame is
+collected whole, never more than it has sent (a claimed length alone allocates nothing).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Protocol
 
 from gateway.proxy.exchange import Buffer
 
-_REQUEST_HEAD = struct.Struct(">ihhi")  # size, api key, api version, correlation id
-_RESPONSE_HEAD = struct.Struct(">ii")  # size, correlation id
+REQUEST_HEAD = struct.Struct(">ihhi")  # size, api key, api version, correlation id
+RESPONSE_HEAD = struct.Struct(">ii")  # size, correlation id
 REQUEST_HEAD_BYTES = 4 + 8 + 2  # with the client id's length, which every request but header v0 has
 MIN_REQUEST_BYTES = 8
 PEEK_LIMIT = 65_536  # a header (client id, transactional id) that has not ended by then is garbage
@@ -37,32 +37,44 @@ class RequestSink(Protocol):
 
 
 class RequestStream:
-    """The client's side. `feed` returns the unconsumed rest when the sink asked to stop, else None."""
+    """The client's side. `feed` returns the unconsumed rest when the sink asked to stop, else None.
 
-    __slots__ = ("_chunks", "_have", "_max", "_need", "_sink", "_through")
+    `through`: bytes of the current opaque frame that are still to come.
+    """
+
+    __slots__ = ("_chunks", "_have", "_max", "_need", "_sink", "through")
 
     def __init__(self, sink: RequestSink, max_request_bytes: int) -> None:
         self._sink = sink
         self._max = max_request_bytes
-        self._through = 0  # bytes of the opaque frame that are still to come
+        self.through = 0
         self._need = 0  # size of the frame being collected (0: none)
         self._have = 0
-        self._chunks: list[memoryview | bytes] = []  # of the frame being collected, or of a head cut in two
+        self._chunks: list[bytes] = []  # of the frame being collected, or of a head cut in two
 
     @property
     def at_boundary(self) -> bool:
         """True unless an opaque frame has been passed on in part: only then may nothing else be sent."""
-        return not self._through
+        return not self.through
 
     @property
     def collecting(self) -> bool:
         """True while an intercepted frame has arrived in part."""
         return self._need > 0
 
-    def feed(self, data: bytes) -> memoryview | None:
+    @property
+    def busy(self) -> bool:
+        """In the midst of a frame, or of its head."""
+        return bool(self.through or self._need or self._chunks)
+
+    def skipped(self, count: int) -> None:
+        """So much of the opaque frame, at most `through`, has gone another way."""
+        self.through -= count
+
+    def feed(self, data: Buffer) -> memoryview | None:
         """Take bytes as they came. Raises StreamError on a size that no broker would accept."""
-        if self._through >= len(data) > 0:
-            self._through -= len(data)
+        if self.through >= len(data) > 0:
+            self.through -= len(data)
             self._sink.passed(data)
             return None
         if self._chunks and not self._need:  # a head that was cut in two
@@ -73,11 +85,11 @@ class RequestStream:
     def _cut(self, view: memoryview) -> memoryview | None:  # noqa: C901 - the hot loop, kept in one piece
         at, end = 0, len(view)
         start = 0  # of the run of opaque bytes not yet passed on
-        if self._through:
-            at, self._through = self._through, 0
+        if self.through:
+            at, self.through = self.through, 0
         elif self._need:
             take = min(self._need - self._have, end)
-            self._chunks.append(view[:take])
+            self._chunks.append(bytes(view[:take]))
             self._have += take
             if self._have < self._need:
                 return None
@@ -87,7 +99,7 @@ class RequestStream:
         while at < end:
             if end - at < REQUEST_HEAD_BYTES:
                 break
-            size, key, version, correlation = _REQUEST_HEAD.unpack_from(view, at)
+            size, key, version, correlation = REQUEST_HEAD.unpack_from(view, at)
             if size < MIN_REQUEST_BYTES or size > self._max:
                 raise StreamError(f"request of {size} bytes (at least {MIN_REQUEST_BYTES}, at most {self._max})")
             collect = self._sink.begin(key, version, correlation, size, view[at + 4 : min(at + 4 + size, end)])
@@ -103,10 +115,10 @@ class RequestStream:
             frame = view[at + 4 : at + 4 + size]
             if len(frame) < size:
                 self._need, self._have = size, len(frame)
-                self._chunks.append(frame)
+                self._chunks.append(bytes(frame))
                 return None
             at = start = at + 4 + size
-            if not self._sink.collected(frame):
+            if not self._sink.collected(memoryview(bytes(frame))):
                 return view[at:] if at < end else None
         self._rest(view, start, at, end)
         return None
@@ -114,7 +126,7 @@ class RequestStream:
     def _rest(self, view: memoryview, start: int, at: int, end: int) -> None:
         """Pass on what is opaque; keep a head that was cut."""
         if at > end:
-            self._through, at = at - end, end
+            self.through, at = at - end, end
         if at > start:
             self._sink.passed(view[start:at])
         if at < end:
@@ -144,21 +156,32 @@ class ResponseSink(Protocol):
 
 
 class ResponseStream:
-    """The target broker's side."""
+    """The target broker's side. `through`: bytes of the current opaque frame that are still to come."""
 
-    __slots__ = ("_chunks", "_have", "_need", "_sink", "_through")
+    __slots__ = ("_chunks", "_have", "_need", "_sink", "through")
 
     def __init__(self, sink: ResponseSink) -> None:
         self._sink = sink
-        self._through = 0
+        self.through = 0
         self._need = 0
         self._have = 0
-        self._chunks: list[memoryview | bytes] = []
+        self._chunks: list[bytes] = []
 
-    def feed(self, data: bytes) -> None:
+    @property
+    def busy(self) -> bool:
+        """In the midst of a frame, or of its head."""
+        return bool(self.through or self._need or self._chunks)
+
+    def skipped(self, count: int) -> None:
+        """So much of the opaque frame, at most `through`, has gone another way."""
+        self.through -= count
+        if not self.through:
+            self._sink.response_ended()
+
+    def feed(self, data: Buffer) -> None:
         """Take bytes as they came. Raises StreamError on a negative size."""
-        if self._through > len(data):
-            self._through -= len(data)
+        if self.through > len(data):
+            self.through -= len(data)
             self._sink.response_passed(data)
             return
         if self._chunks and not self._need:
@@ -168,34 +191,34 @@ class ResponseStream:
 
     def _cut(self, view: memoryview) -> None:
         at, end, sink = 0, len(view), self._sink
-        if self._through:
-            at, self._through = self._through, 0
+        if self.through:
+            at, self.through = self.through, 0
             sink.response_passed(view[:at])
             sink.response_ended()
         elif self._need:
             at = min(self._need - self._have, end)
-            self._chunks.append(view[:at])
+            self._chunks.append(bytes(view[:at]))
             self._have += at
             if self._have < self._need:
                 return
             self._finish()
         while end - at >= 8:
-            size, correlation = _RESPONSE_HEAD.unpack_from(view, at)
+            size, correlation = RESPONSE_HEAD.unpack_from(view, at)
             if size < 4:
                 raise StreamError(f"response of {size} bytes")
             stop = at + 4 + size
             if not sink.response_begins(correlation):
                 sink.response_passed(view[at : min(stop, end)])
                 if stop > end:
-                    self._through = stop - end
+                    self.through = stop - end
                     return
                 sink.response_ended()
             elif stop > end:
                 self._need, self._have = size, end - at - 4
-                self._chunks.append(view[at + 4 :])
+                self._chunks.append(bytes(view[at + 4 :]))
                 return
             else:
-                sink.response_collected(view[at + 4 : stop])
+                sink.response_collected(memoryview(bytes(view[at + 4 : stop])))
             at = stop
         if at < end:
             self._chunks.append(bytes(view[at:]))

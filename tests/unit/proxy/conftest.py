@@ -22,7 +22,7 @@ from protocol.framing import FrameReader
 
 
 class Wire:
-    """A transport: what was written to it, and whether it is read from."""
+    """What was written to a connection, and whether it is read from."""
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -32,6 +32,9 @@ class Wire:
     def write(self, data: bytes) -> None:
         self.written += data
 
+    def writelines(self, pieces: Sequence[bytes]) -> None:
+        self.written += b"".join(pieces)
+
     def close(self) -> None:
         self.closed = True
 
@@ -40,9 +43,6 @@ class Wire:
 
     def resume_reading(self) -> None:
         self.reading = True
-
-    def get_extra_info(self, name: str) -> Any:
-        return ("10.0.0.7", 4711)
 
     def take(self) -> bytes:
         data, self.written = bytes(self.written), bytearray()
@@ -191,7 +191,7 @@ class Conversation:
         self.client = Wire()
         self.broker = Wire()
         self.session = Session(self.context, 1)
-        self.session.client_connected(cast("Any", self.client))
+        self.session.client_connected(cast("Any", self.client), "10.0.0.7")
         self.session.upstream_connected(cast("Any", self.broker))
 
     def says(self, data: bytes) -> None:
