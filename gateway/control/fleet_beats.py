@@ -92,7 +92,7 @@ class FleetBeats:
         self._watch.expect(self._expected, self._clock())
         self.leaving &= self._expected
         self._held = {name: held for name, held in self._held.items() if name in self._expected}
-        self.silent = self._watch.silent(self._clock())
+        self._look()
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """Records were written to a partition that another gateway mirrors."""

@@ -4,8 +4,8 @@ A partition that is to run here and ran elsewhere is asked for first: the other 
 answers. It goes on until it is asked, so that it is nobody's for the time of that answer only. Whoever does not ask in
 `LINGER_S` is not waited for: two appenders of a partition do no harm.
 
-What was given away stays away until the next assignment, `GIVEN_S` have passed, or whoever took it is silent: the
-assignment that gave it to the other gateway may not have come here yet.
+What was given away stays away until it is known here too that it is another's, whoever took it is silent, or `GIVEN_S`
+have passed: the assignment or record that gave it to the other gateway may not have come here yet.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ class HandOver:
             at_once: what must not be run a moment longer, whoever runs it next.
             silent: gateways that run nothing any more, or are about to stop.
         """
-        self._given = {each: to for each, to in self._given.items() if to[0] > now and to[1] not in silent}
+        self._given = {
+            each: (until, to)
+            for each, (until, to) in self._given.items()
+            if until > now and to not in silent and each in wanted  # else it is known here too that it is another's
+        }
         self._wanted = wanted = wanted.difference(self._given, at_once)
         self._asked &= wanted
         for each in wanted:
@@ -77,7 +81,7 @@ class HandOver:
     def give(self, partitions: Collection[MirrorPartition], to: str, now: float) -> frozenset[MirrorPartition]:
         """Another gateway asks for them. Returns those that run here, and do so no more."""
         given = self.here.intersection(partitions)
-        self._given.update(dict.fromkeys((self.here | self._wanted).intersection(partitions), (now + GIVEN_S, to)))
+        self._given.update(dict.fromkeys(self._wanted.intersection(partitions), (now + GIVEN_S, to)))
         self._wanted -= frozenset(partitions)
         self._stop(given)
         return given

@@ -115,3 +115,22 @@ def test_who_is_asked_for_what_it_never_had_may_take_it_over_later() -> None:
     assert one.give([B], "new", 1.0) == frozenset()
     one.want(frozenset((A, B)), {}, 1.1)
     assert one.here == {A, B}
+
+
+def test_what_was_given_comes_back_as_soon_as_it_is_wanted_again() -> None:
+    """A promote that was aborted: the leader has taken the topic, and gives it back."""
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.give([A], "other", 1.0)
+    one.want(frozenset((B, C)), {}, 1.1)
+    assert one.want(ALL, {A: "other"}, 1.2) == {"other": {A}}
+    one.answered([A])
+    assert one.here == ALL
+
+
+def test_what_was_given_after_it_was_not_wanted_any_more_comes_back_too() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    one.want(frozenset((B, C)), {}, 1.0)
+    assert one.give([A], "other", 1.1) == {A}
+    assert one.want(ALL, {A: "other"}, 1.2) == {"other": {A}}

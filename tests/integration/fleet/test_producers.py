@@ -1,0 +1,106 @@
+"""Producers whose requests go through one gateway and then another, before, during and after a promote."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.net.cluster import Cluster
+from tests.support.fleet import PARTITIONS, GatewayFleet
+from tests.support.mirror_lab import cluster
+from tests.support.transactions import committed_values
+from tests.support.wandering_producer import WanderingProducer
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed: {seed}")  # noqa: T201 - shown when the test fails
+    return random.Random(seed)
+
+
+@asynccontextmanager
+async def clients(fleet: GatewayFleet) -> AsyncIterator[list[Cluster]]:
+    made = [cluster(gateway.bootstrap) for gateway in fleet.gateways]
+    try:
+        for one in made:
+            await one.start(topics=[fleet.topic])
+        yield made
+    finally:
+        await asyncio.gather(*(one.close() for one in made))
+
+
+async def promote(fleet: GatewayFleet) -> None:
+    leader = await asyncio.to_thread(fleet.leader)
+    await asyncio.to_thread(leader.promote, fleet.link, fleet.topic)
+
+
+async def promoted(fleet: GatewayFleet) -> bool:
+    leader = await asyncio.to_thread(fleet.leader)
+    return bool((await asyncio.to_thread(fleet.mirror, leader))["mirror_status"] == "STOPPED")
+
+
+async def on_target(fleet: GatewayFleet) -> list[list[str]]:
+    return await asyncio.to_thread(committed_values, fleet.target.bootstrap, fleet.topic, PARTITIONS)
+
+
+@pytest.mark.slow
+async def test_transactions_through_any_gateway(fleet: GatewayFleet, dice: random.Random) -> None:
+    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
+    async with clients(fleet) as gateways:
+        producer = WanderingProducer(gateways, fleet.topic, dice, f"tx-{fleet.topic}")
+        await producer.begin()
+
+        async def transact(number: int) -> None:
+            chosen = dice.sample(range(PARTITIONS), 2)
+            commit = dice.random() < 0.7
+            await producer.transact([(p, f"{number}.{p}".encode()) for p in chosen], commit=commit)
+            for partition in chosen if commit else ():
+                expected[partition].append(f"{number}.{partition}")
+
+        for number in range(15):
+            await transact(number)
+        promoting = asyncio.create_task(promote(fleet))
+        number = 15
+        while not await promoted(fleet):
+            await transact(number)
+            number += 1
+        await promoting
+        for more in range(number, number + 15):
+            await transact(more)
+    assert await on_target(fleet) == expected
+
+
+@pytest.mark.slow
+async def test_sequences_through_any_gateway(fleet: GatewayFleet, dice: random.Random) -> None:
+    """An idempotent producer: what it retries is there once, whichever gateway it is retried at."""
+    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
+    async with clients(fleet) as gateways:
+        producer = WanderingProducer(gateways, fleet.topic, dice)
+        await producer.begin()
+
+        async def write(number: int) -> None:
+            partition = dice.randrange(PARTITIONS)
+            await producer.write(partition, str(number).encode())
+            expected[partition].append(str(number))
+
+        for number in range(50):
+            await write(number)
+        killed = dice.choice(await asyncio.to_thread(fleet.others, await asyncio.to_thread(fleet.leader)))
+        killed.kill()
+        for number in range(50, 60):
+            await write(number)
+        await asyncio.to_thread(killed.start)
+        await asyncio.to_thread(fleet.wait_together)
+        await promote(fleet)
+        number = 60
+        while not await promoted(fleet):
+            await write(number)
+            number += 1
+        for more in range(number, number + 50):
+            await write(more)
+    assert await on_target(fleet) == expected
