@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -94,6 +93,7 @@ class Peering:
         self.peers.handlers[READ] = self._read
         self.peers.handlers[GOODBYE] = self._goodbye
         self.fleet: Fleet
+        self._is_open = False
         self.fences: FenceAnswers
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -137,10 +137,14 @@ class Peering:
         self.gates.start()
         self.mirrors.start()
         self._soon(self._guard.run(), "lease guard")
+        self._is_open = True
         await self.fleet.start()
 
     async def close(self) -> None:
         """Hand everything over and leave. Clients are gone by now."""
+        if not self._is_open:  # it could not even start
+            await self.peers.close()
+            return
         await self.mirrors.leave()
         await self._say_goodbye()
         await self.fleet.close()
@@ -156,10 +160,11 @@ class Peering:
 
     async def _say_goodbye(self) -> None:
         """Nothing is written from here on: the next fence need not ask this gateway."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GOODBYE_S):
-                while not await self._said_goodbye():
-                    await asyncio.sleep(_AGAIN_S)  # the leader stops too: another one follows, perhaps this one
+        deadline = time.monotonic() + _GOODBYE_S
+        while time.monotonic() < deadline:
+            if await self._said_goodbye():
+                return
+            await asyncio.sleep(_AGAIN_S)  # the leader stops too: another one follows, perhaps this one
 
     async def _said_goodbye(self) -> bool:
         fleet, term = self.fleet, self.fleet.term
@@ -167,7 +172,7 @@ class Peering:
             if term is not None:
                 await term.registry.forget(self.name, "it stops in order", self.incarnation)
             elif fleet.leader:
-                await self.peers.ask(fleet.leader, GOODBYE, {"incarnation": self.incarnation}, _GOODBYE_S)
+                await self.peers.ask(fleet.leader, GOODBYE, {"incarnation": self.incarnation}, 2.0)
             return term is not None or bool(fleet.leader)
         except NotFound:
             return True
@@ -187,6 +192,7 @@ class Peering:
     def _records_changed(self) -> None:
         self.fences.records(self._shared.store.mirrors.values())
         self.mirrors.records_changed()
+        self.fleet.records_changed()
 
     def _fences_in_force(self) -> Mapping[str, int]:
         """Of the leader: what it holds, with the epochs by which the others know it."""

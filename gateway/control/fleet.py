@@ -31,6 +31,7 @@ from gateway.net.peers import Peers
 
 GROUP = "__lockgate.fleet"
 ADMIT_S = 15.0
+GIVE_OUT_S = 1.0
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -99,6 +100,7 @@ class Fleet:
         self._admission = asyncio.Event()
         self._changing = asyncio.Lock()
         self._news = asyncio.Event()
+        self._due: asyncio.TimerHandle | None = None  # a rebalance
         self._tasks: list[asyncio.Task[None]] = []
         store.on_fenced = self._news.set
 
@@ -171,6 +173,8 @@ class Fleet:
 
     async def close(self) -> None:
         """Leave the group; the caller writes nothing more. Before the store is closed."""
+        if self._due is not None:
+            self._due.cancel()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -271,8 +275,8 @@ class Fleet:
     def _assignment_of(self, members: Mapping[str, Gateway]) -> FleetAssignment:
         nodes = {each.name: each.owned for each in members.values() if each.role is Role.NODE}
         owners = assign(nodes, spread(self._store.mirrors.values()))
-        if not balanced(owners):
-            asyncio.get_running_loop().call_later(1.0, self._group.rebalance)
+        if not balanced(owners) and self._due is None:
+            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
         term = self.term
         return FleetAssignment(
             leader=self.me.name,
@@ -284,6 +288,19 @@ class Fleet:
             closed=frozenset() if term is None else frozenset(term.quorum.closed),
             members={each.name: member_id for member_id, each in members.items() if member_id},
         )
+
+    def records_changed(self) -> None:
+        """The state was read on. The leader gives out mirrors that have settled, together if several do."""
+        assignment = self.assignment
+        if self.term is None or assignment is None or self._due is not None or len(assignment.owners) < 2:
+            return
+        given = frozenset[MirrorPartition]().union(*assignment.owners.values())
+        if spread(self._store.mirrors.values()) - given:
+            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
+
+    def _give_out(self) -> None:
+        self._due = None
+        self._group.rebalance()
 
     def _assigned(self, assignment: FleetAssignment | None) -> None:
         self.assignment = assignment

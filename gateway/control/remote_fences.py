@@ -47,7 +47,7 @@ class RemoteFences:
 
     def __init__(self, peers: AskPeers, gateway: str, held_up: Callable[[str, str], str] = lambda _g, _t: "") -> None:
         self._peers = peers
-        self._gateway = gateway
+        self.gateway = gateway
         self._held_up = held_up
         self.asked: dict[str, int] = {}
 
@@ -58,22 +58,22 @@ class RemoteFences:
             PeerUnavailable, PeerRefused: not acknowledged; to be asked again.
         """
         self.asked[topic] = epoch
-        answer = await self._peers.ask(self._gateway, FENCE, {"topic": topic, "epoch": epoch}, _FENCE_S)
-        return FenceAck(self._gateway, topic, int(answer["epoch"]), int(answer["unknown_outcomes"]))
+        answer = await self._peers.ask(self.gateway, FENCE, {"topic": topic, "epoch": epoch}, _FENCE_S)
+        return FenceAck(self.gateway, topic, int(answer["epoch"]), int(answer["unknown_outcomes"]))
 
     async def hold_writes(self, topic: str, epoch: int) -> None:
         """As `fence`, without waiting for what is in flight to the source; it mirrors nothing of the topic any more."""
         self.asked[topic] = epoch
-        await self._peers.ask(self._gateway, HOLD, {"topic": topic, "epoch": epoch}, _HOLD_S)
+        await self._peers.ask(self.gateway, HOLD, {"topic": topic, "epoch": epoch}, _HOLD_S)
 
     async def unfence(self, topic: str, epoch: int) -> None:
         """Tell it that nothing came of the fence. Raises as `fence`."""
-        await self._peers.ask(self._gateway, UNFENCE, {"topic": topic, "epoch": epoch}, _UNFENCE_S)
+        await self._peers.ask(self.gateway, UNFENCE, {"topic": topic, "epoch": epoch}, _UNFENCE_S)
 
     def held_up_by(self, topic: str) -> str:
         """As it said in its last beat; or that it did not answer yet."""
-        held = self._held_up(self._gateway, topic)
-        return f"gateway '{self._gateway}': {held}" if held else ""
+        held = self._held_up(self.gateway, topic)
+        return f"gateway '{self.gateway}': {held}" if held else ""
 
 
 class FleetFences(Mapping[str, Fences]):
@@ -156,14 +156,17 @@ class FleetFences(Mapping[str, Fences]):
                 task.add_done_callback(self._tasks.discard)
 
     async def _tell(self, fences: RemoteFences, topic: str, epoch: int) -> None:
-        while topic not in fences.asked:
+        told = False
+        while topic not in fences.asked and fences.gateway in frozenset(self._required()):
             try:
                 await fences.unfence(topic, epoch)
             except PeerRefused as exc:
                 _log.warning("the end of a fence was refused", topic=topic, reason=str(exc))
                 return
             except NetError as exc:
-                _log.info("the end of a fence was not heard yet", topic=topic, reason=str(exc))
+                if not told:
+                    _log.info("the end of a fence was not heard yet", topic=topic, reason=str(exc))
+                told = True
                 await asyncio.sleep(_AGAIN_S)
             else:
                 return

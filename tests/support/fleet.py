@@ -82,7 +82,9 @@ class GatewayFleet:
 
     def leader(self) -> GatewayProcess:
         """The gateway that leads, once one does."""
-        return wait_until(self._leader, 60.0, what="a leader")
+        found = wait_until(self._leader, 60.0, what="a leader")
+        assert found is not None
+        return found
 
     def _leader(self) -> GatewayProcess | None:
         running = [gateway for gateway in self.gateways if gateway.pid is not None]
@@ -119,6 +121,12 @@ class GatewayFleet:
 
         wait_until(reached, deadline, what=f"state {state}")
 
+    def wait_waiting(self, by: GatewayProcess) -> str:
+        """What a promote of the topic waits for, once it says so."""
+        return wait_until(
+            lambda: str(self.mirror(by).get("waiting_for") or ""), 20.0, what="what the promote waits for"
+        )
+
     def assert_promoted(self, *writers: Writer) -> None:
         """Everything acknowledged is on the target once, and the source has its beginning."""
         source = read_logs(self.source.bootstrap, self.topic, PARTITIONS)
@@ -126,11 +134,9 @@ class GatewayFleet:
         for writer in writers:
             assert not writer.failed, f"{len(writer.failed)} writes failed: {next(iter(writer.failed.values()))}"
             for number, (partition, offset) in writer.acknowledged.items():
-                found = target[partition][offset] if offset < len(target[partition]) else None
-                assert found is not None, f"record {number}, acknowledged at {partition}-{offset}, is not on the target"
-                assert found.key == b"%d" % number, (
-                    f"{found.key!r} is at {partition}-{offset}, where {number} should be"
-                )
+                where, log = f"{partition}-{offset}", target[partition]
+                assert offset < len(log), f"record {number}, acknowledged at {where}, is not on the target"
+                assert log[offset].key == b"%d" % number, f"{log[offset].key!r} is at {where}, not {number}"
         written = sum(writer.acks for writer in writers)
         assert sum(map(len, target)) == written, f"{sum(map(len, target))} records of {written} written"
         assert_equal(source, [log[: len(source[partition])] for partition, log in enumerate(target)])
