@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -99,6 +99,8 @@ class ControlContext:
     # called at the end of the term, when nothing runs any more
     closers: list[Callable[[], None]] = field(default_factory=list)
     fleet: FleetWide = field(default_factory=OnlyHere)
+    # (link, mirror topic): for the time of the block this gateway mirrors the topic, whoever did so before
+    claimed: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     engine: MirrorEngine = field(init=False)
     topic_promoter: TopicPromoter = field(init=False)
     group_promoter: GroupPromoter = field(init=False)

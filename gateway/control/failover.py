@@ -80,7 +80,8 @@ class Failover:
             if written_on_target(record):
                 return await self._end_way_back(record)
             self._require_readable(record)
-            new = await self._flip(record)
+            async with self._context.claimed(link, topic):
+                new = await self._flip(record)
         await self._after(new)
         return new
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from gateway.control.fleet_beats import FleetBeats
@@ -27,6 +27,10 @@ from gateway.net.errors import NetError
 from gateway.net.peers import Peers
 
 LEAVE_S = 2.0
+
+
+CLAIM_S = 3.0
+_LOOK_S = 0.01
 
 
 class StillAppending(NetError):
@@ -75,8 +79,9 @@ class FleetMirrors:
         self._beats = FleetBeats(name, peers, self._progress, self, clock)
         self._assignment: FleetAssignment | None = None
         self._holders: dict[MirrorPartition, str] | None = None  # who mirrors what; None: not known yet
+        self._claimed: set[tuple[str, str]] = set()
+        self._changed = asyncio.Event()
         self._leaving = False
-        self._emptied = asyncio.Event()
         self.on_silent: Callable[[frozenset[str]], None] = lambda silent: None
         self.fenced: Callable[[], Collection[str]] = tuple
         self.held: Callable[[], Mapping[str, str]] = dict
@@ -117,6 +122,30 @@ class FleetMirrors:
         if not await self._engine.quiet([(link, topic)]):
             raise StillAppending(f"appends to '{topic}' are still unanswered")
 
+    @asynccontextmanager
+    async def claimed(self, link: str, topic: str) -> AsyncIterator[None]:
+        """At the leader: for the time of the block mirror the topic here, with its producers' last batches.
+
+        Whoever does not hand it over within CLAIM_S is not waited for.
+        """
+        self._claimed.add((link, topic))
+        try:
+            self.decide()
+            for _ in range(round(CLAIM_S / _LOOK_S)):
+                if self._has_begun(link, topic):
+                    break
+                await asyncio.sleep(_LOOK_S)
+            yield
+        finally:
+            self._claimed.discard((link, topic))
+            self.decide()
+
+    def _has_begun(self, link: str, topic: str) -> bool:
+        """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""
+        statuses = self._engine.status(link, topic)
+        wanted = {each for each in self._holders or () if (each.link, each.topic) == (link, topic)}
+        return wanted <= self._hand_over.here and all(one.phase != "starting" for one in statuses)
+
     async def leave(self) -> None:
         """Hand everything over to the others; at most LEAVE_S, then it is stopped."""
         self._leaving = True
@@ -126,8 +155,8 @@ class FleetMirrors:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LEAVE_S):
                     while self._places:
-                        self._emptied.clear()
-                        await self._emptied.wait()
+                        self._changed.clear()
+                        await self._changed.wait()
         self._hand_over.want(frozenset(), {}, self._clock(), at_once=self._hand_over.here)
         self._follow()
 
@@ -215,7 +244,13 @@ class FleetMirrors:
     def _mirrored_by(self, records: Sequence[MirrorRecord]) -> dict[str, frozenset[MirrorPartition]]:
         if self._assignment is None:
             return {}
-        owners = owners_now(self._assignment.leader, self._assignment.owners, records)
+        given = self._assignment.owners
+        if self._claimed:  # not given out: the leader's
+            given = {
+                name: frozenset(each for each in held if (each.link, each.topic) not in self._claimed)
+                for name, held in given.items()
+            }
+        owners = owners_now(self._assignment.leader, given, records)
         return mirrored_by(owners, self._beats.silent | self._beats.leaving)
 
     def _whom_to_ask(self, wanted: frozenset[MirrorPartition]) -> dict[MirrorPartition, str]:
@@ -255,5 +290,4 @@ class FleetMirrors:
         here = self._hand_over.here
         self._places = frozenset((each.topic, each.partition) for each in here)
         self._engine.own(here)
-        if not here:
-            self._emptied.set()
+        self._changed.set()

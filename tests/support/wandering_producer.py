@@ -74,9 +74,9 @@ class WanderingProducer:
         await self._ask(end, _CAP, lambda found: found.error_code)
 
     async def _produce(self, gateway: Cluster, partition: int, batch: bytes) -> tuple[int, Any]:
-        await gateway.refresh([self._topic])
         leader = gateway.leader(self._topic, partition)
         if leader is None:
+            await gateway.refresh([self._topic])
             return int(ErrorCode.LEADER_NOT_AVAILABLE), None
         connection = await gateway.connection(leader, CONTROL_LANE, 5.0)
         topics = {self._topic: [(partition, batch)]}

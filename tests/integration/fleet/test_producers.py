@@ -62,15 +62,15 @@ async def test_transactions_through_any_gateway(fleet: GatewayFleet, dice: rando
             for partition in chosen if commit else ():
                 expected[partition].append(f"{number}.{partition}")
 
-        for number in range(15):
+        for number in range(8):
             await transact(number)
         promoting = asyncio.create_task(promote(fleet))
-        number = 15
+        number = 8
         while not await promoted(fleet):
             await transact(number)
             number += 1
         await promoting
-        for more in range(number, number + 15):
+        for more in range(number, number + 8):
             await transact(more)
     assert await on_target(fleet) == expected
 

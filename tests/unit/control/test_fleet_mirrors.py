@@ -294,3 +294,18 @@ async def test_one_that_was_dropped_and_came_back_is_silent_no_more(fleet: Fleet
     fleet.assign("a", a=parts(0, 1, 2, 3))
     assert fleet["a"].silent == frozenset()
     fleet.all["b"] = gone
+
+
+async def test_a_topic_that_is_claimed_is_here_with_its_producers_for_the_time_of_the_block(fleet: Fleet) -> None:
+    async with fleet["a"].mirrors.claimed("l", "t"):
+        assert fleet["a"].engine.owned == parts(0, 1, 2, 3)
+        assert fleet["a"].engine.tables.keys() == parts(2, 3)
+        assert fleet["b"].engine.owned == parts()
+
+
+async def test_a_claim_does_not_wait_for_a_gateway_that_is_gone(fleet: Fleet) -> None:
+    fleet["b"].peers.handlers.clear()
+    began = time.monotonic()
+    async with fleet["a"].mirrors.claimed("l", "t"):
+        assert fleet["a"].engine.owned == parts(0, 1, 2, 3)
+    assert time.monotonic() - began < 2.0
