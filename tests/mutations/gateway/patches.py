@@ -172,6 +172,36 @@ def rewind_a_group() -> None:
     GroupPromotions._take = rewinding  # type: ignore[method-assign]
 
 
+def forget_a_fence_of_the_fleet() -> None:
+    """A fence that the leader asks for is acknowledged while writes are on their way through this gateway."""
+    from gateway.control.fence_answers import FenceAnswers
+
+    async def at_once(self: Any, body: Any) -> Any:
+        self._publisher.fence([str(body["topic"])])
+        return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
+
+    slow_source()
+    FenceAnswers._fence = at_once  # type: ignore[method-assign]
+
+
+def overlook_the_lease() -> None:
+    """Writes go on, and are answered, when the lease of this gateway is over."""
+    from gateway.control.fleet import Fleet
+    from gateway.control.lease_guard import LeaseGuard
+
+    async def never(self: Any) -> None:
+        await asyncio.Event().wait()
+
+    Fleet.lease_valid = lambda self: True  # type: ignore[method-assign]
+    LeaseGuard.run = never  # type: ignore[method-assign]
+
+
+FLEET_PATCHES: dict[str, Callable[[], None]] = {
+    "forget a fence of the fleet": forget_a_fence_of_the_fleet,
+    "overlook the lease": overlook_the_lease,
+}
+"""Faults of one gateway of several."""
+
 PATCHES: dict[str, Callable[[], None]] = {
     patch.__name__.replace("_", " "): patch
     for patch in (
@@ -192,5 +222,5 @@ def main(name: str) -> None:
     """Patch, then run the command line."""
     from gateway.cli.main import main as run
 
-    PATCHES[name]()
+    {**PATCHES, **FLEET_PATCHES}[name]()
     run()
