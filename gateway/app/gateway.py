@@ -36,7 +36,7 @@ from gateway.domain.routing import Routing, RoutingTable
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import NetError
-from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.metrics import FleetNumbers, Metrics
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
@@ -167,6 +167,7 @@ class Gateway:
         own = create_own_app(self._status, self._metrics, self._data.names)
         self._front = Front(own, peering.peers, lambda: peering.fleet.leader)
         self._metrics.proxy = self._data.numbers
+        self._metrics.fleet = self._fleet_numbers
 
     def _open_or_close_gates(self, routing: Routing) -> None:
         self._gates.enabled = bool(routing.topics)
@@ -205,6 +206,17 @@ class Gateway:
             await led.close()
         self._peering.replica.go_on()
         self._peering.gates.follow()
+
+    def _fleet_numbers(self) -> FleetNumbers:
+        states = Counter({"up": 0, "silent": 0, "lost": 0}) if self._term is not None else Counter[str]()
+        for view in self._term.gateways.list() if self._term is not None else ():
+            states[view.state] += 1
+        return FleetNumbers(
+            leads=self._term is not None,
+            lease_left_s=self._peering.fleet.lease_left_s(),
+            mirrored=len(self._peering.engine.running()),
+            states=states,
+        )
 
     def _status(self) -> StatusView:
         """Of this gateway, whoever leads."""

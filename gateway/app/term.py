@@ -91,8 +91,8 @@ class LeaderTerm:
         self.service.context.fleet = term.quorum
         self.service.context.claimed = around.mirrors.claimed
         self.service.context.offset_maps = self._offset_maps
-        self._gateways = Gateways(fleet.me.name, around.store, term.registry, around.mirrors.mirrored)
-        self.app: FastAPI = create_app(self.service, around.metrics, around.names, self._gateways)
+        self.gateways = Gateways(fleet.me.name, around.store, term.registry, around.mirrors.mirrored)
+        self.app: FastAPI = create_app(self.service, around.metrics, around.names, self.gateways)
 
     async def start(self) -> None:
         """Take over what the records say is under way."""

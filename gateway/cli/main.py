@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import dev, group, job, link, mirror, mirror_back, serve
+from gateway.cli import dev, gateway, group, job, link, mirror, mirror_back, serve
 from gateway.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
@@ -15,6 +15,7 @@ app.add_typer(link.app, name="link")
 mirror_back.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
+app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")
 

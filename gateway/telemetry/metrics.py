@@ -103,13 +103,27 @@ class ControlNumbers:
     groups: Sequence[GroupNumbers]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetNumbers:
+    """This gateway in its fleet. `states`: of the leader, how many gateways are up, silent, lost; else empty.
+
+    `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
+    """
+
+    leads: bool
+    lease_left_s: float
+    mirrored: int
+    states: Mapping[str, int] = field(default_factory=dict)
+
+
 class Metrics:
-    """The gateway's registry. Plug in `control` and `proxy` when they exist; until then they show nothing."""
+    """The gateway's registry. Plug in `control`, `proxy` and `fleet` when they exist; until then they show nothing."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.control: Callable[[], ControlNumbers] | None = None
         self.proxy: Callable[[], ProxyNumbers] | None = None
+        self.fleet: Callable[[], FleetNumbers] | None = None
         self._fences = Histogram(
             "lockgate_fence_duration_seconds",
             "How long a topic promote held writes, by how it ended (stopped, aborted).",
@@ -141,6 +155,23 @@ class _Scrape(Collector):
             yield from _control_metrics(self._metrics.control())
         if self._metrics.proxy is not None:
             yield from _proxy_metrics(self._metrics.proxy())
+        if self._metrics.fleet is not None:
+            yield from _fleet_metrics(self._metrics.fleet())
+
+
+def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
+    for name, meaning, value in (
+        ("lockgate_fleet_leader", "1 while this gateway leads the fleet.", float(numbers.leads)),
+        ("lockgate_write_lease_seconds", "For how long it may write unheard of; 0: not at all.", numbers.lease_left_s),
+        ("lockgate_mirrored_partitions", "Partitions that this gateway mirrors.", float(numbers.mirrored)),
+    ):
+        family = GaugeMetricFamily(name, meaning)
+        family.add_metric([], value)
+        yield family
+    gateways = GaugeMetricFamily("lockgate_fleet_gateways", "Gateways, as the leader sees them.", labels=["state"])
+    for state, count in numbers.states.items():
+        gateways.add_metric([state], float(count))
+    yield gateways
 
 
 def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:

@@ -1,0 +1,76 @@
+"""`lockgate gateway`: the gateways of the fleet."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.output import Format, Output, dump, duration, facts, since, table
+
+app = typer.Typer(help="Gateways: the fleet before one target.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the gateway, as `list` shows it.")]
+
+
+@app.command("list")
+def list_gateways(output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """List the gateways: who leads, who is lost."""
+    answer = ask(url, lambda api: api.get("/v3/gateways"))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Gateway", "Role", "State", "Partitions#", "Since", "Remark"],
+        (
+            [
+                one["name"],
+                one["role"],
+                one["state"],
+                one["mirror_partitions"],
+                since(one["admitted_ms"]),
+                "leads" if one["leads"] else _lease(one),
+            ]
+            for one in answer["data"]
+        ),
+        empty="the fleet has no gateways",
+    )
+
+
+@app.command("describe")
+def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Show one gateway."""
+    answer = ask(url, lambda api: api.get(f"/v3/gateways/{segment(name)}"))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    facts(
+        [
+            ("Gateway", answer["name"]),
+            ("Role", answer["role"]),
+            ("State", answer["state"]),
+            ("Leads", "yes" if answer["leads"] else ""),
+            ("Mirror partitions", answer["mirror_partitions"]),
+            ("Address for the others", answer["peer"]),
+            ("Write lease", duration(answer["lease_s"])),
+            ("Admitted", since(answer["admitted_ms"])),
+            ("Remark", _lease(answer)),
+        ]
+    )
+
+
+@app.command("forget")
+def forget(name: Name, url: Url = DEFAULT_URL) -> None:
+    """Wait no more for a lost gateway. Only when it has stopped for certain: it must not write to a source any more."""
+    ask(url, lambda api: api.delete(f"/v3/gateways/{segment(name)}"))
+    typer.echo(f"forgotten {name}")
+
+
+def _lease(one: dict[str, Any]) -> str:
+    """What a lost gateway means for others."""
+    if one["state"] == "up":
+        return ""
+    left = one["lease_left_s"]
+    until = "its lease is over" if left is None else f"its lease is over in {duration(left)}"
+    return f"promotes wait until it is back, or {until}"

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.cli import api
+
+UP = {
+    "name": "one",
+    "role": "node",
+    "state": "up",
+    "leads": True,
+    "peer": "10.0.0.1:4000",
+    "lease_s": 600.0,
+    "lease_left_s": None,
+    "mirror_partitions": 3,
+    "admitted_ms": 1,
+}
+LOST = UP | {"name": "two", "state": "lost", "leads": False, "lease_left_s": 540.0, "mirror_partitions": 0}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    seen: list[tuple[str, str]] = []
+
+    def call(_: api.Api, method: str, path: str, body: Any = None, params: Any = None) -> Any:
+        seen.append((method, path))
+        if method == "DELETE":
+            return None
+        return {"data": [UP, LOST]} if path == "/v3/gateways" else LOST
+
+    monkeypatch.setattr(api.Api, "_call", call)
+    return seen
+
+
+def test_list_names_the_leader_and_who_is_lost(run, asked):
+    rows = [row.rstrip() for row in run("gateway", "list").stdout.splitlines()]
+    assert rows[1].split()[:4] == ["one", "node", "up", "3"]
+    assert rows[1].endswith("leads")
+    assert rows[2].endswith("promotes wait until it is back, or its lease is over in 9 min 0 s")
+    assert json.loads(run("gateway", "list", "-o", "json").stdout)["data"] == [UP, LOST]
+
+
+def test_describe_says_what_a_lost_gateway_means(run, asked):
+    shown = run("gateway", "describe", "two").stdout
+    for words in ("two", "lost", "10.0.0.1:4000", "10 min 0 s", "9 min 0 s"):
+        assert words in shown
+
+
+def test_forget(run, asked):
+    assert run("gateway", "forget", "a b:9292").stdout == "forgotten a b:9292\n"
+    assert asked == [("DELETE", "/v3/gateways/a%20b%3A9292")]

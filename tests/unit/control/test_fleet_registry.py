@@ -1,0 +1,119 @@
+"""Who may write, who is gone, and from when one may say so: over the real store's rules, with clocks by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.control.errors import Conflict, NotFound
+from gateway.control.fleet_registry import FleetRegistry
+from gateway.control.store_errors import StoreError
+from gateway.domain.leases import presumable_after
+from gateway.domain.membership import Gateway, Role
+from tests.support.control_fakes import Plane
+
+LEASE_S = 60.0
+
+
+class Book:
+    """A registry led by gateway `a`."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.now = 1000.0
+        self.registry = FleetRegistry(
+            plane.store,
+            "a",
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+            wall_ms=lambda: 1,
+            new_secret=lambda: "s",
+        )
+
+    async def generation(self, *names: str, incarnation: str = "1") -> None:
+        await self.registry.admit(
+            {
+                f"id-{name}": Gateway(
+                    name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S
+                )
+                for name in names
+            }
+        )
+
+
+@pytest.fixture
+def book(plane: Plane) -> Book:
+    return Book(plane)
+
+
+async def test_whoever_is_admitted_is_registered_before_and_must_acknowledge(book: Book) -> None:
+    await book.generation("a", "b")
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.plane.store.secret == "s"
+    assert book.registry.required() == {"a", "b"}
+    assert book.registry.lost() == ""
+
+
+async def test_nobody_is_admitted_when_it_cannot_be_written(book: Book) -> None:
+    book.plane.log.failures = [StoreError("no")]
+    with pytest.raises(StoreError):
+        await book.generation("a", "b")
+    assert not book.plane.store.gateways
+
+
+async def test_a_lost_gateway_is_waited_for_until_its_lease_is_over(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    assert book.registry.required() == {"a", "b"}
+    assert "gateway 'b' does not answer" in book.registry.lost()
+    assert "lockgate gateway forget b" in book.registry.lost()
+    book.now += presumable_after(LEASE_S) - 0.1
+    assert book.registry.required() == {"a", "b"}
+    book.now += 0.2
+    assert book.registry.required() == {"a"}
+    assert book.registry.lost() == ""
+    await book.registry.forget_presumed()
+    assert set(book.plane.store.gateways) == {"a"}
+    assert book.registry.departed(book.now, ()) == 1
+    assert book.registry.departed(book.now, ("b",)) == 0, "it had acknowledged"
+    assert book.registry.last_departure() == book.now
+
+
+async def test_a_silent_member_is_lost_before_the_group_notices(book: Book) -> None:
+    await book.generation("a", "b")
+    book.registry.silent = frozenset({"b"})
+    assert "runs on" in book.registry.lost()
+    assert book.registry.lease_left_s("b") is None
+
+
+async def test_a_new_process_of_a_name_replaces_the_old_one(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    await book.generation("a", "b", incarnation="2")
+    assert book.registry.lost() == ""
+    assert book.plane.store.gateways["b"].incarnation == "2"
+    assert book.registry.departed(0.0, ()) == 2, "what the old ones had sent may land yet"
+
+
+async def test_only_a_lost_gateway_is_forgotten(book: Book) -> None:
+    await book.generation("a", "b")
+    for name in ("a", "b"):
+        with pytest.raises(Conflict, match="stop it first"):
+            book.registry.require_absent(name)
+    await book.generation("a")
+    book.registry.require_absent("b")
+    with pytest.raises(NotFound):
+        await book.registry.forget("b", "x", incarnation="another")
+    await book.registry.forget("b", "x", incarnation="1")
+    assert book.registry.required() == {"a"}
+    with pytest.raises(NotFound):
+        await book.registry.forget("b", "x")
+
+
+async def test_the_next_leader_counts_anew(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += LEASE_S
+    after = Book(book.plane)
+    after.now = book.now
+    await after.generation("a")
+    assert after.registry.required() == {"a", "b"}
