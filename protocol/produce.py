@@ -156,15 +156,27 @@ def build_request_body(
         timeout_ms: how long the broker may wait for its replicas.
         topics: per topic (partition, records).
     """
+    whole = {topic: [(index, b"", records) for index, records in parts] for topic, parts in topics.items()}
+    return build_restamped_body(version, transactional_id, acks, timeout_ms, whole)
+
+
+def build_restamped_body(
+    version: int,
+    transactional_id: str | None,
+    acks: int,
+    timeout_ms: int,
+    topics: Mapping[str, Sequence[tuple[int, bytes, Buffer]]],
+) -> list[Buffer]:
+    """The same with records in two parts: (partition, new beginning, the rest). The rest is used as it is."""
     flexible = is_flexible(ApiKey.PRODUCE, version)
     tags = _TAGS if flexible else b""
     pieces: list[Buffer] = []
     head = string(transactional_id, flexible) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + array_size(len(topics), flexible)
     for topic, partitions in topics.items():
         head += string(topic, flexible) + array_size(len(partitions), flexible)
-        for index, records in partitions:
-            pieces.append(head + INT32.pack(index) + bytes_size(len(records), flexible))
-            pieces.append(records)
+        for index, stamp, records in partitions:
+            size = bytes_size(len(stamp) + len(records), flexible)
+            pieces += (b"".join((head, INT32.pack(index), size, stamp)), records)
             head = tags
         head += tags
     pieces.append(head + tags)

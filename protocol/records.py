@@ -191,19 +191,25 @@ def rewrite_batch(batch: memoryview, *, producer_id: int, sequence: int) -> byte
     Raises:
         MalformedFrame: fewer than 61 bytes.
     """
-    copy = bytearray(batch)
+    head, rest = restamped(batch, producer_id=producer_id, sequence=sequence)
+    copy = bytearray(head)
+    copy += rest
+    return copy
+
+
+def restamped(batch: memoryview, *, producer_id: int, sequence: int) -> tuple[bytes, memoryview]:
+    """The same without copying the records: the new header, and the records as a view of `batch`.
+
+    Raises:
+        MalformedFrame: fewer than 61 bytes.
+    """
     try:
-        _, length, _, magic, _, attributes, delta, base_ts, max_ts, _, _, _, count = _HEADER.unpack_from(copy)
+        _, length, _, magic, _, attributes, delta, base_ts, max_ts, _, _, _, count = _HEADER.unpack_from(batch)
     except StructError as exc:
         raise MalformedFrame("a record batch shorter than its header") from exc
-    attributes &= _CLEARED
-    head = _CHECKED.pack(attributes, delta, base_ts, max_ts, producer_id, 0, sequence, count)
-    with memoryview(copy) as view:
-        crc = crc32c(view[HEADER_BYTES:], crc32c(head))
-    _HEADER.pack_into(
-        copy, 0, 0, length, -1, magic, crc, attributes, delta, base_ts, max_ts, producer_id, 0, sequence, count
-    )
-    return copy
+    checked = _CHECKED.pack(attributes & _CLEARED, delta, base_ts, max_ts, producer_id, 0, sequence, count)
+    rest = batch[HEADER_BYTES:]
+    return _PREFIX.pack(0, length, -1, magic) + _CRC.pack(crc32c(rest, crc32c(checked))) + checked, rest
 
 
 _PRODUCER_ID = Struct(">q")

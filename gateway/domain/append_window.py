@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from gateway.domain.log_tail import CannotMirror
 from gateway.domain.records import MirrorError
-from protocol.records import mirror_sequence, padding_batch, rewrite_batch
+from protocol.records import mirror_sequence, padding_batch, restamped
 
 MAX_IN_FLIGHT: Final = 5
 """Per partition; a broker remembers the last five batches of a producer to tell a duplicate."""
@@ -45,10 +45,19 @@ class Pending(NamedTuple):
 
 
 class Append(NamedTuple):
-    """One batch to produce, and the base offset that the answer must carry."""
+    """One batch to produce, and the base offset that the answer must carry.
+
+    `stamp`: the batch's new header; empty when it is in `data` already, as what follows is.
+    """
 
     base: int
     data: bytes | bytearray | memoryview
+    stamp: bytes = b""
+
+    @property
+    def batch(self) -> bytes:
+        """The whole batch, copied."""
+        return b"".join((self.stamp, self.data))
 
 
 class AppendWindow:
@@ -137,7 +146,8 @@ class AppendWindow:
             return Append(base, padding_batch(following - base, sequence, self._producer_id, timestamp_ms))
         if stamped:
             return Append(base, data)
-        return Append(base, rewrite_batch(data, producer_id=self._producer_id, sequence=sequence))
+        stamp, records = restamped(data, producer_id=self._producer_id, sequence=sequence)
+        return Append(base, records, stamp)
 
     def appended(self, base: int, landed_at: int) -> None:
         """The append that expected `base` was acknowledged at offset `landed_at`.

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 
+from gateway.net.large_buffers import LargeBuffers
 from protocol.errors import MalformedFrame
 
 _SIZE = Struct(">i").unpack_from
 _CHUNK_BYTES = 64 * 1024
 _MIN_READ_BYTES = 8 * 1024  # a read into less than this is a system call half wasted
+_buffers = LargeBuffers()
 _OWN_BUFFER_BYTES = 16 * 1024  # frames up to this size are moved to a fresh chunk instead
 
 
@@ -83,7 +85,7 @@ class InboundFrames:
         if size <= min(_OWN_BUFFER_BYTES, self._chunk_bytes // 2):
             self._roll(begun)
             return
-        self._large = memoryview(bytearray(size))
+        self._large = _buffers.take(size)
         self._large_end = len(begun) - 4
         self._large[: self._large_end] = begun[4:]
         self._start = self._end

@@ -17,7 +17,7 @@ from gateway.net.connection import Connection
 from gateway.replication.tasks import Tasks
 from protocol.apis import ApiKey
 from protocol.errors import MalformedFrame
-from protocol.produce import build_request_body, scan_response
+from protocol.produce import build_restamped_body, scan_response
 from protocol.wire import Buffer
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Appender:
             self._send(connection)
 
     def _send(self, connection: Connection) -> None:
-        topics: dict[str, list[tuple[int, Buffer]]] = {}
+        topics: dict[str, list[tuple[int, bytes, Buffer]]] = {}
         sent: _Sent = {}
         size = 0
         ready = self._ready
@@ -93,9 +93,9 @@ class Appender:
             append = runner.take()
             if append is None:
                 continue
-            base, data = append
+            base, data, stamp = append
             topic, index = runner.key
-            topics.setdefault(topic, []).append((index, data))
+            topics.setdefault(topic, []).append((index, stamp, data))
             sent[runner.key] = runner, base
             size += len(data)
         if not sent:
@@ -106,7 +106,7 @@ class Appender:
         self._in_flight += 1
         try:
             version = connection.version(ApiKey.PRODUCE, _PRODUCE_CAP)
-            pieces = build_request_body(version, None, -1, self._timeout_ms, topics)
+            pieces = build_restamped_body(version, None, -1, self._timeout_ms, topics)
             connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, version, connection))
         except (NetError, ValueError) as exc:
             self._in_flight -= 1

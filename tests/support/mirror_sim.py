@@ -178,9 +178,9 @@ class Runner:
         append = self.flight.popleft()
         if self._fault():
             if self.random.random() < 0.5:
-                self.target.produce(bytes(append.data))  # appended, and yet an error
+                self.target.produce(append.batch)  # appended, and yet an error
             return self.do(self.mirror.append_answered(append.base, self.random.choice((7, 19, 20, 6)), -1))
-        code, offset = self.target.produce(bytes(append.data))
+        code, offset = self.target.produce(append.batch)
         return self.do(self.mirror.append_answered(append.base, code, offset))
 
     def _break_connection(self) -> None:
@@ -189,13 +189,13 @@ class Runner:
         lost = list(self.flight)
         self.flight.clear()
         for append in lost[:reached]:
-            self.target.produce(bytes(append.data))
+            self.target.produce(append.batch)
         self.lingering.extend(lost[reached : self.random.randint(reached, len(lost))])
         for _ in lost:
             self.do(self.mirror.append_unknown("connection lost"))
 
     def _linger(self) -> None:
-        self.target.produce(bytes(self.lingering.pop(0).data))
+        self.target.produce(self.lingering.pop(0).batch)
 
 
 def payloads(batches: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:

@@ -309,11 +309,11 @@ class TranslatedRunner:
         append = self.flight.popleft()
         if self._fault():
             if self.random.random() < 0.5:
-                self.target.produce(bytes(append.data))  # appended, and yet nobody hears of it
+                self.target.produce(append.batch)  # appended, and yet nobody hears of it
             self.do(self.mirror.append_unknown("connection lost"))
             return
         before = self.target.end
-        code, offset = self.target.produce(bytes(append.data))
+        code, offset = self.target.produce(append.batch)
         repeated = code == 0 and self.target.end == before
         self.do(self.mirror.append_answered(append.base, code, offset, "", repeated))
 

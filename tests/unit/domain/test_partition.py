@@ -62,6 +62,11 @@ def taken(mirror: PartitionMirror) -> Append:
     return append
 
 
+def batch_taken(mirror: PartitionMirror) -> tuple[int, bytes]:
+    append = taken(mirror)
+    return append.base, append.batch
+
+
 def only_failure(commands: Commands) -> Fail:
     (failure,) = commands
     assert isinstance(failure, Fail)
@@ -72,7 +77,7 @@ class TestCopying:
     def test_a_batch_carries_its_offset_as_sequence_number(self) -> None:
         mirror = copying(7)
         feed(mirror, (7, 3))
-        base, data = taken(mirror)
+        base, data = batch_taken(mirror)
         header = read_batch_header(data)
         assert base == 7
         assert (header.producer_id, header.producer_epoch, header.base_sequence, header.base_offset) == (PID, 0, 7, 0)
@@ -388,7 +393,7 @@ class TestStart:
         counts = []
         asked: list[Commands] = []
         for _ in range(3):
-            base, data = taken(mirror)
+            base, data = batch_taken(mirror)
             header = read_batch_header(data)
             assert header.base_sequence == base
             counts.append(header.count)
@@ -408,7 +413,7 @@ class TestStart:
         mirror.begin()
         mirror.target_log(0, 0, None, 0.0)
         mirror.source_log(105, 500)
-        base, _ = taken(mirror)
+        base = taken(mirror).base
         mirror.append_answered(base, 0, base)
         mirror.target_log(0, 100, tail(100, base=0), 0.0)
         assert mirror.source_log(105, 500) == NOTHING
@@ -437,7 +442,7 @@ class TestStart:
         mirror.target_log(0, 0, None, 0.0)
         mirror.source_log(60, 100)
         assert mirror.phase is Phase.PADDING
-        assert read_batch_header(taken(mirror).data).count == 55
+        assert read_batch_header(taken(mirror).batch).count == 55
 
     def test_the_source_lost_records_that_were_to_be_copied(self) -> None:
         mirror = new(0)
@@ -489,7 +494,7 @@ class TestStart:
         for size in (PADDING_BATCH, PADDING_BATCH // 2, PADDING_BATCH // 4):
             mirror.target_log(0, 0, None, 0.0)
             mirror.source_log(PADDING_BATCH, PADDING_BATCH)
-            base, data = taken(mirror)
+            base, data = batch_taken(mirror)
             assert read_batch_header(data).count == size
             (command,) = mirror.append_answered(base, ErrorCode.MESSAGE_TOO_LARGE, -1)
             assert isinstance(command, ReadTargetLog)

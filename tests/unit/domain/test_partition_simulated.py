@@ -95,7 +95,7 @@ def test_a_killed_engine_goes_on_where_the_log_ends(seed: int) -> None:
             one.step()
         for append in one.flight:  # killed: what the broker had read may still be appended
             if random.random() < 0.5:
-                target.produce(bytes(append.data))
+                target.produce(append.batch)
     last = runner(source, target, random, 0.0, PartitionStart(0, 0))
     run_until_equal([last], random, writes=0)
     check_equal([last], 0)

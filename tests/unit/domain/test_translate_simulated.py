@@ -51,7 +51,7 @@ class World:
         self.runners.remove(one)
         for append in one.flight:
             if self.random.random() < 0.5:
-                self.target.produce(bytes(append.data))
+                self.target.produce(append.batch)
 
     def live(self, turns: int, write_rate: float) -> None:
         for _ in range(turns):
