@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from gateway.domain import link_config
 from gateway.domain.link_config import Offsets
-from gateway.domain.membership import MirrorPartition
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import MirrorEvents, PartitionStatus
@@ -20,7 +19,7 @@ from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, Pr
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
 from gateway.mirror.offset_maps import read_offset_maps
-from gateway.mirror.owned import OwnedPartitions
+from gateway.mirror.owned import PartlyOwned
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
 from gateway.replication.appender import LANE
@@ -41,8 +40,8 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Engine:
-    """Implements `gateway.domain.ports.MirrorEngine`.
+class Engine(PartlyOwned):
+    """Implements `gateway.domain.ports.MirrorEngine`, and `OwnedMirrors` by its base.
 
     Args:
         target: started by its owner, and not closed here.
@@ -63,6 +62,7 @@ class Engine:
         wall_ms: Callable[[], int] = _wall_ms,
         lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
+        super().__init__()
         self._progress = progress
         self._events = events
         self._connect = connect
@@ -75,7 +75,6 @@ class Engine:
         self._maps: dict[str, LinkMaps] = {}
         self._back: dict[str, tuple[LinkMirror, Destination]] = {}  # of links with topics that are mirrored back
         self._runners: dict[tuple[str, int], PartitionRunner] = {}  # of topics that are mirrored forward
-        self._owned = OwnedPartitions()
         self._ticking = False
 
     async def start_link(self, link: LinkRecord) -> None:
@@ -99,9 +98,9 @@ class Engine:
             events=self._events,
             clock=self._clock,
             wall_ms=self._wall_ms,
-            owned=self._owned.of,
-            carried=self._owned.hand_over_to,
-            max_wait_ms=self._owned.max_wait_ms,
+            owned=self.owned,
+            carried=self.hand_over_to,
+            max_wait_ms=self.max_wait_ms,
             maps=self._maps_of(link),
             reverse=reverse,
         )
@@ -140,71 +139,19 @@ class Engine:
             self._way_back(link).add(mirror)
             return
         link.add(mirror)
-        self._list_runners(link)
-
-    # -- one of several gateways: which partitions run here ----------------------------------------------------
-
-    def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        """Of the mirrors that are started, now or later, run these partitions only; None: all of them.
-
-        What runs and is not among them is stopped, without waiting for its appends.
-        """
-        self._owned.own(partitions)
-        for way in self._all_ways():
-            for topic in tuple(way.topics):
-                way.fit(topic)
-        self._owned.forget_carried()
-        for link_mirror in self._links.values():
-            self._list_runners(link_mirror)
-
-    def running(self) -> frozenset[MirrorPartition]:
-        """What runs here."""
-        return frozenset(
-            MirrorPartition(way.record.name, name, index)
-            for way in self._all_ways()
-            for name, topic in way.topics.items()
-            for index in topic.runners
-        )
-
-    async def release(
-        self, partitions: frozenset[MirrorPartition]
-    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
-        """Stop these here and wait for their appends, until `own` names them again.
-
-        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
-        """
-        found = {each: runner for each in partitions if (runner := self._running(each)) is not None}
-        before = self._owned.partitions
-        self.own((self.running() if before is None else before) - partitions)
-        await self.quiet({(each.link, each.topic) for each in partitions})
-        return {each: runner.cursor.producers.entries() for each, runner in found.items()}
-
-    async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
-        """Wait until no append of stopped partitions of these (link, mirror topic) is in flight.
-
-        False when some are still unanswered after the longest time that an answer can take.
-        """
-        ways = [(self._way_with(*each), each[1]) for each in topics]
-        return all(await asyncio.gather(*(way.topics[topic].quiet() for way, topic in ways if way is not None)))
-
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
-        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
-        self._owned.carry_over(tables)
+        self._runners.update(_by_place(link, mirror.mirror_topic))
 
     def producers_known(self, link: str, topic: str) -> bool:
         """See `domain.ports.MirrorEngine`."""
         found = self._way_with(link, topic)
         return found is not None and all(one.cursor.warm for one in found.topics[topic].runners.values())
 
-    def _running(self, of: MirrorPartition) -> PartitionRunner | None:
-        way = self._way_with(of.link, of.topic)
-        return None if way is None else way.topics[of.topic].runners.get(of.partition)
-
-    def _list_runners(self, link: LinkMirror) -> None:
+    def runners_changed(self) -> None:
         """For `forwarded`, which is asked for each Produce."""
-        for name, topic in link.topics.items():
-            self._forget(name)
-            self._runners.update({(name, index): runner for index, runner in topic.runners.items()})
+        self._runners.clear()
+        for link in self._links.values():
+            for topic in link.topics:
+                self._runners.update(_by_place(link, topic))
 
     # -- the end of mirrors ------------------------------------------------------------------------------------
 
@@ -228,7 +175,8 @@ class Engine:
             ways.append(self._back[link][0])
         return tuple(ways)
 
-    def _all_ways(self) -> tuple[LinkMirror, ...]:
+    def ways(self) -> tuple[LinkMirror, ...]:
+        """Every link at work, each way."""
         return (*self._links.values(), *(way for way, _ in self._back.values()))
 
     def _way_with(self, link: str, topic: str) -> LinkMirror | None:
@@ -300,10 +248,14 @@ class Engine:
         while True:
             await asyncio.sleep(_TICK_S)
             now = self._clock()
-            for way in self._all_ways():
+            for way in self.ways():
                 try:
                     way.tick(now)
                 except Exception:  # noqa: BLE001 - one link's fault stays this link's
                     _log.exception("link %s: the once-a-second look failed", way.record.name)
             for destination in (self._target, *(source for _, source in self._back.values())):
                 destination.tick()
+
+
+def _by_place(link: LinkMirror, topic: str) -> dict[tuple[str, int], PartitionRunner]:
+    return {(topic, index): runner for index, runner in link.topics[topic].runners.items()}

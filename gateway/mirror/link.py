@@ -62,6 +62,7 @@ class LinkMirror:
         self.record = record
         self.source = source
         self.topics: dict[str, TopicMirror] = {}
+        self._leaving: dict[str, TopicMirror] = {}
         self._destination = destination
         self._owned = owned
         self._carried = carried
@@ -134,9 +135,17 @@ class LinkMirror:
         """Stop a topic's mirror."""
         topic = self.topics.pop(name, None)
         if topic is not None:
+            self._leaving[name] = topic
             for runner in topic.runners.values():
                 self._ended(runner)
             await topic.stop()
+            if self._leaving.get(name) is topic:
+                del self._leaving[name]
+
+    async def quiet(self, name: str) -> bool:
+        """Wait until no append of stopped partitions of a topic is in flight; False when that takes too long."""
+        found = (self.topics.get(name), self._leaving.get(name))
+        return all(await asyncio.gather(*(topic.quiet() for topic in found if topic is not None)))
 
     async def close(self) -> None:
         """Stop everything and leave the source."""

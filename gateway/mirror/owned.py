@@ -1,44 +1,102 @@
-"""Which partitions of the started mirrors run in this process, and what other gateways have handed over for them."""
+"""Which partitions of the started mirrors run in this process, where several gateways share them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from gateway.domain.membership import MirrorPartition
 from gateway.domain.records import ProducerEntry
 from gateway.mirror.fetcher import MAX_WAIT_MS
+from gateway.mirror.link import LinkMirror
 from gateway.replication.runner import PartitionRunner
 
-_FLEET_WAIT_MS = 100
+_FLEET_WAIT_MS: Final = 100
 
 
-class OwnedPartitions:
-    """All of them (`partitions` is None), until `own` says which."""
+class PartlyOwned(ABC):
+    """All of them, until `own` says which. Implements `gateway.domain.ports.OwnedMirrors`."""
 
     def __init__(self) -> None:
-        self.partitions: frozenset[MirrorPartition] | None = None
-        self._owned: dict[tuple[str, str], set[int]] | None = None
+        self._owned: frozenset[MirrorPartition] | None = None
+        self._indexes: dict[tuple[str, str], set[int]] = {}
         self._carried: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
 
-    def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        """These, and no others; None: all."""
-        self.partitions = partitions
-        self._owned = None if partitions is None else {}
-        for link, topic, index in partitions or ():
-            if self._owned is not None:
-                self._owned.setdefault((link, topic), set()).add(index)
+    @abstractmethod
+    def ways(self) -> Iterable[LinkMirror]:
+        """Every link at work, each way."""
 
-    def of(self, link: str, topic: str) -> Collection[int] | None:
+    @abstractmethod
+    def runners_changed(self) -> None:
+        """Other partitions run now."""
+
+    def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
+        """Of the mirrors that are started, now or later, run these partitions only; None: all of them.
+
+        What runs and is not among them is stopped, without waiting for its appends.
+        """
+        if partitions == self._owned:
+            return
+        self._owned = partitions
+        self._indexes = {}
+        for link, topic, index in partitions or ():
+            self._indexes.setdefault((link, topic), set()).add(index)
+        for way in self.ways():
+            for topic in tuple(way.topics):
+                way.fit(topic)
+        self._carried.clear()  # what was not started by now grows old
+        self.runners_changed()
+
+    def running(self) -> frozenset[MirrorPartition]:
+        """What runs here."""
+        return frozenset(
+            MirrorPartition(way.record.name, name, index)
+            for way in self.ways()
+            for name, topic in way.topics.items()
+            for index in topic.runners
+        )
+
+    async def release(
+        self, partitions: frozenset[MirrorPartition]
+    ) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+        """Stop these here and wait for their appends, until `own` names them again.
+
+        Returns the last batches of their producers, by offset of the origin: for `carry_over` where they run next.
+        """
+        found = {
+            each: way.topics[each.topic].runners[each.partition]
+            for way in self.ways()
+            for each in partitions
+            if way.record.name == each.link
+            if each.topic in way.topics and each.partition in way.topics[each.topic].runners
+        }
+        self.own((self.running() if self._owned is None else self._owned) - partitions)
+        await self.quiet({(each.link, each.topic) for each in partitions})
+        return {each: runner.cursor.producers.entries() for each, runner in found.items()}
+
+    async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
+        """Wait until no append of stopped partitions of these (link, mirror topic) is in flight.
+
+        False when some are still unanswered after the longest time that an answer can take.
+        """
+        asked = (way.quiet(topic) for way in self.ways() for link, topic in topics if way.record.name == link)
+        return all(await asyncio.gather(*asked))
+
+    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
+        """What `release` gave elsewhere: the partitions that the next `own` starts begin with it."""
+        self._carried.update(tables)
+
+    # -- for the links -----------------------------------------------------------------------------------------
+
+    def owned(self, link: str, topic: str) -> Collection[int] | None:
         """The partitions of a mirror topic to run here; None: all."""
-        return None if self._owned is None else self._owned.get((link, topic), ())
+        return None if self._owned is None else self._indexes.get((link, topic), ())
 
     def max_wait_ms(self) -> int:
         """How long a fetch may wait: shorter where partitions come and go, and none may rest for long."""
-        return MAX_WAIT_MS if self.partitions is None else _FLEET_WAIT_MS
-
-    def carry_over(self, tables: Mapping[MirrorPartition, Sequence[ProducerEntry]]) -> None:
-        """The producer tables of partitions that are about to be started here; the next `forget_carried` ends it."""
-        self._carried.update(tables)
+        return MAX_WAIT_MS if self._owned is None else _FLEET_WAIT_MS
 
     def hand_over_to(self, link: str, topic: str, runner: PartitionRunner) -> None:
         """A partition is about to begin: with the table that was carried over, or else by reading below its start."""
@@ -46,7 +104,3 @@ class OwnedPartitions:
         if table is not None:
             runner.cursor.producers.carry_over(table)
             runner.cursor.warm_up = 1  # the batch before, to be compared with the copy's last one
-
-    def forget_carried(self) -> None:
-        """What was not started by now: its table grows old."""
-        self._carried.clear()
