@@ -37,8 +37,11 @@ class PartlyOwned(ABC):
 
         What runs and is not among them is stopped, without waiting for its appends.
         """
-        if partitions == self._owned:
-            return
+        if partitions != self._owned:
+            self._fit(partitions)
+        self._carried.clear()  # what was not started by now grows old
+
+    def _fit(self, partitions: frozenset[MirrorPartition] | None) -> None:
         self._owned = partitions
         self._indexes = {}
         for link, topic, index in partitions or ():
@@ -46,7 +49,6 @@ class PartlyOwned(ABC):
         for way in self.ways():
             for topic in tuple(way.topics):
                 way.fit(topic)
-        self._carried.clear()  # what was not started by now grows old
         self.runners_changed()
 
     def running(self) -> frozenset[MirrorPartition]:
