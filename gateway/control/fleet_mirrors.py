@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from gateway.control.fleet_beats import FleetBeats
+from gateway.control.mirror_map import MirrorMap
 from gateway.control.peer_progress import PeerProgress
-from gateway.control.releases import EVERYBODY, Releases
+from gateway.control.releases import Releases
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.beats import Place, tag_of
 from gateway.domain.hand_over import HandOver
 from gateway.domain.membership import MirrorPartition
-from gateway.domain.ownership import mirrored_by, owners_now, partitions_of
+from gateway.domain.ownership import partitions_of
 from gateway.domain.ports import OwnedMirrors, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorRecord
@@ -77,9 +78,7 @@ class FleetMirrors:
         self._tags: dict[str, str] = {}
         self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
         self._beats = FleetBeats(name, peers, self._progress, self, clock)
-        self._assignment: FleetAssignment | None = None
-        self._holders: dict[MirrorPartition, str] | None = None  # who mirrors what; None: not known yet
-        self._claimed: set[tuple[str, str]] = set()
+        self._map = MirrorMap(name)
         self._changed = asyncio.Event()
         self._leaving = False
         self.on_silent: Callable[[frozenset[str]], None] = lambda silent: None
@@ -98,7 +97,7 @@ class FleetMirrors:
 
     def assigned(self, assignment: FleetAssignment | None) -> None:
         """The group's assignment; None: the group has forgotten this gateway, which mirrors nothing then."""
-        self._assignment = assignment
+        self._map.assignment = assignment
         self._hand_over.reassigned()
         self._beats.expect(() if assignment is None else assignment.peers)
         self.decide()
@@ -128,7 +127,7 @@ class FleetMirrors:
 
         Whoever does not hand it over within CLAIM_S is not waited for.
         """
-        self._claimed.add((link, topic))
+        self._map.claimed.add((link, topic))
         try:
             self.decide()
             for _ in range(round(CLAIM_S / _LOOK_S)):
@@ -137,14 +136,13 @@ class FleetMirrors:
                 await asyncio.sleep(_LOOK_S)
             yield
         finally:
-            self._claimed.discard((link, topic))
+            self._map.claimed.discard((link, topic))
             self.decide()
 
     def _has_begun(self, link: str, topic: str) -> bool:
         """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""
         statuses = self._engine.status(link, topic)
-        wanted = {each for each in self._holders or () if (each.link, each.topic) == (link, topic)}
-        return wanted <= self._hand_over.here and all(one.phase != "starting" for one in statuses)
+        return self._map.of(link, topic) <= self.here() and all(one.phase != "starting" for one in statuses)
 
     async def leave(self) -> None:
         """Hand everything over to the others; at most LEAVE_S, then it is stopped."""
@@ -177,14 +175,11 @@ class FleetMirrors:
 
     def mirrored_by(self, partition: MirrorPartition) -> str:
         """The gateway that mirrors a partition; '' while nobody does."""
-        return (self._holders or {}).get(partition, "")
+        return self._map.holder(partition)
 
     def mirrored(self) -> Mapping[str, frozenset[MirrorPartition]]:
         """What each gateway mirrors, as far as is known here: started or not."""
-        found: dict[str, set[MirrorPartition]] = {}
-        for partition, name in (self._holders or {}).items():
-            found.setdefault(name, set()).add(partition)
-        return {name: frozenset(partitions) for name, partitions in found.items()}
+        return self._map.by_name()
 
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
         """All known partitions of a mirror, in order, whoever mirrors them; others' as told in the last second."""
@@ -211,7 +206,7 @@ class FleetMirrors:
     @property
     def leader(self) -> str:
         """Of the present assignment; '' without one."""
-        return self._assignment.leader if self._assignment is not None else ""
+        return self._map.leader
 
     def due(self, now: float) -> bool:
         """A time has passed that `decide` looks at."""
@@ -231,41 +226,21 @@ class FleetMirrors:
         """Work out what is to run here, and have it so."""
         records = list(self._records())
         self._note(records)
-        found = self._mirrored_by(records)
-        wanted = self._hand_over.here if self._leaving else found.get(self._name, frozenset())
-        holders = {} if self._leaving else self._whom_to_ask(wanted)
-        silent = self._beats.silent | self._beats.leaving
-        ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=silent)
-        self._holders = None if self._assignment is None else {p: name for name, ps in found.items() for p in ps}
+        absent = self._beats.silent | self._beats.leaving
+        found = self._map.find(records, absent)
+        wanted, holders = self.here(), dict[MirrorPartition, str]()
+        if not self._leaving:
+            wanted = found.get(self._name, frozenset())
+            holders = dict(self._map.whom_to_ask(wanted, self._others()))
+        ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=absent)
+        self._map.keep(found)
         self._follow()
         for holder, partitions in ask.items():
             self._releases.ask(holder, partitions)
 
-    def _mirrored_by(self, records: Sequence[MirrorRecord]) -> dict[str, frozenset[MirrorPartition]]:
-        if self._assignment is None:
-            return {}
-        given = self._assignment.owners
-        if self._claimed:  # not given out: the leader's
-            given = {
-                name: frozenset(each for each in held if (each.link, each.topic) not in self._claimed)
-                for name, held in given.items()
-            }
-        owners = owners_now(self._assignment.leader, given, records)
-        return mirrored_by(owners, self._beats.silent | self._beats.leaving)
-
-    def _whom_to_ask(self, wanted: frozenset[MirrorPartition]) -> dict[MirrorPartition, str]:
-        """Who has them now. A gateway that is new asks everybody; what nobody has ever had is taken at once."""
-        others = self._others()
-        if not others:
-            return {}
-        if self._holders is None:
-            return dict.fromkeys(wanted, EVERYBODY)
-        return {each: name for each in wanted if (name := self._holders.get(each)) in others and name is not None}
-
     def _others(self) -> frozenset[str]:
-        """The other nodes that can be asked."""
-        nodes = () if self._assignment is None else self._assignment.owners
-        return frozenset(nodes) - (self._beats.silent - self._beats.leaving) - {self._name}
+        """The other nodes that can be asked: also those that are leaving."""
+        return self._map.nodes(self._beats.silent - self._beats.leaving)
 
     def _banned(self, records: Sequence[MirrorRecord]) -> frozenset[MirrorPartition]:
         """What must not run here: under another gateway's fence, or copied by a job. The leader knows what it does."""
