@@ -8,6 +8,7 @@ reach this process: it is spliced from socket to socket.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from typing import Final, Protocol, TypeAlias
 from gateway.net.pipes import Pipe, Pipes
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_log = logging.getLogger(__name__)
 
 SPLICE_BYTES: Final = 16 * 1024
 """From how many opaque bytes on splicing costs less than copying them."""
@@ -184,7 +187,12 @@ class Wire:
         if not count:
             self._lost(None)
             return
-        self._receive(commons.view[:count])
+        try:
+            self._receive(commons.view[:count])
+        except Exception as exc:  # a bug of the receiver's: it has lost count of the stream, this connection must end
+            _log.exception("receiving failed")
+            self._lost(exc)
+            return
         if stream is not None:
             self._large = stream.through >= SPLICE_BYTES
 

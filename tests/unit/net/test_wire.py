@@ -207,3 +207,16 @@ async def test_a_paused_wire_is_not_read_until_it_is_resumed() -> None:
     await wait_until_async(lambda: pair.there.frames.left == [10])
     assert pair.right.recv(100) == b"0123456789"
     pair.close()
+
+
+async def test_a_receiver_that_fails_loses_its_connection_and_no_other() -> None:
+    pair, other = Pair([100]), Pair([100])
+    pair.there.frames.left.clear()  # the receiver has no frame for what comes: an IndexError
+    pair.left.send(b"x" * 100)
+    other.left.send(b"y" * 100)
+    await wait_until_async(lambda: bool(pair.there.ended))
+    assert isinstance(pair.there.ended[0], IndexError)
+    other.right.setblocking(False)
+    assert await asyncio.get_running_loop().sock_recv(other.right, 100) == b"y" * 100
+    pair.close()
+    other.close()
