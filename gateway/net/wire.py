@@ -189,7 +189,7 @@ class Wire:
             return
         try:
             self._receive(commons.view[:count])
-        except Exception as exc:  # a bug of the receiver's: it has lost count of the stream, this connection must end
+        except Exception as exc:  # noqa: BLE001 - a bug of the receiver: it has lost count, this connection must end
             _log.exception("receiving failed")
             self._lost(exc)
             return
