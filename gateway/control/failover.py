@@ -95,11 +95,13 @@ class Failover:
 
     async def _flip(self, record: MirrorRecord) -> MirrorRecord:
         context, key = self._context, (record.link, record.mirror_topic)
-        ends = await self._source_ends(record)
+        ends, answered = await self._read_ends(record)
         context.publisher.fence([record.mirror_topic])
         try:
             await self._hold_everywhere(record)
             await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
+            if answered:  # what was written until the hold is left behind, too
+                ends = [max(pair) for pair in zip(ends, await self._source_ends(record), strict=True)]
             seen = context.engine.producer_table(*key)
             try:
                 async with asyncio.timeout(_STOP_S):
@@ -221,6 +223,10 @@ class Failover:
 
     async def _source_ends(self, record: MirrorRecord) -> list[int]:
         """The source's ends as it tells them now, else as they were last seen; -1 where nobody saw them."""
+        return (await self._read_ends(record))[0]
+
+    async def _read_ends(self, record: MirrorRecord) -> tuple[list[int], bool]:
+        """As `_source_ends`, and whether the source has answered."""
         key, partitions = (record.link, record.mirror_topic), len(record.starts)
         engine = {status.partition: status.source_end for status in self._measure.known(record)}
         before = self._seen.get(key, ())
@@ -230,17 +236,17 @@ class Failover:
         ]
         health = self._context.health.get(record.link)
         if health is not None and not health.available:
-            return known
+            return known, False
         try:
             async with asyncio.timeout(_LOOK_S):
                 link = self._context.link(record.link)
                 found = await self._ends.read(link, {record.source_topic: partitions}, _LOOK_S)
         except (ControlError, TimeoutError):
-            return known
+            return known, False
         told = found[record.source_topic]
         tops = told.log_ends if told.log_ends is not None else told.high_watermarks
         self._seen[key] = tuple(tops)
-        return [max(pair) for pair in zip(known, tops, strict=True)]
+        return [max(pair) for pair in zip(known, tops, strict=True)], True
 
 
 def _left_behind(ends: Sequence[int], mirrored: Sequence[int]) -> tuple[int, ...]:

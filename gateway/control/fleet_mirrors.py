@@ -31,6 +31,7 @@ LEAVE_S = 2.0
 
 
 CLAIM_S = 3.0
+_CATCH_UP_S = 0.5
 _LOOK_S = 0.01
 
 
@@ -127,17 +128,29 @@ class FleetMirrors:
 
         Whoever does not hand it over within CLAIM_S is not waited for.
         """
+        ends = {one.partition: one.source_end for one in self.status(link, topic)}
+        moves = not self._map.of(link, topic) <= self.here()
         self._map.claimed.add((link, topic))
         try:
             self.decide()
-            for _ in range(round(CLAIM_S / _LOOK_S)):
-                if self._has_begun(link, topic):
-                    break
-                await asyncio.sleep(_LOOK_S)
+            if moves:
+                await self._until(lambda: self._has_begun(link, topic), CLAIM_S)
+                await self._until(lambda: self._has_come_to(link, topic, ends), _CATCH_UP_S)
             yield
         finally:
             self._map.claimed.discard((link, topic))
             self.decide()
+
+    @staticmethod
+    async def _until(condition: Callable[[], bool], limit_s: float) -> None:
+        for _ in range(round(limit_s / _LOOK_S)):
+            if condition():
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    def _has_come_to(self, link: str, topic: str, ends: Mapping[int, int]) -> bool:
+        """What was interrupted by the move is made up for. Of a source that is gone it never is."""
+        return all(one.mirrored_to >= ends.get(one.partition, 0) for one in self._engine.status(link, topic))
 
     def _has_begun(self, link: str, topic: str) -> bool:
         """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""

@@ -13,6 +13,7 @@ from gateway.net.cluster import Cluster
 from tests.support.fleet import PARTITIONS, GatewayFleet
 from tests.support.mirror_lab import cluster
 from tests.support.transactions import committed_values
+from tests.support.waiting import wait_until
 from tests.support.wandering_producer import WanderingProducer
 
 
@@ -104,3 +105,37 @@ async def test_sequences_through_any_gateway(fleet: GatewayFleet, dice: random.R
         for more in range(number, number + 50):
             await write(more)
     assert await on_target(fleet) == expected
+
+
+@pytest.mark.slow
+async def test_a_failover_takes_what_every_gateway_has_mirrored(fleet: GatewayFleet, dice: random.Random) -> None:
+    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
+    async with clients(fleet) as gateways:
+        producer = WanderingProducer(gateways, fleet.topic, dice)
+        await producer.begin()
+
+        async def write(numbers: range) -> None:
+            for number in numbers:
+                partition = dice.randrange(PARTITIONS)
+                await producer.write(partition, str(number).encode())
+                expected[partition].append(str(number))
+
+        await write(range(40))
+        leader = await asyncio.to_thread(fleet.leader)
+        await asyncio.to_thread(wait_until, lambda: fleet.mirror(leader)["readable"], 20.0, what="a settled mirror")
+        failed_over = asyncio.create_task(
+            asyncio.to_thread(leader.api.post, f"/v3/links/{fleet.link}/mirrors/{fleet.topic}:failover")
+        )
+        await write(range(40, 60))
+        answer = await failed_over
+        assert answer.is_success, answer.text
+        await write(range(60, 100))
+        mirror = await asyncio.to_thread(fleet.mirror, leader)
+    assert mirror["mirror_status"] == "STOPPED"
+    lost = sum(mirror["records_not_mirrored"].values())
+    found = await on_target(fleet)
+    for log, written in zip(found, expected, strict=True):
+        assert [value for value in written if value in set(log)] == log  # in order, none twice
+    assert sum(map(len, found)) == 100 - lost
+    if not lost:
+        assert found == expected
