@@ -70,6 +70,7 @@ def figures(samples: Samples) -> dict[str, Spread | None]:
         "catch_up_vs_mm2_rate_1m": samples.ratio("copy_1m", "mb_per_s", "catch-up", "mm2"),
         "catch_up_vs_mm2_cpu_1m": samples.ratio("copy_1m", "cpu_s_per_gb", "catch-up", "mm2"),
         "audit_mb_s_core": samples.spread("audit", "audit", "mb_per_cpu_s"),
+        "audit_log_mb_s_core": samples.spread("audit", "audit", "log_mb_per_cpu_s"),
     }
 
 

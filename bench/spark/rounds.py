@@ -102,6 +102,7 @@ class Rounds:
         compared_s = done.report["speed"]["seconds_batches"] - small.report["speed"]["seconds_batches"]
         metrics = {
             "mb_per_cpu_s": gigabytes * 1000 / cpu_s,
+            "log_mb_per_cpu_s": 2 * gigabytes * 1000 / cpu_s,
             "mb_per_s_per_core": gigabytes * 1000 / max(0.001, compared_s) / CORES_OF_LOCAL,
             "cpu_s_per_gb": cpu_s / gigabytes,
             "start_cpu_s": small.cpu_s,
