@@ -14,6 +14,7 @@ from gateway.net.wire import Commons
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.identities import Identities
 from gateway.proxy.places import Places
+from gateway.proxy.stand_in import StandIn
 from gateway.proxy.stats import API_KEYS, ProxyStats
 from gateway.proxy.transactions import Transactions
 
@@ -73,6 +74,8 @@ class ProxyContext:
         self.groupless_allowed = groupless_allowed
         self.on_forwarded = on_forwarded  # (mirror topic, partition, base offset, records) committed by the source
         self.lease_valid = lease_valid  # may what a fence concerns be written and answered now? See `domain/leases.py`
+        self.rights: dict[tuple[str, str], bool] = {}  # (principal, topic) -> may it write, as last asked of the target
+        self.stand_in = StandIn(self)
         self.stats = ProxyStats(clock)
         self.handlers: list[Handler | None] = [None] * API_KEYS
         self.sessions: set[Session] = set()

@@ -21,6 +21,8 @@ from gateway.proxy.sides import ClientSide, UpstreamSide
 
 _log = structlog.get_logger("lockgate.proxy")
 CONNECT_TIMEOUT_S = 10.0
+KNOWN_LOST_S = 1.0  # while others are served without their broker already
+LOOK_S = 1.0
 BACKLOG = 1024
 
 
@@ -54,6 +56,7 @@ class Listeners:
         self._servers: dict[int | None, asyncio.Server | Acceptor] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._closing = False
+        self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the bootstrap port and those of the brokers known now. Raises OSError when a port is taken."""
@@ -122,7 +125,7 @@ class Listeners:
         try:
             host, port = self._address(session.node_id)
             loop, tls = self._context.loop, self._target_tls
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(KNOWN_LOST_S if self._context.stand_in.sessions else CONNECT_TIMEOUT_S):
                 if tls is None:
                     UpstreamSide(session).connected(await connect(loop, host, port))
                 else:
@@ -130,7 +133,32 @@ class Listeners:
                         lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host
                     )
         except (OSError, TimeoutError, LookupError) as error:
-            session.close(f"target broker unreachable: {session.node_id}: {error}")
+            if not self._context.stand_in.takes(session):
+                session.close(f"target broker unreachable: {session.node_id}: {error}")
+            elif self._looking is None:
+                self._looking = self._context.loop.create_task(self._look_for_brokers(), name="look for brokers")
+                self._context.spawn(self._looking)
+
+    async def _look_for_brokers(self) -> None:
+        """Give sessions that are served without their brokers back to them."""
+        stand_in = self._context.stand_in
+        while stand_in.sessions and not self._closing:
+            await asyncio.sleep(LOOK_S)
+            for node_id in {session.node_id for session in stand_in.sessions}:
+                if await self._is_there(node_id):
+                    _log.info("the target is reached again", node_id="bootstrap" if node_id is None else node_id)
+                    for session in [each for each in stand_in.sessions if each.node_id == node_id]:
+                        stand_in.sessions.discard(session)
+                        session.drain()
+        self._looking = None
+
+    async def _is_there(self, node_id: int | None) -> bool:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                (await connect(self._context.loop, *self._address(node_id))).close()
+        except (OSError, TimeoutError, LookupError):
+            return False
+        return True
 
     def _address(self, node_id: int | None) -> tuple[str, int]:
         if node_id is not None:

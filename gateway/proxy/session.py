@@ -18,7 +18,7 @@ import structlog
 from gateway.domain.gates import Identity
 from gateway.domain.pipeline_guard import PipelineGuard
 from gateway.net.wire import SPLICE_BYTES, Wire
-from gateway.proxy.context import ProxyContext
+from gateway.proxy.context import Handler, ProxyContext
 from gateway.proxy.exchange import Buffer, Exchange, Transform
 from gateway.proxy.sequencer import Sequencer
 from gateway.proxy.streams import (
@@ -84,6 +84,7 @@ class Session:
         self.last_active = context.clock()
         self.closed = False
         self.on_close: list[Callable[[], None]] = []
+        self.stand_in: Handler | None = None  # serves it without its broker
         self._client: Connected
         self._upstream: Connected | None = None
         self._requests = RequestStream(self, context.max_request_bytes)
@@ -273,7 +274,7 @@ class Session:
         """A request's header: decide between passing its bytes on and collecting it."""
         if not is_supported(api_key, api_version) and api_key != _API_VERSIONS:
             raise StreamError(f"api key {api_key} version {api_version} is not supported")
-        handler = self.context.handlers[api_key]
+        handler = self.stand_in or self.context.handlers[api_key]
         if handler is None or not handler.wants(self):
             if api_key == _PRODUCE:
                 acks = _acks_of(head, api_version)
@@ -305,7 +306,7 @@ class Session:
         exchange.frame = frame
         exchange.client_id = self.client_id = header.client_id
         exchange.body_offset = header.body_offset
-        handler = self.context.handlers[exchange.api_key]
+        handler = self.stand_in or self.context.handlers[exchange.api_key]
         if handler is None:  # what it wanted has passed while the frame was collected
             exchange.forward()
         else:

@@ -20,6 +20,20 @@ def test_the_target_is_cut_in_mid_produce(migration: Migration, times: int) -> N
     migration.assert_level(writer)
 
 
+def test_producers_go_on_while_the_target_is_down(migration: Migration) -> None:
+    """Their writes are the source's; the mirror catches up afterwards."""
+    with migration.writer() as writer:
+        writer.wait_for_acks(500)
+        with migration.target_proxy.being_cut():
+            before = sum(migration.target_ends())
+            writer.wait_for_acks(2000)
+            assert sum(migration.target_ends()) < before + 100, "the cut did not hit the mirror"
+            assert migration.gateway.api.get("/health").is_success
+        writer.wait_for_acks(500)
+    assert not writer.failed
+    migration.assert_level(writer)
+
+
 def test_answers_of_the_target_are_lost_then_the_connection(migration: Migration) -> None:
     """The appender does not know what the target has: it must ask, not append again."""
     with migration.writer() as writer:

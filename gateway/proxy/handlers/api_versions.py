@@ -38,10 +38,10 @@ class ApiVersionsHandler:
         if not low <= exchange.api_version <= high:
             exchange.reply_framed(unsupported_version_response(exchange.correlation_id))
             return
-        exchange.forward(lambda frame: _cut(exchange, frame))
+        exchange.forward(lambda frame: self._cut(exchange, frame))
 
-
-def _cut(exchange: Exchange, frame: memoryview) -> bytes:
-    at = response_body_offset(_KEY, exchange.api_version, frame)
-    body = gateway_response(frame[at:], exchange.api_version)
-    return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+    def _cut(self, exchange: Exchange, frame: memoryview) -> bytes:
+        at = response_body_offset(_KEY, exchange.api_version, frame)
+        body = gateway_response(frame[at:], exchange.api_version)
+        self._context.stand_in.api_versions[exchange.api_version] = bytes(body)
+        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))

@@ -1,0 +1,141 @@
+"""Serves producers of mirrored topics while their target broker cannot be reached: their writes are the source's.
+
+A session whose broker does not take a connection is not closed but answered from here: ApiVersions as it was last
+answered, Metadata as the target was last seen, Produce as ever while all of its topics are written on a source.
+Anything else closes the connection, as before. As soon as the broker takes connections again, the session is drained:
+its client comes back to the broker itself.
+
+Only where the target asks for no authentication: nobody could be authenticated meanwhile. Who may write is known from
+before (`ProxyContext.rights`); of a client nobody has asked about, the write is refused retriably.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from gateway.domain.routing import Phase
+from protocol.apis import ApiKey
+from protocol.codec import decode_request, encode_response
+from protocol.errors import ErrorCode
+from protocol.messages import MetadataResponse
+from protocol.produce import scan_request
+
+if TYPE_CHECKING:
+    from gateway.net.view import TopicView
+    from gateway.proxy.context import ProxyContext
+    from gateway.proxy.exchange import Exchange
+    from gateway.proxy.session import Session
+
+_API_VERSIONS, _METADATA, _PRODUCE = int(ApiKey.API_VERSIONS), int(ApiKey.METADATA), int(ApiKey.PRODUCE)
+_NO_OPERATIONS = -(2**31)
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class StandIn:
+    """One per gateway; a `Handler` of every API of the sessions that it took. `sessions`: those."""
+
+    def __init__(self, context: ProxyContext) -> None:
+        self._context = context
+        self.sessions: set[Session] = set()
+        self.api_versions: dict[int, bytes] = {}  # version -> the body that was answered last
+
+    def takes(self, session: Session) -> bool:
+        """Take a session that has no broker. False: there is nothing to be served without one."""
+        context = self._context
+        if session.closed or context.target.config.uses_sasl or not any(map(_on_source, self._phases())):
+            return False
+        if not self.sessions:
+            _log.warning("the target is not reached: clients of mirrored topics are served from its last known state")
+        self.sessions.add(session)
+        session.on_close.append(lambda: self.sessions.discard(session))
+        session.stand_in = self
+        session.resume()
+        return True
+
+    def wants(self, session: Session) -> bool:
+        """Everything."""
+        return True
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        """Answer from what is known, or close."""
+        if exchange.api_key == _API_VERSIONS and exchange.api_version in self.api_versions:
+            exchange.reply(self.api_versions[exchange.api_version])
+        elif exchange.api_key == _METADATA:
+            exchange.reply_framed(self._metadata(exchange))
+        elif exchange.api_key == _PRODUCE:
+            self._produce(session, exchange)
+        else:
+            session.close("target broker unreachable: the request needs it")
+
+    def _phases(self) -> list[Phase]:
+        return [route.phase for route in self._context.routing.current.topics.values()]
+
+    # -- Produce -------------------------------------------------------------------------------------------------
+
+    def _produce(self, session: Session, exchange: Exchange) -> None:
+        handler = self._context.handlers[_PRODUCE]
+        view = scan_request(exchange.body, exchange.api_version)
+        routes = self._context.routing.current.topics
+        topics = {part[0] for part in view.parts}
+        served = all(topic in routes and _on_source(routes[topic].phase) for topic in topics)
+        known = all((session.principal, topic) in self._context.rights for topic in topics)
+        if handler is None or view.transactional_id is not None or not (served and known):
+            session.close("target broker unreachable: the write needs it")
+            return
+        handler.handle(session, exchange)
+
+    # -- Metadata ------------------------------------------------------------------------------------------------
+
+    def _metadata(self, exchange: Exchange) -> bytes:
+        """The target as last seen. Whatever is not known has no leader now: clients ask again."""
+        view, endpoints = self._context.target.view, self._context.endpoints
+        request = decode_request(_METADATA, exchange.api_version, exchange.body)
+        asked = None if request.topics is None else [topic.name for topic in request.topics if topic.name]
+        names = sorted(view.topics) if asked is None or (exchange.api_version == 0 and not asked) else asked
+        brokers = []
+        for node, broker in view.brokers.items():
+            host, port = endpoints.advertised(node, broker.host, broker.port)
+            brokers.append(
+                MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=broker.rack)
+            )
+        response = MetadataResponse(
+            throttle_time_ms=0,
+            brokers=brokers,
+            cluster_id=view.cluster_id,
+            controller_id=-1 if view.controller_id is None else view.controller_id,
+            topics=[_topic(name, view.topics.get(name)) for name in names],
+            cluster_authorized_operations=_NO_OPERATIONS,
+            error_code=0,
+        )
+        return encode_response(response, _METADATA, exchange.api_version, exchange.correlation_id)
+
+
+def _on_source(phase: Phase) -> bool:
+    return phase is not Phase.SWITCHED
+
+
+def _topic(name: str, known: TopicView | None) -> Any:
+    parts = []
+    for index, partition in sorted(known.partitions.items()) if known is not None else ():
+        parts.append(
+            MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
+                error_code=0 if partition.leader >= 0 else int(ErrorCode.LEADER_NOT_AVAILABLE),
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.replicas),
+                offline_replicas=[],
+            )
+        )
+    return MetadataResponse.MetadataResponseTopic(
+        error_code=int(ErrorCode.NONE if parts else ErrorCode.LEADER_NOT_AVAILABLE),
+        name=name,
+        topic_id=uuid.UUID(bytes=known.topic_id if known is not None else bytes(16)),
+        is_internal=known is not None and known.internal,
+        partitions=parts,
+        topic_authorized_operations=_NO_OPERATIONS,
+    )
