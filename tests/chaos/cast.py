@@ -9,7 +9,6 @@ from typing import Final
 from tests.chaos.actor import Actor, Positions
 from tests.chaos.java import JavaActor, JavaMember, JavaProducer
 from tests.chaos.producers import (
-    IDEMPOTENT,
     ONCE,
     KafkaPythonProducer,
     Keys,
@@ -41,8 +40,8 @@ class Cast:
     def __init__(self, recorder: Recorder, seed: int) -> None:
         self.recorder = recorder
         self.producers: list[Actor] = [
-            LibrdkafkaProducer(recorder, "rd-idempotent", keys("plain-a", "plain-b"), 80.0, IDEMPOTENT),
-            LibrdkafkaProducer(recorder, "rd-once", keys("plain-a"), 20.0, ONCE),
+            LibrdkafkaProducer(recorder, "rd-idempotent", keys("plain-a", "plain-b"), 80.0),
+            KafkaPythonProducer(recorder, "python-once", keys("plain-a"), 20.0, ONCE),
             KafkaPythonProducer(recorder, "python", keys("plain-b"), 30.0),
             JavaProducer(recorder, "java", keys("plain-a", "plain-b"), 30.0),
             TransactionalProducer(recorder, "rd-transactions", keys("tx-a", "tx-b"), 40.0, seed),
@@ -85,5 +84,5 @@ class Cast:
 
     def extra(self, topic: str) -> LibrdkafkaProducer:
         """A producer for one more topic."""
-        self.extras.append(LibrdkafkaProducer(self.recorder, f"rd-{topic}", [(topic, 0)], EXTRA_RATE, IDEMPOTENT))
+        self.extras.append(LibrdkafkaProducer(self.recorder, f"rd-{topic}", [(topic, 0)], EXTRA_RATE))
         return self.extras[-1]

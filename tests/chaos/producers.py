@@ -16,13 +16,14 @@ from tests.support.recorder import Recorder
 Keys = Sequence[tuple[str, int]]
 """Partitions that a producer goes round: (topic, number)."""
 
-IDEMPOTENT: Final[Mapping[str, Any]] = {"enable.idempotence": True}
 ONCE: Final[Mapping[str, Any]] = {
     "acks": "all",
-    "enable.idempotence": False,
-    "max.in.flight.requests.per.connection": 1,
-    "message.send.max.retries": 0,  # a record that is sent again by such a producer may be there twice
+    "enable_idempotence": False,
+    "max_in_flight_requests_per_connection": 1,
+    "retries": 0,
 }
+"""Sends each record once. Not with librdkafka: it takes a leader that has gone for one that has not appended, and sends
+again, although brokers also say so of what they have appended a moment before."""
 _DELIVERY_MS: Final = 90_000
 _AHEAD: Final = 2_000  # unanswered records at most
 _CERTAINLY_NOT: Final = (KafkaError._QUEUE_FULL, KafkaError.MSG_SIZE_TOO_LARGE)
@@ -35,26 +36,25 @@ def key_of(topic: str, partition: int) -> str:
 
 
 class LibrdkafkaProducer(Actor):
-    """Idempotent (`IDEMPOTENT`), or one that sends each record once (`ONCE`)."""
+    """Idempotent."""
 
-    def __init__(self, recorder: Recorder, name: str, keys: Keys, rate: float, config: Mapping[str, Any]) -> None:
+    def __init__(self, recorder: Recorder, name: str, keys: Keys, rate: float) -> None:
         super().__init__(recorder, name)
-        self._keys, self._rate, self._config = keys, rate, config
+        self._keys, self._rate = keys, rate
 
     def live(self) -> None:
-        # A write without an answer may land behind what is sent after it, unless the broker looks at sequences.
-        self.opened(ordered=bool(self._config["enable.idempotence"]))
+        self.opened()
         self._unanswered, self._fatal = 0, False
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
                 "client.id": self.process,
+                "enable.idempotence": True,
                 "linger.ms": 2,
                 "delivery.timeout.ms": _DELIVERY_MS,
                 "socket.timeout.ms": 10_000,
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 0,
-                **self._config,
             }
         )
         number, due = 0, time.monotonic()
@@ -169,14 +169,17 @@ class TransactionalProducer(Actor):
 
 
 class KafkaPythonProducer(Actor):
-    """kafka-python's producer, idempotent as it is by default."""
+    """kafka-python's producer, idempotent as it is by default, or one that sends each record once (`ONCE`)."""
 
-    def __init__(self, recorder: Recorder, name: str, keys: Keys, rate: float) -> None:
+    def __init__(
+        self, recorder: Recorder, name: str, keys: Keys, rate: float, config: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(recorder, name)
-        self._keys, self._rate = keys, rate
+        self._keys, self._rate, self._config = keys, rate, config or {}
 
     def live(self) -> None:
-        self.opened()
+        # A write without an answer may land behind what is sent after it, unless the broker looks at sequences.
+        self.opened(ordered=not self._config)
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap.split(","),
             client_id=self.process,
@@ -185,6 +188,7 @@ class KafkaPythonProducer(Actor):
             request_timeout_ms=10_000,
             reconnect_backoff_max_ms=500,
             max_block_ms=60_000,
+            **self._config,
         )
         self._unanswered, self._fatal = 0, False
         try:
@@ -209,7 +213,7 @@ class KafkaPythonProducer(Actor):
 
         def failed(error: BaseException) -> None:
             self._unanswered -= 1
-            self._fatal = self._fatal or not getattr(error, "retriable", True)
+            self._fatal = self._fatal or (not self._config and not getattr(error, "retriable", True))
             self.failed(f"{key}: {error!r}")
             self.recorder.write("unknown", process, "send", [["send", key, value]], number)
 
