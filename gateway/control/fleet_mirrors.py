@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from gateway.control.claims import Claims
 from gateway.control.fleet_beats import FleetBeats
 from gateway.control.mirror_map import MirrorMap
 from gateway.control.peer_progress import PeerProgress
@@ -28,11 +29,6 @@ from gateway.net.errors import NetError
 from gateway.net.peers import Peers
 
 LEAVE_S = 2.0
-
-
-CLAIM_S = 3.0
-_CATCH_UP_S = 0.5
-_LOOK_S = 0.01
 
 
 class StillAppending(NetError):
@@ -55,6 +51,7 @@ class FleetMirrors:
         fenced: mirror topics under a fence that this gateway answers for (`FenceAnswers.in_force`).
         held: mirror topic -> what its fence waits for here, of those.
         aside: at the leader: (link, topic) of mirrors that somebody else copies now (`StandAside`).
+        claimed: at the leader, (link, topic): a context in which this gateway mirrors the topic itself.
         add: more to say in each beat, as JSON; the others' `on_more` gets it: (gateway, what it said).
     """
 
@@ -80,6 +77,7 @@ class FleetMirrors:
         self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
         self._beats = FleetBeats(name, peers, self._progress, self, clock)
         self._map = MirrorMap(name)
+        self.claimed = Claims(self._map, engine, self.here, self.status, self.decide).take
         self._changed = asyncio.Event()
         self._leaving = False
         self.on_silent: Callable[[frozenset[str]], None] = lambda silent: None
@@ -121,41 +119,6 @@ class FleetMirrors:
         link, _ = self._mirrors.get(topic, ("", ""))
         if not await self._engine.quiet([(link, topic)]):
             raise StillAppending(f"appends to '{topic}' are still unanswered")
-
-    @asynccontextmanager
-    async def claimed(self, link: str, topic: str) -> AsyncIterator[None]:
-        """At the leader: for the time of the block mirror the topic here, with its producers' last batches.
-
-        Whoever does not hand it over within CLAIM_S is not waited for.
-        """
-        ends = {one.partition: one.source_end for one in self.status(link, topic)}
-        moves = not self._map.of(link, topic) <= self.here()
-        self._map.claimed.add((link, topic))
-        try:
-            self.decide()
-            if moves:
-                await self._until(lambda: self._has_begun(link, topic), CLAIM_S)
-                await self._until(lambda: self._has_come_to(link, topic, ends), _CATCH_UP_S)
-            yield
-        finally:
-            self._map.claimed.discard((link, topic))
-            self.decide()
-
-    @staticmethod
-    async def _until(condition: Callable[[], bool], limit_s: float) -> None:
-        for _ in range(round(limit_s / _LOOK_S)):
-            if condition():
-                return
-            await asyncio.sleep(_LOOK_S)
-
-    def _has_come_to(self, link: str, topic: str, ends: Mapping[int, int]) -> bool:
-        """What was interrupted by the move is made up for. Of a source that is gone it never is."""
-        return all(one.mirrored_to >= ends.get(one.partition, 0) for one in self._engine.status(link, topic))
-
-    def _has_begun(self, link: str, topic: str) -> bool:
-        """All partitions of the topic are mirrored here, and it is known how far; or the topic is not mirrored."""
-        statuses = self._engine.status(link, topic)
-        return self._map.of(link, topic) <= self.here() and all(one.phase != "starting" for one in statuses)
 
     async def leave(self) -> None:
         """Hand everything over to the others; at most LEAVE_S, then it is stopped."""

@@ -15,7 +15,7 @@ from typing import Self
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-_POLL_S = 0.05
+_POLL_S = 0.01
 
 
 class MirrorGaps:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle, islice
 
 import pytest
 
@@ -21,6 +23,7 @@ PARTITIONS = 6
 NODES = ("a", "b", "c")
 PLANNED_S = 0.2
 KILLED_S = 1.0
+KILLS = int(os.environ.get("LOCKGATE_KILLS", "9"))
 SLACK = 3.0  # two cores for two clusters, three nodes, a writer and a reader
 
 
@@ -122,7 +125,7 @@ def test_in_order(source: DevCluster, target: DevCluster, topic: str) -> None:
 def test_killed(source: DevCluster, target: DevCluster, topic: str) -> None:
     pauses: list[float] = []
     with fleet(source, target, topic) as (made, _, gaps):
-        for victim, held in (("b", (2, 3)), ("c", (4, 5)), ("a", (0, 1))) * 3:
+        for victim, held in islice(cycle((("b", (2, 3)), ("c", (4, 5)), ("a", (0, 1)))), KILLS):
             began = time.monotonic()
             made.nodes[victim].kill()
             pauses += gaps.longest(began, flows(gaps), held).values()
