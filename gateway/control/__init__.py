@@ -1,32 +1,22 @@
-"""The control plane: the state topic, operations on links, mirror topics and groups, REST.
+"""The control plane: the state topic, operations on links, mirror topics and groups, REST; and the fleet of gateways.
 
-How `app.py` puts it together; each step needs the ones before it:
+`app/` puts it together. For as long as the gateway runs:
 
-    store = StateStore(settings.target)                      # control/store.py; Kafka client properties
-    store.on_fenced = stop                                   # another process took over: stop serving
-    await store.open()                                       # StoreError: target unreachable, topic not ours
+    store = StateStore(config); await store.open()           # store.py: reads the state topic all the time
+    publisher = RoutingPublisher(store, routing)             # routing_publisher.py: routes as the records say
+    replica = Replica(store, sources, engine, gates)         # replica.py: the rest of it, while another gateway leads
+    fleet = Fleet(identity, store, cluster, peers, hooks)    # fleet.py: the group, the lease, terms of leadership
 
-    target = NetAccess(ClusterConfig.from_client_properties(settings.target))   # control/net_access.py
-    await target.start()                                     # target.cluster is the net Cluster, to be shared
-    sources = Sources(NetAccess)                             # control/sources.py
-    # sources.clusters: live Mapping[link name, net Cluster], for ProxyContext
+and for a term of leadership:
 
-    service = ControlService(
-        store=store, target=target, sources=sources,         # control/service.py
-        routing=RoutingTable(), gates=GroupGates(), progress=MirrorProgress(),
-        plan_start=...,                                      # see control/context.py PlanStart
-    )
+    service = ControlService(store=store, target=target, sources=sources, routing=routing, gates=gates,
+                             progress=progress, plan_start=..., publisher=publisher)       # service.py
     service.restore()                                        # routes and gates as the records say; no I/O
-    engine = ...(events=service.events, ...)                 # domain.ports.MirrorEngine
     await service.start(engine=engine, topic_promoter=..., group_promoter=...)
+    app = create_app(service, metrics, listeners, gateways)  # rest/app.py, FastAPI
     ...
-    await service.close(); await store.close()
+    await service.close()
 
-    ports = PortAllocator(store, base_port=..., explicit=..., reserved={bootstrap_port, api_port})
-    await ports.ports_for(node_ids) -> dict[node id, port]   # control/ports.py
-    app = create_app(service, metrics, listeners=...)        # control/rest/app.py, FastAPI
-
-For the proxy: `service.source_topics` (SourceTopics). For the promote runners: `service.publisher`
-(`fence(topics)`, `unfence(topics)`), `store.replace(old, new)` (compare and set), and
-`service.context.change(link, topic, operation, **changes)` (the state table applied to what is stored).
+For the promote runners: `service.publisher` (`fence(topics)`, `unfence(topics)`), `store.replace(old, new)` (compare and
+set), and `service.context.change(link, topic, operation, **changes)` (the state table applied to what is stored).
 """

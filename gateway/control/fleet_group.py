@@ -1,7 +1,4 @@
-"""Keeps a gateway in the fleet's group on the target: join, sync, heartbeat. Decisions are in `domain/fleet_group.py`.
-
-Not wired into `app.py` yet; docs/fleet.md says what is missing.
-"""
+"""Keeps a gateway in the fleet's group on the target: join, sync, heartbeat. Decisions are in `domain/fleet_group.py`."""
 
 from __future__ import annotations
 

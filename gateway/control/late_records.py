@@ -1,6 +1,6 @@
 """Looks after promoted topics: records that arrive on the source too late, and configs still to be restored.
 
-Wired by `app.py`, after `service.start`:
+Wired by `app/term.py`, after `service.start`:
 
     late = LateRecords(context=service.context)
     late.start()                                  # its loop runs in `context.background`

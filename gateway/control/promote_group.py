@@ -1,6 +1,6 @@
 """Promotes and demotes mirror groups: gathers a snapshot, takes the one step `domain/group_promote.py` says, again.
 
-Wiring (app.py):
+Wiring (`app/term.py`):
 
     promoter = GroupPromotions(context, quiet_s=..., clock=time.monotonic)    # a domain.ports.GroupPromoter
     # `context` is the ControlContext: store, sources, target, gates, progress, background

@@ -1,6 +1,6 @@
 """Promotes mirror topics: the checks before, one run per set, and the runs that a restart interrupted.
 
-Wired by `app.py`, after `service.start`:
+Wired by `app/term.py`, after `service.start`:
 
     promoter = TopicPromoter(
         context=service.context,

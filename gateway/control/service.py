@@ -90,7 +90,7 @@ class ControlService:
         self.groups = Groups(self.context)
         self.events = EngineEvents(self.context, self.measure)
         self._sync = ConfigSync(self.context)
-        self.ways_back: WaysBack  # from `app.py`, once the data plane is there
+        self.ways_back: WaysBack  # from `app/term.py`, once the data plane is there
 
     def restore(self) -> None:
         """What must be so before a client is let in: routes, gates of known groups, source clusters known."""

@@ -1,6 +1,6 @@
 """The operations that lead back: reverse, truncate-and-restore, failover; and those that a restart interrupted.
 
-Wired by `app.py`, after `service.start`:
+Wired by `app/term.py`, after `service.start`:
 
     ways = WaysBack(context=service.context, measure=service.measure, routing=routing, fences=...)
     service.ways_back = ways

@@ -1,6 +1,6 @@
 """What the planes ask of one another, as Protocols: proxy, mirror and control never import each other.
 
-`app.py` hands each its partners. Everything here is called on the one event loop.
+`app/` hands each its partners. Everything here is called on the one event loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every session and handler of the proxy shares. Built once by `app.py`."""
+"""What every session and handler of the proxy shares. Built once by `app/`."""
 
 from __future__ import annotations
 
