@@ -1,4 +1,4 @@
-"""Keeps a gateway in the fleet's group on the target: join, sync, heartbeat. Decisions are in `domain/fleet_group.py`."""
+"""Keeps a gateway in the fleet's group on the target: join, sync, heartbeat. It decides nothing, see `domain/`."""
 
 from __future__ import annotations
 
