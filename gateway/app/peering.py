@@ -21,6 +21,7 @@ from gateway.control.fleet_gates import FleetGates
 from gateway.control.fleet_mirrors import FleetMirrors
 from gateway.control.fleet_quorum import READ
 from gateway.control.lease_guard import LeaseGuard
+from gateway.control.remote_fences import fence_epoch
 from gateway.control.replica import Replica
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.sources import Sources
@@ -197,8 +198,8 @@ class Peering:
     def _fences_in_force(self) -> Mapping[str, int]:
         """Of the leader: what it holds, with the epochs by which the others know it."""
         mirrors = self._shared.store.mirrors.values()
-        epochs = {record.mirror_topic: record.fence_epoch for record in mirrors}
-        return {topic: epochs[topic] for topic in self._shared.publisher.fenced if topic in epochs}
+        epochs = {record.mirror_topic: fence_epoch(record) for record in mirrors}
+        return {topic: epoch for topic in self._shared.publisher.fenced if (epoch := epochs.get(topic)) is not None}
 
     def _admitted(self, assignment: FleetAssignment) -> None:
         leads = assignment.leader == self.name

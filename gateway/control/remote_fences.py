@@ -13,7 +13,7 @@ import structlog
 
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.ports import FenceAck, Fences
-from gateway.domain.records import MirrorRecord
+from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
 from gateway.net.errors import NetError
 from gateway.net.peers import PeerRefused
@@ -33,6 +33,16 @@ class AskPeers(Protocol):
 
     async def ask(self, peer: str, what: str, body: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """See there."""
+
+
+def fence_epoch(record: MirrorRecord) -> int | None:
+    """The epoch of a fence that is in force over a topic; None after its flip.
+
+    A promote has marked the record with it; a failover marks nothing before the flip.
+    """
+    if record.state is MirrorState.PENDING_STOPPED:
+        return record.fence_epoch
+    return None if written_on_target(record) else record.fence_epoch + 1
 
 
 class RemoteFences:
@@ -147,10 +157,15 @@ class FleetFences(Mapping[str, Fences]):
         for topic in topics:
             before, record = self._before.pop(topic, None), self._record(topic)
             flipped = record is None or before is None or written_on_target(record) != before
-            for fences in self._remote.values():
-                epoch = fences.asked.pop(topic, None)
-                if epoch is None or flipped:
-                    continue
+            epochs = [epoch for one in self._remote.values() if (epoch := one.asked.pop(topic, None)) is not None]
+            if epochs and not flipped:
+                self._tell_all(topic, max(epochs))
+
+    def _tell_all(self, topic: str, epoch: int) -> None:
+        """Also who came in the meantime: its assignment has named the fence."""
+        for gateway in self:
+            fences = self[gateway]
+            if isinstance(fences, RemoteFences):
                 task = asyncio.get_running_loop().create_task(self._tell(fences, topic, epoch), name=f"unfence {topic}")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)

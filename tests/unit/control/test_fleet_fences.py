@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.control.fence_answers import FenceAnswers, FenceRefused
-from gateway.control.remote_fences import FleetFences
+from gateway.control.remote_fences import FleetFences, fence_epoch
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase, RoutingTable
@@ -237,3 +237,23 @@ async def test_only_required_gateways_are_asked(fleet: Fleet) -> None:
     assert list(fleet.fences) == ["one", "two"]
     with pytest.raises(KeyError):
         fleet.fences["three"]
+
+
+async def test_who_came_under_the_fence_is_told_of_its_end_too(fleet: Fleet) -> None:
+    fleet.required = {"one", "two"}
+    fleet.marks(MirrorState.PENDING_STOPPED, 1)
+    one = fleet.gateways["one"]
+    one.publisher.fence(["t"])
+    await fleet.fences["two"].fence("t", 1)
+    fleet.required.add("three")
+    fleet.gateways["three"].answers.assigned("one", {"t": 1})
+    assert fleet.gateways["three"].held()
+    one.publisher.unfence(["t"])
+    await wait_until_async(lambda: not fleet.gateways["three"].held())
+
+
+def test_the_epoch_of_a_fence_in_force() -> None:
+    """For who comes while it is."""
+    assert fence_epoch(replace(RECORD, state=MirrorState.PENDING_STOPPED, fence_epoch=3)) == 3
+    assert fence_epoch(replace(RECORD, fence_epoch=3)) == 4  # a failover: nothing is marked before its flip
+    assert fence_epoch(replace(RECORD, state=MirrorState.STOPPED, fence_epoch=4)) is None
