@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.support.fleet import GatewayFleet, go_on, pause
@@ -94,3 +96,41 @@ def test_an_old_leader_that_wakes_up_follows(fleet: GatewayFleet) -> None:
             second.wait_for_acks(300)
         writer.wait_for_acks(300)
     fleet.assert_promoted(writer, second)
+
+
+def test_a_sidecar_serves_clients_and_of_two_operators_one_is_refused(fleet: GatewayFleet) -> None:
+    sidecar = fleet.add("sidecar")
+    fleet.wait_together()
+    found = fleet.known(sidecar)
+    assert [one["role"] for one in found.values()] == ["node", "node", "sidecar"]
+
+    def spread() -> bool:
+        return [one["mirror_partitions"] for one in fleet.known(sidecar).values()] == [3, 3, 0]
+
+    wait_until(spread, 60.0, what="that the partitions are spread over the nodes")
+    with fleet.writer(sidecar) as writer:
+        writer.wait_for_acks(300)
+        path = f"/v3/links/{fleet.link}/mirrors/{fleet.topic}:promote"
+        with ThreadPoolExecutor() as operators:
+            answers = list(
+                operators.map(lambda one: one.api.post(path, json={}).status_code, (sidecar, fleet.gateways[0]))
+            )
+        assert sorted(answers) == [202, 409]
+        fleet.wait_for("STOPPED", sidecar)
+        writer.wait_for_acks(300)
+    fleet.assert_promoted(writer)
+
+
+def test_two_gateways_that_start_at_the_same_moment_are_one_fleet(fleet: GatewayFleet) -> None:
+    for gateway in fleet.gateways:
+        assert gateway.stop() == 0
+    with ThreadPoolExecutor() as both:
+        list(both.map(lambda one: one.start(), fleet.gateways))
+    fleet.wait_together()
+    assert len({fleet.leader_for(gateway) for gateway in fleet.gateways}) == 1
+    with fleet.writer() as writer:
+        writer.wait_for_acks(300)
+        fleet.gateways[1].promote(fleet.link, fleet.topic)
+        fleet.wait_for("STOPPED", fleet.gateways[0])
+        writer.wait_for_acks(100)
+    fleet.assert_promoted(writer)
