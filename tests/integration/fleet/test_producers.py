@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from gateway.net.cluster import Cluster
+from gateway.net.offsets import LATEST, list_offsets
 from tests.support.fleet import PARTITIONS, GatewayFleet
+from tests.support.logs import create_topic
 from tests.support.mirror_lab import cluster
 from tests.support.transactions import committed_values
 from tests.support.waiting import wait_until
@@ -139,3 +142,36 @@ async def test_a_failover_takes_what_every_gateway_has_mirrored(fleet: GatewayFl
     assert sum(map(len, found)) == 100 - lost
     if not lost:
         assert found == expected
+
+
+@pytest.mark.slow
+async def test_acknowledged_by_both_clusters_wherever_it_is_mirrored(fleet: GatewayFleet, dice: random.Random) -> None:
+    """The gateway that answers does not mirror all partitions: the others tell it as soon as they have a record."""
+    link, topic = f"{fleet.link}-both", f"{fleet.topic}-both"
+    create_topic(fleet.source.bootstrap, topic, partitions=PARTITIONS)
+    fleet.gateways[0].create_link(link, fleet.source.bootstrap, ack="both")
+    try:
+        fleet.gateways[0].create_mirror(link, topic)
+        await asyncio.to_thread(wait_until, lambda: spread(fleet), 60.0, what="partitions at both gateways")
+        async with clients(fleet) as gateways:
+            for one in gateways:
+                await one.refresh([topic])
+            producer = WanderingProducer(gateways, topic, dice)
+            await producer.begin()
+            waits = []
+            for number in range(60):
+                partition, began = number % PARTITIONS, time.monotonic()
+                offset = await producer.write(partition, str(number).encode())
+                waits.append(time.monotonic() - began)
+                end = (await list_offsets(gateways[0], {topic: {partition: LATEST}}))[topic, partition]
+                assert end.offset > offset, f"{topic}-{partition} at {offset} was acknowledged before it was mirrored"
+        print(f"ack of both: p50 {sorted(waits)[30] * 1000:.0f} ms")  # noqa: T201 - the measurement
+        assert sorted(waits)[30] < 0.1
+    finally:
+        fleet.gateways[0].delete_link(link)
+
+
+def spread(fleet: GatewayFleet) -> bool:
+    """Each gateway mirrors half of the partitions of two topics."""
+    known = fleet.known(fleet.gateways[0])
+    return [one["mirror_partitions"] for one in known.values()] == [PARTITIONS, PARTITIONS]
