@@ -542,7 +542,10 @@ class PartitionMirror:
         if self._slow and self.translator is not None:
             self.window.source_position = at
             self.translator.go_on(at)
-            self.source.cursor.go_on(at)
+            if at > self.source.cursor.position:
+                self.source.cursor.skip_to(at)
+            else:
+                self.source.cursor.go_on(at)
         else:
             self.source.cursor.skip_to(end)
         return NOTHING if self.settled else self._after_append()
