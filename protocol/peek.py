@@ -6,13 +6,15 @@ function says.
 
 from __future__ import annotations
 
+from struct import Struct
 from struct import error as StructError
 
 from protocol.apis import FLEXIBLE_FROM, ApiKey, is_flexible
-from protocol.errors import IncompleteFrame
+from protocol.errors import IncompleteFrame, MalformedFrame
 from protocol.wire import INT16, Buffer, parser, read_uvarint, string_reader
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
+_COUNT_LENGTH = Struct(">ih")
 
 
 @parser
@@ -51,15 +53,16 @@ def produce_acks(body: Buffer, version: int) -> int | None:
     return acks
 
 
-def plain_acks(frame: Buffer, version: int) -> int | None:
+def plain_acks(frame: Buffer, version: int, at: int = 12) -> int | None:
     """`acks` of a Produce request as a client sends it outside of a transaction; None when it takes a closer look.
 
     Args:
-        frame: the whole request from its 4-byte size on; may be cut off.
+        frame: the request, may be cut off.
+        at: where the length of its client id is: 12 with the 4-byte size before it, 8 without.
     """
     try:
-        (size,) = INT16.unpack_from(frame, 12)
-        at = 14 + max(size, 0)
+        (size,) = INT16.unpack_from(frame, at)
+        at += 2 + max(size, 0)
         if version >= _FLEXIBLE:
             if size < -1 or frame[at] or frame[at + 1]:  # tagged fields of the header, transactional id
                 return None
@@ -69,3 +72,22 @@ def plain_acks(frame: Buffer, version: int) -> int | None:
     except (IndexError, StructError):
         return None
     return acks
+
+
+def only_topic(frame: Buffer, version: int, at: int = 12) -> str | None:
+    """The topic of a Produce request that has `plain_acks` and one topic; None when it has more, or is cut off."""
+    try:
+        (size,) = INT16.unpack_from(frame, at)
+        at += 2 + max(size, 0) + 2 + 6  # tagged fields and transactional id, or the latter alone; acks, timeout
+        if version >= _FLEXIBLE:
+            count, at = read_uvarint(frame, at)
+            length, at = read_uvarint(frame, at)
+            count, length = count - 1, length - 1
+        else:
+            count, length = _COUNT_LENGTH.unpack_from(frame, at)
+            at += _COUNT_LENGTH.size
+        if count != 1 or length <= 0 or at + length > len(frame):
+            return None
+        return str(frame[at : at + length], "utf-8")
+    except (IndexError, StructError, UnicodeDecodeError, MalformedFrame):
+        return None

@@ -76,6 +76,11 @@ class Routing:
         object.__setattr__(self, "intercepts_produce", produce)
         object.__setattr__(self, "unsettled", any(not r.settled for r in routes))
 
+    def passes(self, topic: str) -> bool:
+        """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
+        route = self.topics.get(topic)
+        return route is None or route.passes
+
     def group_at(self, cluster_id: str, group: str) -> str:
         """A group's name on the source with this cluster id, which is "" for the target."""
         return group.removeprefix(self.group_prefixes.get(cluster_id, ""))

@@ -125,7 +125,7 @@ class Wire:
         self._out_bytes = 0
         self._pipe: Pipe | None = None
         self._pipe_bytes = 0
-        self._large = False  # the last frame was worth splicing
+        self._large = False  # the frame being read, or the last one, is worth splicing
         self._paused = False
         self._registered = False
         self._full = False
@@ -194,12 +194,12 @@ class Wire:
             self._lost(exc)
             return
         if stream is not None:
-            self._large = stream.through >= SPLICE_BYTES
+            self._large = count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES
 
     def _is_large(self, stream: Opaque) -> bool:
         """What comes next is worth splicing. When the last frame was large, look at the next one without reading it."""
-        if stream.through >= SPLICE_BYTES or not self._large:
-            return stream.through >= SPLICE_BYTES
+        if not self._large or stream.through:
+            return self._large
         commons = self._commons
         count = self._socket.recv_into(commons.buffer, _HEAD_BYTES, socket.MSG_PEEK)
         self._large = count > 0 and self._receiver.peeked(commons.view[:count])
@@ -215,7 +215,7 @@ class Wire:
         if pipe is None:
             return False
         try:
-            count = os.splice(self._fd, pipe.entry, min(stream.through, pipe.size), flags=_FLAGS)
+            count = os.splice(self._fd, pipe.entry, min(stream.through, pipe.size), None, None, _FLAGS)
         except (BlockingIOError, InterruptedError):
             pipes.give_back(pipe)
             return True
@@ -223,10 +223,11 @@ class Wire:
             pipes.give_back(pipe)
             self._lost(exc)
             return True
-        to._write_pipe(pipe, count)
         if not count:
+            pipes.give_back(pipe)
             self._lost(None)
             return True
+        to._write_pipe(pipe, count)
         stream.skipped(count)
         return True
 
@@ -294,7 +295,14 @@ class Wire:
 
     def _write_pipe(self, pipe: Pipe, count: int) -> None:
         """Write `count` bytes that are in a pipe. Only when nothing is `waiting`."""
-        self._pipe, self._pipe_bytes = pipe, count
+        try:
+            sent = os.splice(pipe.exit, self._fd, count, None, None, _FLAGS)
+        except OSError:  # found again below
+            sent = 0
+        if sent == count:
+            self._commons.pipes.give_back(pipe)
+            return
+        self._pipe, self._pipe_bytes = pipe, count - sent
         if not self._empty_pipe():
             self._wait()
 
@@ -305,7 +313,7 @@ class Wire:
             return True
         while self._pipe_bytes:
             try:
-                self._pipe_bytes -= os.splice(pipe.exit, self._fd, self._pipe_bytes, flags=_FLAGS)
+                self._pipe_bytes -= os.splice(pipe.exit, self._fd, self._pipe_bytes, None, None, _FLAGS)
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError as exc:

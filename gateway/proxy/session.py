@@ -32,7 +32,7 @@ from gateway.proxy.streams import (
 from protocol.apis import APIS, ApiKey, is_supported
 from protocol.errors import IncompleteFrame, ProtocolError
 from protocol.header import encode_request_header, peek_request_header
-from protocol.peek import plain_acks, produce_acks
+from protocol.peek import only_topic, plain_acks, produce_acks
 
 _log = structlog.get_logger("lockgate.proxy")
 _SIZE = struct.Struct(">i")
@@ -230,7 +230,7 @@ class Session:
         if size + 4 < have or size > context.max_request_bytes or api_key << 16 | api_version not in SUPPORTED:
             return False
         handler = context.handlers[api_key]
-        if handler is not None and handler.wants(self):
+        if handler is not None and handler.wants(self) and not self._is_plain(api_key, api_version, data, 12):
             return False
         if upstream is None or (api_key == _PRODUCE and plain_acks(data, api_version) not in _ANSWERED):
             return False
@@ -275,7 +275,7 @@ class Session:
         if not is_supported(api_key, api_version) and api_key != _API_VERSIONS:
             raise StreamError(f"api key {api_key} version {api_version} is not supported")
         handler = self.stand_in or self.context.handlers[api_key]
-        if handler is None or not handler.wants(self):
+        if handler is None or not handler.wants(self) or self._is_plain(api_key, api_version, head, 8):
             if api_key == _PRODUCE:
                 acks = _acks_of(head, api_version)
                 if acks is None:
@@ -293,6 +293,13 @@ class Session:
         self._sequencer.begin(Exchange(self, api_key, api_version, correlation_id, self.last_active))
         self.context.stats.began(api_key, size)
         return True
+
+    def _is_plain(self, api_key: int, api_version: int, head: Buffer, at: int) -> bool:
+        """A Produce of one topic that is none of the mirror's, outside of a transaction: it need not be collected."""
+        if api_key != _PRODUCE or self.stand_in or self.pipeline or plain_acks(head, api_version, at) not in _ANSWERED:
+            return False
+        topic = only_topic(head, api_version, at)
+        return topic is not None and self.context.routing.current.passes(topic)
 
     def passed(self, data: Buffer) -> None:
         """Opaque request bytes go on as they are."""

@@ -220,3 +220,27 @@ async def test_an_unknown_leader_is_waited_for_then_refused_retriably(allowed: C
     await allowed.settle()
     assert answers(allowed)[0][0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not allowed.session.closed
+
+
+@pytest.mark.parametrize("version", [3, 8, 9])
+async def test_a_write_to_another_topic_alone_is_passed_on_as_it_arrives(mirrored: Conversation, version: int) -> None:
+    request = produce(5, ("other", 0), ("other", 1), version=version)
+    mirrored.says(request[:100])
+    assert mirrored.broker.take() == request[:100]
+    mirrored.says(request[100:] + produce(6, ("other", 2), version=version))
+    assert mirrored.broker.take() == request[100:] + produce(6, ("other", 2), version=version)
+
+
+@pytest.mark.parametrize("version", [3, 8, 9])
+@pytest.mark.parametrize("topics", [("other", "another"), ("mirrored",)])
+async def test_a_write_to_two_topics_or_to_a_mirrored_one_is_looked_at_whole(
+    mirrored: Conversation, version: int, topics: tuple[str, ...]
+) -> None:
+    mirrored.says(produce(5, *((topic, 0) for topic in topics), version=version)[:100])
+    assert mirrored.broker.take() == b""
+
+
+async def test_once_a_write_was_refused_the_next_ones_are_looked_at(mirrored: Conversation) -> None:
+    mirrored.session.pipeline.refused([("other", 0, 7, 0, 3)], mirrored.clock())
+    mirrored.says(produce(5, ("other", 0))[:100])
+    assert mirrored.broker.take() == b""
