@@ -26,8 +26,6 @@ class Beating(Protocol):
     on_silent: Callable[[frozenset[str]], None]
     held: Callable[[], Mapping[str, str]]
     aside: Callable[[], Collection[tuple[str, str]]]
-    add: Callable[[], Mapping[str, Any]]
-    on_more: Callable[[str, Mapping[str, Any]], None]
 
     @property
     def leaving(self) -> bool:
@@ -120,8 +118,6 @@ class FleetBeats:
         if beat.aside is not None and gateway == self._of.leader and self.aside != frozenset(beat.aside):
             self.aside = frozenset(beat.aside)
             self._of.decide()
-        if beat.more:
-            self._of.on_more(gateway, beat.more)
 
     def _lives(self, gateway: str, *, leaving: bool) -> None:
         if not leaving:
@@ -186,7 +182,6 @@ class FleetBeats:
             forwarded=forwarded,
             held=of.held(),
             aside=list(of.aside()) if leads else None,
-            more=of.add(),
         )
         self._peers.beat(encode_beat(beat))
         if whole and not leads:

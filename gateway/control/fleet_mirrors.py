@@ -52,7 +52,6 @@ class FleetMirrors:
         held: mirror topic -> what its fence waits for here, of those.
         aside: at the leader: (link, topic) of mirrors that somebody else copies now (`StandAside`).
         claimed: at the leader, (link, topic): a context in which this gateway mirrors the topic itself.
-        add: more to say in each beat, as JSON; the others' `on_more` gets it: (gateway, what it said).
     """
 
     def __init__(
@@ -84,8 +83,6 @@ class FleetMirrors:
         self.fenced: Callable[[], Collection[str]] = tuple
         self.held: Callable[[], Mapping[str, str]] = dict
         self.aside: Callable[[], Collection[tuple[str, str]]] = tuple
-        self.add: Callable[[], Mapping[str, Any]] = dict
-        self.on_more: Callable[[str, Mapping[str, Any]], None] = lambda gateway, said: None
         engine.own(frozenset())
 
     # -- for whoever runs the fleet ------------------------------------------------------------------------
@@ -142,8 +139,8 @@ class FleetMirrors:
     # -- what is known -------------------------------------------------------------------------------------
 
     def silent(self) -> frozenset[str]:
-        """Who is suspected now."""
-        return self._beats.silent
+        """Who is suspected now; not those who have said that they stop."""
+        return self._beats.silent - self._beats.leaving
 
     def here(self) -> frozenset[MirrorPartition]:
         """What this gateway mirrors now: what it says that it owns when it joins the group."""

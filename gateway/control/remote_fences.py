@@ -136,10 +136,6 @@ class FleetFences(Mapping[str, Fences]):
     def __len__(self) -> int:
         return len({self._name, *self._required()})
 
-    def in_force(self) -> Mapping[str, int]:
-        """Mirror topic -> epoch of the fences that this leader has asked for: for the assignment."""
-        return {topic: epoch for fences in self._remote.values() for topic, epoch in fences.asked.items()}
-
     async def close(self) -> None:
         """The term is over: the next leader goes on from the records."""
         self._publisher.on_unfence.remove(self._unfenced)

@@ -31,7 +31,7 @@ class Beat:
     `at`: topic -> (tag, partition -> position as source offset). `statuses`: of what it mirrors, by (link, topic).
     `forwarded`: records that it wrote to partitions that others mirror: (last base offset, how many). `held`: mirror
     topic -> what its fence waits for here. `aside`: of the leader: (link, topic) that nobody is to mirror now. `watch`:
-    partitions whose positions it wants at once, for a few seconds. `more`: for others.
+    partitions whose positions it wants at once, for a few seconds.
     """
 
     regular: bool = False
@@ -42,7 +42,6 @@ class Beat:
     held: Mapping[str, str] = field(default_factory=dict)
     aside: Collection[tuple[str, str]] | None = None
     watch: Collection[Place] = ()
-    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 def encode_beat(beat: Beat) -> dict[str, Any]:
@@ -55,7 +54,6 @@ def encode_beat(beat: Beat) -> dict[str, Any]:
         "forwarded": [[*place, *written] for place, written in beat.forwarded.items()],
         "held": dict(beat.held),
         "watch": [list(place) for place in beat.watch],
-        "more": dict(beat.more),
     }
     found = {name: value for name, value in found.items() if value}
     if beat.aside is not None:
@@ -83,7 +81,6 @@ def decode_beat(body: Mapping[str, Any]) -> Beat:
         held={str(topic): str(why) for topic, why in body.get("held", {}).items()},
         aside=None if aside is None else tuple((str(link), str(topic)) for link, topic in aside),
         watch=tuple((str(topic), int(p)) for topic, p in body.get("watch", ())),
-        more=body.get("more", {}),
     )
 
 

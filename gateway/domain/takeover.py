@@ -56,13 +56,6 @@ class PeerWatch:
         return frozenset(peer for peer, at in self._heard.items() if now - at >= self._silence_s)
 
 
-def taken_over(
-    me: str, assignment: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
-) -> frozenset[MirrorPartition]:
-    """What `me` mirrors beside its own while these are silent. Empty when it is suspected of silence itself."""
-    return heirs(assignment, silent).get(me, frozenset())
-
-
 def heirs(
     assignment: Mapping[str, Collection[MirrorPartition]], silent: Collection[str]
 ) -> dict[str, frozenset[MirrorPartition]]:

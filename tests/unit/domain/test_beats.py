@@ -23,7 +23,6 @@ BEAT = Beat(
     held={"t": "a transaction"},
     aside=(("l", "u"),),
     watch=(("t", 2),),
-    more={"applied": 4},
 )
 
 
