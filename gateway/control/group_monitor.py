@@ -133,10 +133,18 @@ class GroupMonitor:
         if link is None:
             self._context.gates.set(group, GateStatus.OPEN)
             return
-        record = new_record(self._context, link, group, parse(link.configs).source_group(group) or group)
-        self._context.gates.set(group, GateStatus.CLOSED)
-        await self._context.store.put(record)
+        gates = self._context.gates
+        if gates.status(group) is GateStatus.OPEN:
+            gates.forget([group])  # held from here on
+        # Closed only when the record is there: whoever leads next finds it, or has the group ask again.
+        await self._context.store.put(new_record(self._context, link, group, self._name_on_source(link, group)))
+        if gates.status(group) is GateStatus.UNKNOWN:
+            gates.set(group, GateStatus.CLOSED)
         _log.info("mirror group found", link=link.name, group=group)
+
+    @staticmethod
+    def _name_on_source(link: LinkRecord, group: str) -> str:
+        return parse(link.configs).source_group(group) or group
 
     async def _link_of(self, group: str) -> LinkRecord | None:
         """The link whose source has this group reading a mirrored topic; None if there is none."""

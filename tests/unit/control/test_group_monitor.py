@@ -8,6 +8,7 @@ import pytest
 
 from gateway.control.group_monitor import GroupMonitor
 from gateway.control.promote_group import GroupPromotions
+from gateway.control.store_errors import StoreError
 from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.records import GroupRecord, GroupState, MirrorState
 from gateway.net.commits import Committed
@@ -69,6 +70,19 @@ async def test_a_group_that_reads_the_topic_on_the_source_is_gated(mirrored: Pla
 async def test_committed_offsets_alone_make_a_mirror_group(mirrored: Plane, watched: Watched) -> None:
     mirrored.source.offsets["g"] = {("orders", 0): Committed(5, -1, "")}
     assert await settled(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_a_group_without_a_record_has_no_closed_gate(mirrored: Plane, watched: Watched) -> None:
+    """A gateway that leads no more would hold the group, and nobody else would know of it."""
+    reads(mirrored, "g", "orders")
+    mirrored.log.failures[:] = [StoreError("this gateway does not lead")] * 100
+    mirrored.gates.status("g")
+    await wait_until_async(lambda: len(mirrored.log.failures) < 100, 10, what="an attempt to store the record")
+
+    assert mirrored.gates.unknown() == ["g"]
+    mirrored.log.failures.clear()
+    assert await settled(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].state is GroupState.ACTIVE
 
 
 async def test_a_group_of_other_topics_may_read(mirrored: Plane, watched: Watched) -> None:
