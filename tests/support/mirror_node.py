@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -119,11 +120,11 @@ def _records(topics: Mapping[str, int]) -> list[MirrorRecord]:
             link=LINK,
             source_topic=topic,
             mirror_topic=topic,
-            mirror_id=number,
+            mirror_id=random.Random(topic).randrange(2**31),
             starts=(PartitionStart(0, 0),) * partitions,
             settled=True,
         )
-        for number, (topic, partitions) in enumerate(sorted(topics.items()))
+        for topic, partitions in topics.items()
     ]
 
 

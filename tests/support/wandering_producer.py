@@ -41,6 +41,7 @@ class WanderingProducer:
         self._name = transactional_id
         self._id, self._epoch = -1, -1
         self._sequences: dict[int, int] = {}
+        self.last: dict[int, tuple[bytes, int]] = {}  # per partition the last batch, and its offset
 
     async def begin(self) -> None:
         """Get an identity."""
@@ -54,6 +55,13 @@ class WanderingProducer:
         batch = self._batch(value, sequence)
         offset: int = await self._until(lambda gateway: self._produce(gateway, partition, batch))
         self._sequences[partition] = sequence + 1
+        self.last[partition] = batch, offset
+        return offset
+
+    async def repeat(self, partition: int) -> int:
+        """The last record of a partition once more, as after an answer that was lost. Returns the offset it is told."""
+        batch, _ = self.last[partition]
+        offset: int = await self._until(lambda gateway: self._produce(gateway, partition, batch))
         return offset
 
     async def transact(self, records: Sequence[tuple[int, bytes]], *, commit: bool) -> None:
