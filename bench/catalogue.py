@@ -10,6 +10,7 @@ from bench.loads.metadata import Metadata
 from bench.loads.mirroring import Mirroring
 from bench.loads.produce import Produce, write_1m, write_16k, write_rdkafka
 from bench.loads.promote import Promote
+from bench.loads.rest import Rest
 from bench.loads.small import Flood, Small
 from bench.loads.together import Together
 
@@ -17,6 +18,7 @@ from bench.loads.together import Together
 def all_loads() -> list[Load]:
     """New objects: a load keeps what it has prepared."""
     return [
+        Rest(),
         Produce("produce_16k", "produce, 1 KB records, 16 KB batches (ProducerPerformance)", write_16k, main=True),
         Fetch(),
         Small(),

@@ -16,7 +16,7 @@ class Profile:
         rounds: most rounds of the loads that the bench is known by; the others have three at most.
         warm_up: whether each contestant has an uncounted turn of a tenth of the size first.
         produce_mb, produce_big_mb, fetch_mb, mirror_mb: megabytes of record values per turn.
-        small_s, busy_s, gate_s: seconds per turn.
+        rest_s, small_s, busy_s, gate_s: seconds per turn.
         mm2_tuned: whether a tuned MirrorMaker 2 takes part beside the default one.
         promotes: topics promoted one after the other, each at `promote_mb_s`.
         micro: options of pyperf.
@@ -26,6 +26,7 @@ class Profile:
     budget_s: float
     rounds: int
     warm_up: bool = True
+    rest_s: float
     produce_mb: int
     produce_big_mb: int
     fetch_mb: int
@@ -51,6 +52,7 @@ FULL: Final = Profile(
     name="full",
     budget_s=780.0,
     rounds=5,
+    rest_s=5.0,
     produce_mb=300,
     produce_big_mb=500,
     fetch_mb=600,
@@ -75,6 +77,7 @@ QUICK: Final = replace(
     budget_s=150.0,
     rounds=2,
     warm_up=False,
+    rest_s=1.0,
     produce_mb=100,
     produce_big_mb=200,
     fetch_mb=200,
@@ -95,6 +98,7 @@ SMOKE: Final = replace(
     name="smoke",
     budget_s=30.0,
     rounds=1,
+    rest_s=0.3,
     produce_mb=2,
     produce_big_mb=4,
     fetch_mb=2,
