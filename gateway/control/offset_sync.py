@@ -118,8 +118,9 @@ class OffsetSync:
             if not await reads_mirrored(self._context, link, name):
                 self._not_ours[link.name, name] = now
                 continue
-            self._context.gates.set(group, GateStatus.CLOSED)
             await self._context.store.put(new_record(self._context, link, group, name))
+            if group not in self._context.gates.opened():  # promoted in between
+                self._context.gates.set(group, GateStatus.CLOSED)
             _log.info("mirror group found", link=link.name, group=group)
 
     # -- one group -----------------------------------------------------------------------------------------
