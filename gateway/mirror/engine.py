@@ -144,7 +144,7 @@ class Engine(PartlyOwned):
     def producers_known(self, link: str, topic: str) -> bool:
         """See `domain.ports.MirrorEngine`."""
         found = self._way_with(link, topic)
-        return found is not None and all(one.cursor.warm for one in found.topics[topic].runners.values())
+        return found is not None and found.topics[topic].producers_known()
 
     def runners_changed(self) -> None:
         """For `forwarded`, which is asked for each Produce."""

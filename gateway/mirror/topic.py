@@ -206,6 +206,13 @@ class TopicMirror:
         found = (self.runners.get(index) for index in self.partitions)
         return tuple(() if runner is None else _producers(runner) for runner in found)
 
+    def producers_known(self) -> bool:
+        """All partitions run here, and what is to be read below their positions was read."""
+        return self._is_whole() and all(one.cursor.warm for one in self.runners.values())
+
+    def _is_whole(self) -> bool:
+        return len(self.runners) == len(self.partitions)
+
     # Shell
 
     def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
@@ -252,7 +259,7 @@ class TopicMirror:
 
     def settled(self, runner: PartitionRunner) -> None:
         """Tell when it was the last one."""
-        if not self._settled and len(self.runners) == len(self.partitions) and self._all_settled():
+        if not self._settled and self._is_whole() and self._all_settled():
             self._settled = True
             self._around.events.topic_settled(self._around.link, self.record.mirror_topic)
 
