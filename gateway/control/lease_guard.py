@@ -36,6 +36,7 @@ class LeaseGuard:
         self._clock = clock
         self._sources = sources
         self._drop_appends = drop_appends
+        self._was = False  # valid when it was looked at last
 
     def valid(self) -> bool:
         """May what a fence concerns be written and answered now? For `ProxyContext` and the engine."""
@@ -43,15 +44,14 @@ class LeaseGuard:
 
     async def run(self) -> None:
         """Until cancelled."""
-        was = False
         while True:
             left = self._lease.left_s(self._clock())
-            if was and not left:
+            if self._was and not left:
                 _log.error("the write lease is over: nothing is written to sources until the fleet is heard again")
                 for cluster in self._sources():
                     cluster.drop(_LANES, _OVER)
                 self._drop_appends(_OVER)
-            elif left and not was:
+            elif left and not self._was:
                 _log.info("the write lease is valid", left_s=round(left, 1))
-            was = left > 0
+            self._was = left > 0
             await asyncio.sleep(min(left, _LOOK_S) if left else _LOOK_S)
