@@ -57,7 +57,7 @@ class Surroundings:
 
 
 class TopicMirror:
-    """Implements `runner.Shell` for its partitions.
+    """Implements `replication.shells.Shell` for its partitions.
 
     Args:
         ended: called with a partition that has failed, to take it out of fetching and appending.

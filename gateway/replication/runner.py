@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from gateway.domain.append_window import Append
 from gateway.domain.fetch_cursor import FetchCursor
@@ -35,49 +34,9 @@ from gateway.domain.translator import Planned
 from gateway.replication.appender import Appender
 from gateway.replication.log_reader import LogBounds
 from gateway.replication.meters import BypassMeter, RateMeter
+from gateway.replication.shells import OffsetShell, Shell
 
 _log = logging.getLogger(__name__)
-
-
-class Shell(Protocol):
-    """What a partition needs of its topic and link. Answers come back as the runner's inputs."""
-
-    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """→ `target_bounds`."""
-
-    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """→ `source_bounds`."""
-
-    def plan_start(self, runner: PartitionRunner) -> None:
-        """→ `start_planned`."""
-
-    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        """→ `deleted`."""
-
-    def refresh_source(self) -> None:
-        """The source's metadata is stale."""
-
-    def settled(self, runner: PartitionRunner) -> None:
-        """The partition may be read."""
-
-    def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
-        """The partition has stopped for good."""
-
-    def advanced(self, runner: PartitionRunner, position: int) -> None:
-        """Everything below `position` (source offset) is on the target."""
-
-
-class OffsetShell(Protocol):
-    """What a partition with an offset map needs besides. Each goes on trying until it has an answer."""
-
-    def decide_breakpoints(self, runner: PartitionRunner, log_end: int, run: int) -> None:
-        """→ `breakpoints_decided`; `map_delayed` with each failure."""
-
-    def write_breakpoints(self, runner: PartitionRunner, planned: Planned) -> None:
-        """→ `breakpoints_written`; `map_delayed` with each failure."""
-
-    def look_ahead(self, runner: PartitionRunner, offset: int, bound: int) -> None:
-        """→ `looked_ahead`, or nothing when it cannot be told now."""
 
 
 class PartitionRunner:

@@ -1,6 +1,6 @@
 """What the partitions of a mirror topic need of the offset map and of the source's transactions.
 
-Implements `runner.OffsetShell`: each question is a task that goes on until it is answered.
+Implements `replication.shells.OffsetShell`: each question is a task that goes on until it is answered.
 """
 
 from __future__ import annotations

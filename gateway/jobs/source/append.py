@@ -36,7 +36,7 @@ _LOOK_S: Final = 1.0
 
 
 class PartitionAppend(LogShell):
-    """One partition. Implements `runner.Shell`.
+    """One partition. Implements `replication.shells.Shell`.
 
     Args:
         first: base offset of the first batch to come.

@@ -1,4 +1,4 @@
-"""The part of `runner.Shell` that asks both clusters for their logs, for one partition of a job."""
+"""The part of `replication.shells.Shell` that asks both clusters for their logs, for one partition of a job."""
 
 from __future__ import annotations
 
