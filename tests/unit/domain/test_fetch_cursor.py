@@ -124,3 +124,28 @@ def test_the_last_copied_batch_is_compared(timestamp: int | None, same: bool) ->
         with pytest.raises(CannotMirror, match="truncated and written again") as caught:
             read(cursor, *batches)
         assert caught.value.error is MirrorError.UNEXPECTED_TRUNCATION
+
+
+def test_with_a_table_that_was_carried_over_only_the_batch_before_is_read() -> None:
+    cursor, queued = cursor_at(0)
+    cursor.warm_up = 1
+    cursor.start(50_000, 0)
+    assert cursor.fetch_offset == 49_999
+    read(cursor, make_batch(49_000, 1_000), make_batch(50_000, 1))
+    assert [batch.base for batch in queued] == [50_000]
+
+
+def test_the_last_batches_of_another_appender_are_read_for_the_table_and_not_queued() -> None:
+    cursor, queued = cursor_at(0)
+    read(cursor, make_batch(0, 10))
+    cursor.skip_to(30)
+    assert (cursor.position, cursor.fetch_offset) == (30, 10)
+    read(cursor, make_batch(10, 20, producer_id=PID, epoch=0, sequence=7), make_batch(30, 5))
+    assert [batch.base for batch in queued] == [0, 30]
+    assert [entry.base_offset for entry in cursor.producers.entries()] == [10]
+
+
+def test_of_much_that_another_has_appended_only_the_end_is_read() -> None:
+    cursor, _ = cursor_at(0)
+    cursor.skip_to(10_000_000)  # a job that has copied for hours
+    assert cursor.fetch_offset == 10_000_000 - WARM_UP_RECORDS

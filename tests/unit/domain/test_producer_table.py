@@ -43,3 +43,15 @@ def test_the_longest_silent_producer_is_forgotten_first() -> None:
         table.saw(producer, 0, offset, 0, offset)
     assert len(table) == 3
     assert {entry.producer_id for entry in table.entries()} == {1, 3, 4}
+
+
+def test_what_is_carried_over_goes_on_as_if_it_had_been_seen_here() -> None:
+    before, after = ProducerTable(), ProducerTable()
+    for number in range(7):
+        before.saw(PID + number % 2, 0, 2**31 - 30 + number * 10, 9, 100 + number * 10)
+    after.carry_over(before.entries())
+    assert after.entries() == before.entries()
+    for table in (before, after):
+        table.saw(PID, 0, 500, 9, 160)  # read once more, from below the position
+        table.saw(PID, 0, 510, 9, 170)
+    assert after.entries() == before.entries()
