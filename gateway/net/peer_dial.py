@@ -87,9 +87,9 @@ class Dial:
             if self._waiting.pop(number, None) is not None and answer.cancelled():
                 self._send({"cancel": number}, _UNREAD_ASKS)
 
-    def beat(self, body: Mapping[str, Any]) -> bool:
-        """See `Peers.tell`."""
-        return self._send({"beat": body}, _UNREAD_BEATS)
+    def beat(self, frame: bytes) -> bool:
+        """A beat, encoded. See `Peers.tell`."""
+        return self._write(frame, _UNREAD_BEATS)
 
     async def close(self) -> None:
         """Leave the peer."""
@@ -98,10 +98,13 @@ class Dial:
             await self._task
 
     def _send(self, message: Mapping[str, Any], unread: int) -> bool:
+        return self._write(encode(message), unread)
+
+    def _write(self, frame: bytes, unread: int) -> bool:
         writer = self._writer
         if writer is None or writer.transport.is_closing() or writer.transport.get_write_buffer_size() > unread:
             return False
-        writer.write(encode(message))
+        writer.write(frame)
         return True
 
     async def _run(self) -> None:

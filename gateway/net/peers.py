@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from gateway.net.peer_dial import Dial, PeerRefused, PeerUnavailable
 from gateway.net.peer_serve import PeerServer
+from gateway.net.peer_wire import encode
 
 __all__ = ["Handler", "PeerRefused", "PeerUnavailable", "Peers"]
 
@@ -97,12 +98,13 @@ class Peers:
     def tell(self, peer: str, body: Mapping[str, Any]) -> bool:
         """A beat for one gateway. Never blocks; False when it was dropped: not connected, or it does not read."""
         dial = self._dials.get(peer)
-        return dial is not None and dial.beat(body)
+        return dial is not None and dial.beat(encode({"beat": body}))
 
     def beat(self, body: Mapping[str, Any]) -> None:
         """To all; never blocks, and is dropped where a peer does not read."""
+        frame = encode({"beat": body})
         for dial in self._dials.values():
-            dial.beat(body)
+            dial.beat(frame)
 
     async def close(self) -> None:
         """Leave every peer and let nobody in any more."""
