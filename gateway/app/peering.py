@@ -219,8 +219,8 @@ class Peering:
             cluster.drop(("produce", "transactions"), reason)
         self.engine.drop_appends(reason)
 
-    def _silent(self, silent: frozenset[str]) -> None:
-        term = self.fleet.term
+    def _silent(self, _: frozenset[str]) -> None:
+        term, silent = self.fleet.term, self.mirrors.silent()
         if term is not None:
             term.registry.silent = silent
         for name in silent:

@@ -9,6 +9,7 @@ from gateway.control.errors import NotFound
 from gateway.control.fleet_registry import FleetRegistry
 from gateway.control.store import StateStore
 from gateway.domain.membership import MirrorPartition
+from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.records import GatewayRecord
 
 
@@ -28,7 +29,7 @@ class GatewayView:
 
 
 class Gateways:
-    """Lists and forgets gateways. One per term. `mirrored`: who mirrors what."""
+    """Lists and forgets gateways. One per term. `mirrored`: whose is which partition, of mirrors in any state."""
 
     def __init__(
         self,
@@ -65,6 +66,10 @@ class Gateways:
         self._registry.require_absent(name)
         await self._registry.forget(name, "an operator says that it has stopped")
 
+    def _runs(self, partition: MirrorPartition) -> bool:
+        mirror = self._store.mirrors.get((partition.link, partition.topic))
+        return mirror is not None and mirror.created and is_mirroring(mirror.state)
+
     def _view(self, record: GatewayRecord) -> GatewayView:
         name, registry = record.name, self._registry
         lost = registry.is_lost(name)
@@ -74,5 +79,5 @@ class Gateways:
             state=state,
             leads=name == self._me,
             lease_left_s=registry.lease_left_s(name) if lost else None,
-            mirrors=self._mirrored().get(name, frozenset()),
+            mirrors=frozenset(each for each in self._mirrored().get(name, ()) if self._runs(each)),
         )

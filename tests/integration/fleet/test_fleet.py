@@ -104,10 +104,10 @@ def test_a_sidecar_serves_clients_and_of_two_operators_one_is_refused(fleet: Gat
     found = fleet.known(sidecar)
     assert [one["role"] for one in found.values()] == ["node", "node", "sidecar"]
 
-    def spread() -> bool:
-        return [one["mirror_partitions"] for one in fleet.known(sidecar).values()] == [3, 3, 0]
+    def mirrored() -> list[int]:
+        return [one["mirror_partitions"] for one in fleet.known(sidecar).values()]
 
-    wait_until(spread, 60.0, what="that the partitions are spread over the nodes")
+    wait_until(lambda: mirrored()[2] == 0 and abs(mirrored()[0] - mirrored()[1]) < 2, 60.0, what="an even spread")
     with fleet.writer(sidecar) as writer:
         writer.wait_for_acks(300)
         path = f"/v3/links/{fleet.link}/mirrors/{fleet.topic}:promote"
