@@ -46,6 +46,9 @@ class ClusterAccess(Protocol):
     def broker_count(self) -> int:
         """Brokers alive at the last look."""
 
+    def trouble(self) -> str:
+        """Why the cluster could not be asked the last time; '' when it could."""
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """Of the names, the topics that exist, asked now; never creates one.
 

@@ -15,7 +15,7 @@ from gateway.control.measure import Measure
 from gateway.control.mirror_create import MirrorCreator
 from gateway.control.not_moved import NotMoved, SourceReaders
 from gateway.control.offsets_between import OffsetsBetween
-from gateway.domain.mirror_states import MirrorOperation, WrongState, transition
+from gateway.domain.mirror_states import MirrorOperation, WrongState, is_mirroring, transition
 from gateway.domain.offset_map import Rule, Translation
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
@@ -29,8 +29,8 @@ class MirrorView:
     """A mirror topic as shown. `not_moved` only in describe.
 
     `promote_error`: why the last promote did not end in STOPPED, '' if it did or none was tried since this
-    process started. `waiting_for`: what a running promote waits for. `late_records`: by partition, what came to
-    the source after the flip. `catch_up`: the job that copies it now, instead of the engine.
+    process started. `waiting_for`: what a running promote waits for, or the mirror. `late_records`: by partition, what
+    came to the source after the flip. `catch_up`: the job that copies it now, instead of the engine.
     """
 
     record: MirrorRecord
@@ -149,10 +149,16 @@ class Mirrors:
             partitions=self._measure.known(mirror),
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
             waiting_for=self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
-            or self._context.way_back_waits(mirror.link, mirror.mirror_topic),
+            or self._context.way_back_waits(mirror.link, mirror.mirror_topic)
+            or self._target_waits(mirror),
             late_records=self._context.late_records(mirror.link, mirror.mirror_topic),
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
         )
+
+    def _target_waits(self, mirror: MirrorRecord) -> str:
+        """A mirror cannot go on without the target; clients' writes can."""
+        trouble = self._context.target.trouble() if is_mirroring(mirror.state) else ""
+        return f"the target does not answer; the mirror goes on afterwards: {trouble}" if trouble else ""
 
     def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
         try:

@@ -49,6 +49,10 @@ class NetAccess:
         """Brokers alive at the last look."""
         return len(self._cluster.view.brokers)
 
+    def trouble(self) -> str:
+        """See `ClusterAccess.trouble`."""
+        return "" if self._cluster.available else self._cluster.last_error
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """See `ClusterAccess.topics`."""
         wanted = tuple(dict.fromkeys(names))

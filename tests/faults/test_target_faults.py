@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.migration import Migration
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -28,7 +29,7 @@ def test_producers_go_on_while_the_target_is_down(migration: Migration) -> None:
             before = sum(migration.target_ends())
             writer.wait_for_acks(2000)
             assert sum(migration.target_ends()) < before + 100, "the cut did not hit the mirror"
-            assert migration.gateway.api.get("/health").is_success
+            wait_until(lambda: "the target does not answer" in migration.waits_for(), 30.0, what="describe to say so")
         writer.wait_for_acks(500)
     assert not writer.failed
     migration.assert_level(writer)

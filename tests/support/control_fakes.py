@@ -121,6 +121,9 @@ class FakeKafka:
     def broker_count(self) -> int:
         return self.brokers
 
+    def trouble(self) -> str:
+        return "connection refused" if self.down else ""
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         await self._called("topics")
         return {name: self.existing[name].info for name in names if name in self.existing}

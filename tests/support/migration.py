@@ -39,6 +39,11 @@ class Migration:
         state: str = self.gateway.mirror(self.link, self.topic)["mirror_status"]
         return state
 
+    def waits_for(self) -> str:
+        """What the mirror topic waits for, as `mirror describe` shows it."""
+        waits: str = self.gateway.mirror(self.link, self.topic)["waiting_for"]
+        return waits
+
     def assert_level(self, writer: Writer) -> None:
         """Wait for the mirror's end, then hold both logs against the writer and against each other."""
         ends = log_ends(self.source.bootstrap, self.topic, PARTITIONS)
