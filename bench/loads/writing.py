@@ -1,7 +1,7 @@
 """The ways of a write through the gateway, shared by the loads that write.
 
 `gateway` passes the bytes on: no topic is mirrored. `gateway_on` writes to the same kind of topic while another topic
-is mirrored, so that each Produce is collected and looked at. `forwarded` writes to a mirrored topic whose mirror is
+is mirrored, so that each Produce is looked at. `forwarded` writes to a mirrored topic whose mirror is
 paused: what is measured is the way of a write to the source alone, without the engine.
 """
 
