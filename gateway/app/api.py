@@ -11,6 +11,8 @@ import uvicorn
 from gateway.config import Api
 from gateway.control.rest.front import Front
 
+GRACE_S = 3  # uvicorn takes whole seconds
+
 
 class ApiServer:
     """Serves from `start` to `close`."""
@@ -24,11 +26,14 @@ class ApiServer:
     def start(self) -> None:
         """Raises OSError when the port is taken: uvicorn itself would exit."""
         listening = socket.create_server((self._settings.host, self._settings.port))
-        self._server = _Server(uvicorn.Config(self._front, log_config=None, access_log=False, lifespan="off"))
+        config = uvicorn.Config(
+            self._front, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=GRACE_S
+        )
+        self._server = _Server(config)
         self._task = asyncio.create_task(self._server.serve([listening]), name="api")
 
     async def close(self) -> None:
-        """Answer what is under way, and end."""
+        """Answer what is under way, at most `GRACE_S` seconds, and end."""
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await self._task
