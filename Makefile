@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 DURATION ?= 600
-GATEWAYS ?= 1
+GATEWAYS ?= 2
 SEEDED = $(if $(SEED),--seed $(SEED))
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
@@ -66,7 +66,7 @@ test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults,
 	@$(BIN)/python -m tests.chaos --duration 120 --gateways $(GATEWAYS) $(SEEDED)
 
 .PHONY: chaos
-chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=1)
+chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2)
 	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED)
 
 .PHONY: bench bench-quick

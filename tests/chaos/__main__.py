@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Random faults, judged.")
     parser.add_argument("--duration", type=float, default=120.0, help="seconds in which faults begin")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="repeats a plan")
-    parser.add_argument("--gateways", type=int, default=1, choices=(1, 2, 3))
+    parser.add_argument("--gateways", type=int, default=2, choices=(1, 2, 3))
     kinds = sorted({*NETWORK, *PROCESSES})
     parser.add_argument("--without", nargs="+", default=[], choices=kinds, metavar="KIND", help="leave faults out")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")

@@ -18,7 +18,7 @@ import yaml
 from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
-UP_S: Final = 60.0
+UP_S: Final = 120.0
 LEASE_S: Final = 8.0
 """Of a gateway of several: shorter than some pauses, so that leases do end."""
 
