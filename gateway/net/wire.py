@@ -12,80 +12,20 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
-from gateway.net.pipes import Pipe, Pipes
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
+from gateway.net.commons import Buffer, Commons, Opaque, Receiver
+from gateway.net.pipes import Pipe
 
 _log = logging.getLogger(__name__)
 
 SPLICE_BYTES: Final = 16 * 1024
 """From how many opaque bytes on splicing costs less than copying them."""
 
-_READ_BYTES: Final = 128 * 1024
 _HEAD_BYTES: Final = 256  # looked at of a frame that is likely to be spliced
 _HIGH_WATER: Final = 64 * 1024
 _FLUSH_S: Final = 10.0  # how long a closed wire may take to write what it still has
 _FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
-
-
-class Receiver(Protocol):
-    """Who takes what a wire reads. The names are asyncio's, so that one class can sit at a transport too."""
-
-    def data_received(self, data: memoryview) -> None:
-        """Bytes arrived. They change after the call: what is to be kept has to be copied."""
-
-    def peeked(self, data: memoryview) -> bool:
-        """The beginning of the next frame, still unread. True: it is opaque and large, and counts as begun."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The peer closed (None) or the connection broke."""
-
-    def pause_writing(self) -> None:
-        """More waits to be written than should."""
-
-    def resume_writing(self) -> None:
-        """Nothing waits any more."""
-
-
-class Opaque(Protocol):
-    """Knows how much of what comes next nobody wants to see."""
-
-    @property
-    def through(self) -> int:
-        """Bytes of the current opaque frame that are still to come."""
-
-    def skipped(self, count: int) -> None:
-        """So many of them were passed on without being seen."""
-
-
-class Commons:
-    """What all wires of one event loop share: the receive buffer, pipes, and writes that are collected.
-
-    Between `collect` and `flush` nothing is written: a burst of answers to one peer leaves in one go.
-    """
-
-    __slots__ = ("buffer", "collecting", "dirty", "loop", "pipes", "view")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.buffer = bytearray(_READ_BYTES)
-        self.view = memoryview(self.buffer)
-        self.pipes = Pipes()
-        self.collecting = False
-        self.dirty: list[Wire] = []
-
-    def collect(self) -> None:
-        """Collect what is written, until `flush`."""
-        self.collecting = True
-
-    def flush(self) -> None:
-        """Write what was collected, each wire's in one go."""
-        self.collecting = False
-        dirty, self.dirty = self.dirty, []
-        for wire in dirty:
-            wire.flush()
 
 
 class Wire:
@@ -179,22 +119,19 @@ class Wire:
             if stream is not None and self._is_large(stream) and self._splice(stream):
                 return
             count = self._socket.recv_into(commons.buffer)
+            if not count:
+                self._lost(None)
+                return
+            self._receive(commons.view[:count])
+            if stream is not None:
+                self._large = count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES
         except (BlockingIOError, InterruptedError):
             return
         except OSError as exc:
             self._lost(exc)
-            return
-        if not count:
-            self._lost(None)
-            return
-        try:
-            self._receive(commons.view[:count])
         except Exception as exc:  # noqa: BLE001 - a bug of the receiver: it has lost count, this connection must end
             _log.exception("receiving failed")
             self._lost(exc)
-            return
-        if stream is not None:
-            self._large = count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES
 
     def _is_large(self, stream: Opaque) -> bool:
         """What comes next is worth splicing. When the last frame was large, look at the next one without reading it."""

@@ -10,7 +10,7 @@ from gateway.domain.gates import GroupGates
 from gateway.domain.ports import SourceTopics
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
-from gateway.net.wire import Commons
+from gateway.net.commons import Commons
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.identities import Identities
 from gateway.proxy.places import Places

@@ -10,7 +10,8 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.net.wire import Buffer, Wire
+from gateway.net.commons import Buffer
+from gateway.net.wire import Wire
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.session import Session
 

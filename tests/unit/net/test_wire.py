@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.net.wire import SPLICE_BYTES, Commons, Wire
+from gateway.net.commons import Commons
+from gateway.net.wire import SPLICE_BYTES, Wire
 from tests.support.waiting import wait_until_async
 
 SEED = random.randrange(2**32)
