@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -40,6 +42,7 @@ from gateway.telemetry.metrics import FleetNumbers, Metrics
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
+CLOSE_S = 28.0  # what sends SIGTERM commonly waits for 30 s before SIGKILL
 
 
 class StartError(Exception):
@@ -64,9 +67,20 @@ async def _serve(settings: Settings) -> int:
         await gateway.start()
         await gateway.stopped.wait()
     finally:
-        await gateway.close()
+        await _close(gateway)
         _log.info("stopped")
     return 1 if gateway.failed else 0
+
+
+async def _close(gateway: Gateway) -> None:
+    """Take the gateway down. What does not end by itself, such as a thread that waits for a target, is left behind."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await gateway.close()
+    except TimeoutError:
+        _log.error("the gateway did not come to its end in time: it is cut off", limit_s=CLOSE_S)
+        sys.stdout.flush()
+        os._exit(1)
 
 
 class Gateway:

@@ -39,7 +39,7 @@ from gateway.net.peers import Peers
 GOODBYE = "goodbye"
 
 _SILENT_S = 1.0  # on top of the silence that beats are given
-_GOODBYE_S = 8.0
+_GOODBYE_S = 5.0
 _AGAIN_S = 0.2
 _log = structlog.get_logger("lockgate.fleet")
 

@@ -14,7 +14,7 @@ def librdkafka_properties(config: ClusterConfig) -> dict[str, str | int | float 
         "bootstrap.servers": ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in config.bootstrap),
         "client.id": config.client_id,
         "security.protocol": config.security_protocol,
-        "log_level": 4,
+        "log_level": 2,  # what it says of its connections, `net.pool` says once
     }
     if config.uses_sasl:
         properties["sasl.mechanism"] = config.sasl_mechanism
