@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -72,6 +73,21 @@ async def _serve(settings: Settings) -> int:
     return 1 if gateway.failed else 0
 
 
+def _require_free(settings: Settings) -> None:
+    """Raises StartError when one of the fixed ports is taken."""
+    listener, api = settings.listener, settings.api
+    for key, host, port in (
+        ("listener.bootstrap_port", listener.host, listener.bootstrap_port),
+        ("api.port", api.host, api.port),
+    ):
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise StartError(f"{key}: cannot listen on {host}:{port}: {reason}") from error
+
+
 async def _close(gateway: Gateway) -> None:
     """Take the gateway down. What does not end by itself, such as a thread that waits for a target, is left behind."""
     try:
@@ -116,6 +132,7 @@ class Gateway:
 
     async def _start(self) -> None:
         settings = self.settings
+        _require_free(settings)  # before the fleet hears of it: a second process of one name must not replace the first
         config = ClusterConfig.from_client_properties(settings.target)
         self._target = NetAccess(config)
         self._closers.push_async_callback(self._target.close)

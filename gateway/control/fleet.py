@@ -360,6 +360,9 @@ class Fleet:
                 await self._begin_term()
             return
         await self._end_term()
+        if self.assignment is not None and self.assignment.leader == self.me.name and self._due is None:
+            # Somebody took over the state topic, and the group does not know of it: let it name the leader anew.
+            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
 
     async def _begin_term(self) -> None:
         registry, number = self._book(), self._store.term

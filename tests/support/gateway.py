@@ -60,6 +60,11 @@ class GatewayProcess:
             )
         wait_until(self._healthy, 30.0, what="the gateway's /health")
 
+    def run_again(self) -> subprocess.CompletedProcess[str]:
+        """Start a second process with the same settings, which cannot live long."""
+        command = [sys.executable, "-c", self.program, "serve", "--config", str(self._settings)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
     def stop(self) -> int:
         """SIGTERM, and wait for the clean end; returns the exit code."""
         assert self._process is not None

@@ -134,3 +134,17 @@ def test_two_gateways_that_start_at_the_same_moment_are_one_fleet(fleet: Gateway
         fleet.wait_for("STOPPED", fleet.gateways[0])
         writer.wait_for_acks(100)
     fleet.assert_promoted(writer)
+
+
+def test_a_second_process_of_one_gateway_changes_nothing(fleet: GatewayFleet) -> None:
+    leader = fleet.leader()
+    again = leader.run_again()
+    assert again.returncode == 1
+    assert "cannot listen on" in again.stderr
+    assert fleet.leader() is leader
+    with fleet.writer() as writer:
+        writer.wait_for_acks(100)
+        leader.promote(fleet.link, fleet.topic)
+        fleet.wait_for("STOPPED", leader)
+        writer.wait_for_acks(100)
+    fleet.assert_promoted(writer)
