@@ -23,7 +23,7 @@ from gateway.app.data_plane import DataPlane
 from gateway.app.peering import Peering, Shared
 from gateway.app.term import LeaderTerm, Surroundings
 from gateway.config import Settings
-from gateway.control.fleet import Term
+from gateway.control.fleet_parts import Term
 from gateway.control.net_access import NetAccess
 from gateway.control.ports import PortBook
 from gateway.control.rest.front import Front
@@ -244,7 +244,7 @@ class Gateway:
             states[view.state] += 1
         return FleetNumbers(
             leads=self._term is not None,
-            lease_left_s=self._peering.fleet.lease_left_s(),
+            lease_left_s=self._peering.fleet.right.left_s(),
             mirrored=len(self._peering.engine.running()),
             states=states,
         )

@@ -15,10 +15,12 @@ import structlog
 from gateway.config import Settings
 from gateway.control.errors import NotFound
 from gateway.control.fence_answers import FenceAnswers
-from gateway.control.fleet import Fleet, FleetHooks, Identity, Term
+from gateway.control.fleet import Fleet
 from gateway.control.fleet_events import FleetEvents
 from gateway.control.fleet_gates import FleetGates
+from gateway.control.fleet_group import boot_clock
 from gateway.control.fleet_mirrors import FleetMirrors
+from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.fleet_quorum import READ
 from gateway.control.lease_guard import LeaseGuard
 from gateway.control.remote_fences import fence_epoch
@@ -127,9 +129,7 @@ class Peering:
             failed=self._failed,
         )
         self.fleet = Fleet(me, shared.store, self._group, self.peers, hooks)
-        self._guard = LeaseGuard(
-            self.fleet.lease, self.fleet.clock, shared.sources.clusters.values, self.engine.drop_appends
-        )
+        self._guard = LeaseGuard(self.fleet.lease, boot_clock, shared.sources.clusters.values, self.engine.drop_appends)
         self._records_changed()
         shared.store.subscribe(self._records_changed)
         await self.replica.start()

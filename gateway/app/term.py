@@ -10,9 +10,10 @@ from fastapi import FastAPI
 from gateway.config import Settings
 from gateway.control.context import target_errors
 from gateway.control.errors import Conflict, NotFound
-from gateway.control.fleet import Fleet, Term
+from gateway.control.fleet import Fleet
 from gateway.control.fleet_events import FleetEvents
 from gateway.control.fleet_mirrors import FleetMirrors
+from gateway.control.fleet_parts import Term
 from gateway.control.fleet_views import Gateways
 from gateway.control.group_monitor import GroupMonitor
 from gateway.control.led_engine import LedEngine

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import structlog
 
+from gateway.control.fleet_give_out import GiveOut
 from gateway.control.fleet_group import FleetGroup, boot_clock
+from gateway.control.fleet_parts import FleetHooks, Identity, RightToWrite, Term
 from gateway.control.fleet_quorum import FleetQuorum
 from gateway.control.fleet_registry import FleetRegistry
 from gateway.control.routing_publisher import wall_clock_ms
@@ -23,56 +24,14 @@ from gateway.control.store import ProducerFenced, StateStore, StoreError
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.fleet_group import FleetGroupState, GroupRefused
 from gateway.domain.leases import WriteLease
-from gateway.domain.membership import Gateway, MirrorPartition, Role, assign, balanced, newest
-from gateway.domain.ownership import spread
+from gateway.domain.membership import Gateway, Role, newest
 from gateway.net.cluster import Cluster
 from gateway.net.errors import ClusterUnavailable
 from gateway.net.peers import Peers
 
 GROUP = "__lockgate.fleet"
 ADMIT_S = 15.0
-GIVE_OUT_S = 1.0
 _log = structlog.get_logger("lockgate.fleet")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """This gateway. `peer`: host:port where the others find it."""
-
-    name: str
-    incarnation: str
-    role: Role
-    peer: str
-    lease_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """One term of leadership."""
-
-    number: int
-    registry: FleetRegistry
-    quorum: FleetQuorum
-
-
-@dataclass(kw_only=True)
-class FleetHooks:
-    """What the rest of the gateway does when something changes here.
-
-    `admitted`: an assignment counts from now on, the state has been read up to it. `forgotten`: none does any more.
-    `fenced`: the fences in force that a leader names. `owned`: what is mirrored here. `lead`, `follow`: a term begins,
-    has ended. `lapsed`: the lease was over, and this gateway may have been presumed: what is in flight to sources must
-    end now. `failed`: the gateway must stop, with one line.
-    """
-
-    admitted: Callable[[FleetAssignment], None]
-    forgotten: Callable[[], None]
-    fenced: Callable[[], Mapping[str, int]]
-    owned: Callable[[], frozenset[MirrorPartition]]
-    lead: Callable[[Term], Awaitable[None]]
-    follow: Callable[[], Awaitable[None]]
-    lapsed: Callable[[], None]
-    failed: Callable[[str], None]
 
 
 class Fleet:
@@ -92,19 +51,16 @@ class Fleet:
         self._state = FleetGroupState(self.lease)
         self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned)
         self.assignment: FleetAssignment | None = None
-        self._admitted = False
-        self._forgotten_at: int | None = None  # the lease's lapses when the group had forgotten this gateway
+        self.right = RightToWrite(self.lease, boot_clock)
         self._alone = False  # leads without having been named by the group
         self.term: Term | None = None
         self._registry: FleetRegistry | None = None
         self._admission = asyncio.Event()
         self._changing = asyncio.Lock()
         self._news = asyncio.Event()
-        self._due: asyncio.TimerHandle | None = None  # a rebalance
+        self._give_out = GiveOut(store, self._group.rebalance)
         self._tasks: list[asyncio.Task[None]] = []
         store.on_fenced = self._news.set
-
-        self.clock = boot_clock
 
     # -- for the rest of the gateway -----------------------------------------------------------------------------
 
@@ -117,12 +73,7 @@ class Fleet:
 
     def lease_valid(self) -> bool:
         """May what a fence concerns be written now, and its answer be passed on? See `domain/leases.py`."""
-        lapsed = self._forgotten_at is not None and self.lease.lapses != self._forgotten_at
-        return self._admitted and not lapsed and self.lease.valid(boot_clock())
-
-    def lease_left_s(self) -> float:
-        """Seconds; 0 without a lease."""
-        return self.lease.left_s(boot_clock()) if self.lease_valid() else 0.0
+        return self.right.valid()
 
     async def start(self) -> None:
         """Lead at once when nobody else can be there; join the group either way, and wait until it admits this gateway.
@@ -147,10 +98,6 @@ class Fleet:
         self._tasks.append(task)
         task.add_done_callback(self._tasks.remove)
 
-    def rebalance(self) -> None:
-        """The members or their partitions have changed: have the group agree anew."""
-        self._group.rebalance()
-
     async def drop(self, name: str) -> None:
         """Have the group drop a member that fell silent, long before its session ends."""
         assignment = self.assignment
@@ -173,8 +120,7 @@ class Fleet:
 
     async def close(self) -> None:
         """Leave the group; the caller writes nothing more. Before the store is closed."""
-        if self._due is not None:
-            self._due.cancel()
+        self._give_out.close()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -208,7 +154,8 @@ class Fleet:
             await self._store.resign()
             return
         self.lease.renewed(sent_at)
-        self._alone = self._admitted = True
+        self._alone = True
+        self.right.admitted()
         self._admission.set()
         self._hooks.admitted(self._assignment_of({"": self._describe()}))
         self._news.set()
@@ -273,15 +220,11 @@ class Fleet:
             return self._assignment_of(kept)
 
     def _assignment_of(self, members: Mapping[str, Gateway]) -> FleetAssignment:
-        nodes = {each.name: each.owned for each in members.values() if each.role is Role.NODE}
-        owners = assign(nodes, spread(self._store.mirrors.values()))
-        if not balanced(owners) and self._due is None:
-            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
         term = self.term
         return FleetAssignment(
             leader=self.me.name,
             peers={each.name: each.peer for each in members.values()},
-            owners=owners,
+            owners=self._give_out.owners(members.values()),
             fenced=self._hooks.fenced(),
             state_offset=self._store.applied,
             term=self._store.term,
@@ -290,23 +233,15 @@ class Fleet:
         )
 
     def records_changed(self) -> None:
-        """The state was read on. The leader gives out mirrors that have settled, together if several do."""
-        assignment = self.assignment
-        if self.term is None or assignment is None or self._due is not None or len(assignment.owners) < 2:
-            return
-        given = frozenset[MirrorPartition]().union(*assignment.owners.values())
-        if spread(self._store.mirrors.values()) - given:
-            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
-
-    def _give_out(self) -> None:
-        self._due = None
-        self._group.rebalance()
+        """The state was read on."""
+        if self.term is not None:
+            self._give_out.records_changed(self.assignment)
 
     def _assigned(self, assignment: FleetAssignment | None) -> None:
         self.assignment = assignment
         self._alone = False
         if assignment is None:
-            self._forgotten_at = self.lease.lapses
+            self.right.forgotten()
             self._hooks.forgotten()
         self._news.set()
 
@@ -333,10 +268,10 @@ class Fleet:
         address = assignment.peers.get(self.me.name)
         if address is None:
             _log.warning("the fleet has no node: nothing is written to sources", leader=assignment.leader)
-            self._admitted = False
+            self.right.refused()
             return True
         if address != self.me.peer:
-            self._admitted = False
+            self.right.refused()
             self._hooks.failed(
                 f"another gateway has the name '{self.me.name}' ({address}): give each its own, in fleet.name"
             )
@@ -345,10 +280,10 @@ class Fleet:
         await self._store.read_up_to(assignment.state_offset)
         if self.assignment is not assignment:
             return False
-        if self._forgotten_at is not None and self.lease.lapses != self._forgotten_at:
+        if self.right.lapsed:
             self._hooks.lapsed()
         self._hooks.admitted(assignment)
-        self._admitted, self._forgotten_at = True, None
+        self.right.admitted()
         self._admission.set()
         return True
 
@@ -360,9 +295,8 @@ class Fleet:
                 await self._begin_term()
             return
         await self._end_term()
-        if self.assignment is not None and self.assignment.leader == self.me.name and self._due is None:
-            # Somebody took over the state topic, and the group does not know of it: let it name the leader anew.
-            self._due = asyncio.get_running_loop().call_later(GIVE_OUT_S, self._give_out)
+        if self.assignment is not None and self.assignment.leader == self.me.name:
+            self._give_out.soon()  # somebody took over the state topic without the group: let it name the leader anew
 
     async def _begin_term(self) -> None:
         registry, number = self._book(), self._store.term
