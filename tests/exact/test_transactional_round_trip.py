@@ -34,14 +34,18 @@ def way(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> I
         print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when the test failed
 
 
-def test_there_and_back_and_there_again(way: RoundTrip) -> None:
+def writers(way: RoundTrip) -> list[ProducerProcess]:
     topic = way.topics[0]
-    producers = [
+    return [
         ProducerProcess(
             library, way.gateway.bootstrap, topic, partitions=PARTITIONS, name=f"{library}-{topic}", transactional=True
         )
         for library in ("java", "librdkafka", "aiokafka")
     ]
+
+
+def test_there_and_back_and_there_again(way: RoundTrip) -> None:
+    producers = writers(way)
 
     def traffic() -> None:
         for producer in producers:
@@ -59,4 +63,31 @@ def test_there_and_back_and_there_again(way: RoundTrip) -> None:
         traffic()
         way.promote()
         traffic()
-    judge(producers, read_committed(way.target.bootstrap, topic, PARTITIONS))
+    judge(producers, read_committed(way.target.bootstrap, way.topics[0], PARTITIONS))
+
+
+def test_another_topic_goes_home_before(way: RoundTrip) -> None:
+    """Producers are met under another id on the target from then on, and under yet another one when they come again."""
+    other = RoundTrip(way.gateway, way.link, (f"{way.topics[0]}-other",), way.source, way.target)
+    create_topic(way.source.bootstrap, other.topics[0], partitions=PARTITIONS)
+    way.gateway.create_mirror(way.link, other.topics[0])
+    producers = writers(way)
+
+    def traffic() -> None:
+        for producer in producers:
+            producer.wait_for(50)
+
+    with ExitStack() as running:
+        for producer in producers:
+            running.enter_context(producer)
+        for each in (way, other):
+            each.promote()
+            each.reverse()
+        traffic()
+        other.home()
+        traffic()
+        way.home()
+        traffic()
+        way.promote()
+        traffic()
+    judge(producers, read_committed(way.target.bootstrap, way.topics[0], PARTITIONS))
