@@ -1,7 +1,7 @@
 """The one place that wires the planes together: the life of a `lockgate serve` process.
 
 `gateway.py`: start and stop, in order. `data_plane.py`: what clients connect to. `peering.py`: the gateway among the
-others. `term.py`: the control plane, for as long as this gateway leads. `api.py`: REST.
+others. `naming.py`: its name. `term.py`: the control plane, for as long as it leads. `api.py`: REST.
 """
 
 from gateway.app.gateway import StartError, run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from uuid import uuid4
 
 import structlog
 
+from gateway.app.naming import name_of, peer_hosts
 from gateway.config import Settings
 from gateway.control.errors import NotFound
 from gateway.control.fence_answers import FenceAnswers
@@ -105,7 +105,7 @@ class Peering:
     async def open(self, local: Fences, lead: Callable[[Term], Any], follow: Callable[[], Any]) -> None:
         """Find a place in the fleet; the group goes on in the background. Raises OSError, NetError, StoreError."""
         shared, fleet = self._shared, self._settings.fleet
-        bind, told = _peer_hosts(self._settings)
+        bind, told = peer_hosts(self._settings)
         port = await self.peers.listen(bind, fleet.peer_port)
         me = Identity(
             name=self.name,
@@ -255,26 +255,3 @@ class Peering:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def name_of(settings: Settings) -> str:
-    """This gateway's name: as set, else from its listener, with the host's name where the address is not unique."""
-    host, port = settings.listener.host, settings.listener.bootstrap_port
-    if settings.fleet.name:
-        return settings.fleet.name
-    if host in _EVERYWHERE:
-        return f"{socket.gethostname()}:{port}"
-    return f"{socket.gethostname()}-{host}:{port}" if _is_loopback(host) else f"{host}:{port}"
-
-
-_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - a comparison
-
-
-def _is_loopback(host: str) -> bool:
-    return host.startswith("127.") or host in ("localhost", "::1")
-
-
-def _peer_hosts(settings: Settings) -> tuple[str, str]:
-    """Where to listen for the other gateways, and the host that they are told."""
-    host = settings.fleet.peer_host or settings.listener.host
-    return host, socket.gethostname() if host in _EVERYWHERE else host
