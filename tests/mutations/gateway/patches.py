@@ -180,7 +180,7 @@ def forget_a_fence_of_the_fleet() -> None:
         self._publisher.fence([str(body["topic"])])
         return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
 
-    slow_source()
+    slow_source(4.0)  # longer than a promote takes, on a busy machine too
     FenceAnswers._fence = at_once  # type: ignore[method-assign]
 
 
