@@ -37,9 +37,14 @@ class Proxy:
 
     def mend(self) -> None:
         """Accept connections again and remove every toxic."""
+        found = self._api.get(f"/proxies/{self.name}").raise_for_status().json()
+        if not found["enabled"]:  # toxiproxy may wait for ever to take a toxic from a connection that it has cut
+            self._api.delete(f"/proxies/{self.name}").raise_for_status()
+            anew = {key: found[key] for key in ("name", "listen", "upstream")}
+            self._api.post("/proxies", json={**anew, "enabled": True}).raise_for_status()
+            return
         for toxic in self._api.get(f"/proxies/{self.name}/toxics").raise_for_status().json():
             self._api.delete(f"/proxies/{self.name}/toxics/{toxic['name']}").raise_for_status()
-        self._api.post(f"/proxies/{self.name}", json={"enabled": True}).raise_for_status()
 
     def add(self, toxic: str, stream: Stream = "downstream", **attributes: int) -> None:
         """Add a toxic, such as `latency` (latency=ms, jitter=ms), `bandwidth` (rate=KB/s), `timeout` (timeout=ms; 0:
