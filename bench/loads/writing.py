@@ -7,6 +7,7 @@ paused: what is measured is the way of a write to the source alone, without the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,7 +20,7 @@ from bench.topics import Topics, fresh
 LINK: Final = "bench"
 
 
-class WritingLoad(Load):
+class WritingLoad(Load, ABC):
     """Each turn writes to a topic of its own.
 
     `copies`: with the turn of HAProxy without splicing. `intercepts`: with the turn `gateway_on`.
@@ -37,9 +38,9 @@ class WritingLoad(Load):
         turns["forwarded"] = lambda scale: self._forwarded(lab, scale)
         return turns
 
+    @abstractmethod
     def write(self, lab: Lab, through: Contestant, where: Topics, topic: str, scale: float) -> Metrics:
         """Write to `topic` through a contestant, and check that `where` has every record once."""
-        raise NotImplementedError
 
     def _passed(self, lab: Lab, contestant: Contestant) -> Turn:
         def turn(scale: float) -> Metrics:

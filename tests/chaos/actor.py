@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ STOP_S = 120.0
 """Longer than any client waits for an answer."""
 
 
-class Actor:
+class Actor(ABC):
     """A client that can be stopped and started anew, each time as a new process of the history.
 
     `errors` are what its library reported to it. A library that gave up for good (a fatal error) is replaced by a new
@@ -63,9 +64,9 @@ class Actor:
                 self.failed(f"ended: {error!r}")
                 self.stopping.wait(0.5)
 
+    @abstractmethod
     def live(self) -> None:
         """One life, until `stopping` or until the library is of no use any more."""
-        raise NotImplementedError
 
     def opened(self, **said: Any) -> None:
         """Say who the process is."""

@@ -16,7 +16,7 @@ from tests.support.fleet import PARTITIONS, GatewayFleet
 from tests.support.logs import create_topic
 from tests.support.mirror_lab import cluster
 from tests.support.transactions import committed_values
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_until_async
 from tests.support.wandering_producer import WanderingProducer
 
 
@@ -101,8 +101,7 @@ async def test_sequences_through_any_gateway(fleet: GatewayFleet, dice: random.R
         await asyncio.to_thread(killed.start)
         await asyncio.to_thread(fleet.wait_together)
         await promote(fleet)
-        while not await promoted(fleet):
-            pass
+        await wait_until_async(lambda: promoted(fleet), 60.0, what="the promote")
         for partition, (_, offset) in producer.last.items():  # mirrored by either gateway, promoted by one
             assert await producer.repeat(partition) == offset
         for number in range(60, 110):
