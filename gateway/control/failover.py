@@ -206,14 +206,15 @@ class Failover:
     async def _mirrored(self, record: MirrorRecord) -> tuple[int, ...]:
         """Per partition the source offset up to which the target has everything."""
         topic, partitions = record.mirror_topic, len(record.starts)
+        if record.mode is MirrorMode.PRESERVE and not self._context.turned_translated(record.link, topic):
+            # The log itself: what other gateways have appended may not have been told here yet.
+            with target_errors():
+                return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
         known = [self._context.progress.position(topic, partition) for partition in range(partitions)]
         if all(position is not None for position in known):
             return tuple(position or 0 for position in known)
-        if record.mode is MirrorMode.TRANSLATE:
-            with target_errors():
-                return tuple(found.read_to for found in await self._context.offset_maps(record))
         with target_errors():
-            return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
+            return tuple(found.read_to for found in await self._context.offset_maps(record))
 
     async def look(self) -> None:
         """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
