@@ -53,8 +53,7 @@ def test_failover_says_what_is_lost_and_asks(linked, run):
     record = plane.store.mirrors["l", "orders"]
     linked.do(lambda: plane.store.put(replace(record, settled=True)))
     plane.engine.numbers["l", "orders"] = [status(0, source_end=107), status(1, source_end=0)]
-    for index in range(2):
-        plane.progress.advance("orders", index, 100)
+    plane.target.existing["orders"].ranges = [(0, 100)] * 2
     plane.source.down = True
 
     refused = run("mirror", "failover", "orders", "--link", "l", code=1)
