@@ -66,6 +66,7 @@ class DataPlane:
             groupless_allowed=settings.groups.groupless == "allow",
             on_forwarded=on_forwarded,
             lease_valid=lease_valid,
+            alone=lambda: len(views.gateways) < 2,
         )
         self.forwarder = context.forwarder = Forwarder(name, time.monotonic)
         routing.subscribe(CountedWrites(context).routing_changed)  # before what the fence held is released

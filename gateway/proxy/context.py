@@ -59,6 +59,7 @@ class ProxyContext:
         groupless_allowed: bool,
         on_forwarded: Callable[[str, int, int, int], None],
         lease_valid: Callable[[], bool] = lambda: True,
+        alone: Callable[[], bool] = lambda: True,
     ) -> None:
         self.routing = routing
         self.gates = gates
@@ -82,7 +83,7 @@ class ProxyContext:
         self.no_sessions = asyncio.Event()
         self.no_sessions.set()
         self.forwarder: Forwarder
-        self.transactions = Transactions(routing, Places(target, sources, lease_valid), Identities(target), clock)
+        self.transactions = Transactions(routing, Places(target, sources, lease_valid), Identities(target), clock, alone)
         self.connect: Callable[[Session], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 

@@ -34,6 +34,9 @@ async def take_in(
         async with context.transactions.lock(transactional_id):
             producer = await context.transactions.identify(transactional_id, client, came_by)
             decision = producer.decide(wanted(producer), context.transactions.generation())
+            if decision.verdict is Verdict.REFUSE:  # the transaction it does not fit into may have ended elsewhere
+                await context.transactions.look_again(producer)
+                decision = producer.decide(wanted(producer), context.transactions.generation())
             if decision.verdict is not Verdict.HOLD:
                 yield producer, decision
                 return

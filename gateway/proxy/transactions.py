@@ -26,12 +26,18 @@ _log = structlog.get_logger("lockgate.proxy")
 
 
 class Transactions:
-    """See the module. `clock`: monotonic seconds."""
+    """See the module. `clock`: monotonic seconds. `alone`: no other gateway is in the fleet now."""
 
     def __init__(
-        self, routing: RoutingTable, places: Places, identities: Identities, clock: Callable[[], float]
+        self,
+        routing: RoutingTable,
+        places: Places,
+        identities: Identities,
+        clock: Callable[[], float],
+        alone: Callable[[], bool] = lambda: True,
     ) -> None:
         self.places = places
+        self._alone = alone
         self._routing = routing
         self._identities = identities
         self._clock = clock
@@ -53,12 +59,15 @@ class Transactions:
         return found if found is not None and found.client == client else None
 
     async def identify(
-        self, transactional_id: str, client: ProducerIdentity, came_by: int | None = None
+        self, transactional_id: str, client: ProducerIdentity, came_by: int | None = None, *, to_end: bool = False
     ) -> TransactionalProducer:
         """The producer that a client says it is. The caller holds its lock.
 
         Args:
             came_by: the connection, of a request that clients send to the coordinator of their transactions.
+            to_end: it wants to end its transaction. Behind a load balancer it may have begun it, or ended the one
+                that is known here, through another gateway and come back by a connection that it kept: a coordinator
+                that is asked to repeat an end says yes, and the open transaction would be left to its timeout.
 
         Raises:
             Refused: it was fenced, or is no such producer; or nobody can tell now.
@@ -66,7 +75,9 @@ class Transactions:
         found = self.known(transactional_id, client)
         if found is None:
             found = await self._find(transactional_id, client)
-        elif came_by is not None and found.came_by not in (None, came_by):
+        elif came_by is not None and (
+            found.came_by != came_by or (to_end and (found.open is None or not self._alone()))
+        ):
             await self.look_again(found)
         if came_by is not None:
             found.came_by = came_by
@@ -186,7 +197,7 @@ class Transactions:
         producer.record = record
         return True
 
-    async def initialised(self, record: ProducerRecord) -> None:
+    async def initialised(self, record: ProducerRecord, came_by: int) -> None:
         """Keep a record and begin anew with it: what there was is over. The caller holds the lock.
 
         Raises:
@@ -196,7 +207,8 @@ class Transactions:
             kept = await self._identities.keep(record)
         _require_newest(kept, record.client)
         name = record.transactional_id
-        self._producers[name] = TransactionalProducer(name, kept.client, kept)
+        self._producers[name] = begun = TransactionalProducer(name, kept.client, kept)
+        begun.came_by = came_by
         self.changed()
 
     async def kept(self, transactional_id: str) -> ProducerRecord | None:

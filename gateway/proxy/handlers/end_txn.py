@@ -53,7 +53,7 @@ class EndTxnHandler:
     async def _end(self, session: Session, exchange: Exchange, request: Any) -> Action:
         transactions = self._context.transactions
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
-        producer = await transactions.identify(request.transactional_id, client, session.id)
+        producer = await transactions.identify(request.transactional_id, client, session.id, to_end=True)
         if producer.begun_in_vain and not request.committed:
             return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
         await self._produced(producer)

@@ -80,7 +80,9 @@ class InitProducerIdHandler:
             async with self._context.transactions.lock(name):
                 places = await self._places(name, request)
                 timeout_ms = request.transaction_timeout_ms
-                await self._context.transactions.initialised(ProducerRecord(name, client, timeout_ms, places))
+                await self._context.transactions.initialised(
+                    ProducerRecord(name, client, timeout_ms, places), exchange.session.id
+                )
         except Refused as exc:
             _log.warning("a transactional producer was not initialised", transactional_id=name, reason=str(exc))
             refusal = InitProducerIdResponse(

@@ -67,8 +67,13 @@ class Lab:
     def __init__(self) -> None:
         self.routing = RoutingTable()
         self.places, self.identities, self.now = FakePlaces(), FakeIdentities(), 0.0
+        self.alone = True
         self.transactions = Transactions(
-            self.routing, cast("Any", self.places), cast("Any", self.identities), lambda: self.now
+            self.routing,
+            cast("Any", self.places),
+            cast("Any", self.identities),
+            lambda: self.now,
+            alone=lambda: self.alone,
         )
         self.forwarder = Forwarder("gw", lambda: self.now)
         self.forwarder.transactions = self.transactions
@@ -205,7 +210,7 @@ async def test_an_older_instance_that_another_gateway_initialised_late_does_not_
     producer = await lab.transactions.identify("tx", CLIENT)
     older = ProducerRecord("tx", ProducerIdentity(7, 2), 60_000, {SOURCE: ProducerIdentity(90, 6)})
     with pytest.raises(Refused) as caught:
-        await lab.transactions.initialised(older)
+        await lab.transactions.initialised(older, 1)
     assert caught.value.code == ErrorCode.PRODUCER_FENCED
     assert lab.transactions.known("tx", CLIENT) is producer
     assert await lab.transactions.has_newer(producer, SOURCE, ErrorCode.PRODUCER_FENCED)
@@ -281,5 +286,42 @@ class TestByAnotherConnection:
         producer = await self.begun(lab)
         producer.in_transit = 1
         lab.seen("CompleteCommit")
+        await lab.transactions.identify("tx", CLIENT, 2)
+        assert producer.open is not None
+
+
+class TestBehindALoadBalancer:
+    """A producer that another gateway served comes back by a connection to this one that it has kept."""
+
+    async def initialised(self, lab: Lab) -> TransactionalProducer:
+        """By connection 1; both clusters have seen nothing of it yet."""
+        await lab.transactions.initialised(ProducerRecord("tx", CLIENT, 60_000, {SOURCE: ELSEWHERE}), 1)
+        lab.places.seen[OWN] = SeenTransaction(CLIENT, "Empty", 60_000, NOTHING)
+        lab.seen("Empty")
+        return await lab.transactions.identify("tx", CLIENT, 1)
+
+    async def test_the_end_of_what_another_gateway_has_begun_is_looked_for(self, lab: Lab) -> None:
+        producer = await self.initialised(lab)
+        lab.seen("Ongoing", "on-source-a")
+        await lab.transactions.identify("tx", CLIENT, 1)
+        assert producer.end_place(commit=True) == OWN  # a request that ends nothing asks nobody
+        await lab.transactions.identify("tx", CLIENT, 1, to_end=True)
+        assert producer.end_place(commit=True) == SOURCE
+
+    @pytest.mark.parametrize("alone", [True, False])
+    async def test_the_end_of_the_one_after_the_one_that_is_known_here(self, lab: Lab, alone: bool) -> None:
+        lab.alone = alone
+        producer = await self.initialised(lab)
+        producer.begin(SOURCE, {"a"}, 0.0)
+        producer.confirm()
+        lab.seen("CompleteCommit")
+        lab.places.seen[OWN] = SeenTransaction(CLIENT, "Ongoing", 60_000, frozenset({"plain"}))
+        await lab.transactions.identify("tx", CLIENT, 1, to_end=True)
+        assert producer.end_place(commit=True) == (SOURCE if alone else OWN)  # alone: nobody else can have served it
+
+    async def test_an_identity_that_only_its_data_came_with_is_looked_at_again(self, lab: Lab) -> None:
+        lab.kept()
+        producer = await lab.transactions.identify("tx", CLIENT)
+        lab.seen("Ongoing", "on-source-a")
         await lab.transactions.identify("tx", CLIENT, 2)
         assert producer.open is not None
