@@ -1,25 +1,21 @@
 """One gateway's place in the fleet: in the group, under a lease, leading or following. See docs/fleet.md.
 
-Terms of leadership begin and end in the running process: `on_lead` builds the control plane, `on_follow` takes it
-down. The term is the state topic's (`StateStore.lead`), so that a leader that was replaced can write nothing more.
+The group says who leads, and the state topic who may write: a term of leadership runs while both name this gateway.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import structlog
 
+from gateway.control.fleet_admission import Admission
 from gateway.control.fleet_give_out import GiveOut
 from gateway.control.fleet_group import FleetGroup, boot_clock
-from gateway.control.fleet_parts import FleetHooks, Identity, RightToWrite, Term
-from gateway.control.fleet_quorum import FleetQuorum
-from gateway.control.fleet_registry import FleetRegistry
-from gateway.control.routing_publisher import wall_clock_ms
+from gateway.control.fleet_leadership import Leadership
+from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.store import ProducerFenced, StateStore, StoreError
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.fleet_group import FleetGroupState, GroupRefused
@@ -45,17 +41,14 @@ class Fleet:
     ) -> None:
         self.me = me
         self._store = store
-        self._peers = peers
         self._hooks = hooks
         self.lease = WriteLease(me.lease_s)
         self._state = FleetGroupState(self.lease)
         self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned)
-        self.assignment: FleetAssignment | None = None
-        self.right = RightToWrite(self.lease, boot_clock)
+        self._admission = Admission(me, store, peers, hooks, self.lease)
+        self.right = self._admission.right
+        self._leadership = Leadership(me, store, peers, hooks)
         self._alone = False  # leads without having been named by the group
-        self.term: Term | None = None
-        self._registry: FleetRegistry | None = None
-        self._admission = asyncio.Event()
         self._changing = asyncio.Lock()
         self._news = asyncio.Event()
         self._give_out = GiveOut(store, self._group.rebalance)
@@ -63,6 +56,16 @@ class Fleet:
         store.on_fenced = self._news.set
 
     # -- for the rest of the gateway -----------------------------------------------------------------------------
+
+    @property
+    def term(self) -> Term | None:
+        """The term of leadership that has begun here, if any."""
+        return self._leadership.term
+
+    @property
+    def assignment(self) -> FleetAssignment | None:
+        """What the group said last; None when it does not know this gateway."""
+        return self._admission.assignment
 
     @property
     def leader(self) -> str:
@@ -113,11 +116,6 @@ class Fleet:
         except ClusterUnavailable as exc:
             _log.warning("a gateway was not dropped from the group", member=member_id, reason=str(exc))
 
-    async def end_term(self) -> None:
-        """Stop leading, if it does; the state topic is given up."""
-        async with self._changing:
-            await self._end_term()
-
     async def close(self) -> None:
         """Leave the group; the caller writes nothing more. Before the store is closed."""
         self._give_out.close()
@@ -125,7 +123,8 @@ class Fleet:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.end_term()
+        async with self._changing:
+            await self._leadership.end()
         try:
             async with asyncio.timeout(2.0):
                 await self._group.leave()
@@ -144,41 +143,22 @@ class Fleet:
             return
         try:
             sent_at = boot_clock()
-            await self._take_over()
+            await self._leadership.take_over()
             if self._others():
                 await self._store.resign()
                 return
-            await self._book().admit({"": self._describe()})
+            await self._leadership.admit({"": self._describe()})
         except ProducerFenced as exc:
             _log.info("another gateway starts too: it is left to the group who leads", reason=str(exc))
             await self._store.resign()
             return
         self.lease.renewed(sent_at)
         self._alone = True
-        self.right.admitted()
-        self._admission.set()
-        self._hooks.admitted(self._assignment_of({"": self._describe()}))
+        self._admission.alone(self._assignment_of({"": self._describe()}))
         self._news.set()
 
     def _others(self) -> frozenset[str]:
         return frozenset(self._store.gateways) - {self.me.name}
-
-    async def _take_over(self) -> None:
-        await self._store.lead()
-        self._registry = FleetRegistry(
-            self._store,
-            self.me.name,
-            clock=boot_clock,
-            monotonic=time.monotonic,
-            wall_ms=wall_clock_ms,
-            new_secret=lambda: secrets.token_hex(32),
-        )
-        _log.info("leading the fleet", gateway=self.me.name, term=self._store.term)
-
-    def _book(self) -> FleetRegistry:
-        if self._registry is None:
-            raise StoreError("this gateway does not lead the fleet")
-        return self._registry
 
     # -- the group -----------------------------------------------------------------------------------------------
 
@@ -209,10 +189,10 @@ class Fleet:
                 return FleetAssignment(leader="")
             try:
                 if not self._store.leading:
-                    await self._end_term()
-                    await self._take_over()
+                    await self._leadership.end()
+                    await self._leadership.take_over()
                 kept = newest(members)
-                await self._book().admit(kept)
+                await self._leadership.admit(kept)
             except StoreError as exc:
                 raise ClusterUnavailable(f"the fleet cannot be led from here now: {exc}") from exc
             for member_id in members.keys() - kept.keys():  # of processes that are dead, or are about to notice
@@ -238,24 +218,18 @@ class Fleet:
             self._give_out.records_changed(self.assignment)
 
     def _assigned(self, assignment: FleetAssignment | None) -> None:
-        self.assignment = assignment
         self._alone = False
-        if assignment is None:
-            self.right.forgotten()
-            self._hooks.forgotten()
+        self._admission.told(assignment)
         self._news.set()
 
     # -- terms ---------------------------------------------------------------------------------------------------
 
     async def _lead_or_follow(self) -> None:
-        counted: FleetAssignment | None = None
         while True:
             await self._news.wait()
             self._news.clear()
             try:
-                assignment = self.assignment
-                if assignment is not None and assignment is not counted and await self._count(assignment):
-                    counted = assignment
+                await self._admission.count()
                 async with self._changing:
                     await self._fit()
             except Exception as exc:  # noqa: BLE001 - half a control plane is worse than none
@@ -263,53 +237,12 @@ class Fleet:
                 self._hooks.failed(f"leadership failed: {type(exc).__name__}: {exc}")
                 return
 
-    async def _count(self, assignment: FleetAssignment) -> bool:
-        """Let an assignment count, once the state is read up to it. False when it is outdated by then."""
-        address = assignment.peers.get(self.me.name)
-        if address is None:
-            _log.warning("the fleet has no node: nothing is written to sources", leader=assignment.leader)
-            self.right.refused()
-            return True
-        if address != self.me.peer:
-            self.right.refused()
-            self._hooks.failed(
-                f"another gateway has the name '{self.me.name}' ({address}): give each its own, in fleet.name"
-            )
-            return True
-        self._peers.expect(assignment.peers)
-        await self._store.read_up_to(assignment.state_offset)
-        if self.assignment is not assignment:
-            return False
-        if self.right.lapsed:
-            self._hooks.lapsed()
-        self._hooks.admitted(assignment)
-        self.right.admitted()
-        self._admission.set()
-        return True
-
     async def _fit(self) -> None:
         """Begin or end a term, as the group and the state topic say."""
         named = self._alone or self.assignment is None or self.assignment.leader == self.me.name
         if self._store.leading and named:
-            if self.term is None:
-                await self._begin_term()
+            await self._leadership.begin()
             return
-        await self._end_term()
+        await self._leadership.end()
         if self.assignment is not None and self.assignment.leader == self.me.name:
             self._give_out.soon()  # somebody took over the state topic without the group: let it name the leader anew
-
-    async def _begin_term(self) -> None:
-        registry, number = self._book(), self._store.term
-        quorum = FleetQuorum(self.me.name, self._store, registry, self._peers, number)
-        term = Term(number=number, registry=registry, quorum=quorum)
-        await self._hooks.lead(term)
-        self.term = term
-
-    async def _end_term(self) -> None:
-        if self.term is not None:
-            self.term = None
-            _log.warning("leading no more", gateway=self.me.name)
-            await self._hooks.follow()
-        self._registry = None
-        if self._store.leading:
-            await self._store.resign()

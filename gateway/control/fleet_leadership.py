@@ -1,0 +1,74 @@
+"""A gateway's terms of leadership: the state topic is taken over, a term begins on it, and ends. See docs/fleet.md."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+
+import structlog
+
+from gateway.control.fleet_group import boot_clock
+from gateway.control.fleet_parts import FleetHooks, Identity, Term
+from gateway.control.fleet_quorum import FleetQuorum
+from gateway.control.fleet_registry import FleetRegistry
+from gateway.control.routing_publisher import wall_clock_ms
+from gateway.control.store import StateStore, StoreError
+from gateway.domain.membership import Gateway
+from gateway.net.peers import Peers
+
+_log = structlog.get_logger("lockgate.fleet")
+
+
+class Leadership:
+    """One call at a time. `term`: the one that has begun, None while it is built and when there is none."""
+
+    def __init__(self, me: Identity, store: StateStore, peers: Peers, hooks: FleetHooks) -> None:
+        self._me = me
+        self._store = store
+        self._peers = peers
+        self._hooks = hooks
+        self.term: Term | None = None
+        self._registry: FleetRegistry | None = None
+
+    async def take_over(self) -> None:
+        """Write the state topic from now on; nothing is told to others yet. Raises StoreError, as `StateStore.lead`."""
+        await self._store.lead()
+        self._registry = FleetRegistry(
+            self._store,
+            self._me.name,
+            clock=boot_clock,
+            monotonic=time.monotonic,
+            wall_ms=wall_clock_ms,
+            new_secret=lambda: secrets.token_hex(32),
+        )
+        _log.info("leading the fleet", gateway=self._me.name, term=self._store.term)
+
+    async def admit(self, members: Mapping[str, Gateway]) -> None:
+        """Register who is in the group. Raises StoreError, also when the state topic was not taken over."""
+        await self._book().admit(members)
+
+    async def begin(self) -> None:
+        """Build the control plane, unless it is there."""
+        if self.term is not None:
+            return
+        registry, number = self._book(), self._store.term
+        quorum = FleetQuorum(self._me.name, self._store, registry, self._peers, number)
+        term = Term(number=number, registry=registry, quorum=quorum)
+        await self._hooks.lead(term)
+        self.term = term
+
+    async def end(self) -> None:
+        """Take the control plane down, if it is there; the state topic is given up."""
+        if self.term is not None:
+            self.term = None
+            _log.warning("leading no more", gateway=self._me.name)
+            await self._hooks.follow()
+        self._registry = None
+        if self._store.leading:
+            await self._store.resign()
+
+    def _book(self) -> FleetRegistry:
+        if self._registry is None:
+            raise StoreError("this gateway does not lead the fleet")
+        return self._registry
