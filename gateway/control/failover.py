@@ -15,8 +15,8 @@ import structlog
 
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import Conflict, ControlError
+from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
-from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain.mirror_states import MirrorOperation, apply, require

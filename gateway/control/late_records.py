@@ -17,7 +17,7 @@ import structlog
 
 from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
-from gateway.control.promote_run import restore_configs
+from gateway.control.lifted_configs import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
 from gateway.control.store import StoreError
 from gateway.domain.producer_ids import mirror_producer_id

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gateway.control.context import ControlContext
@@ -73,11 +75,6 @@ class Gatherer:
         earliest = max(found.earliest_fence, landed)
         return replace(found, departed=departed, earliest_fence=earliest, lost=coverage.lost())
 
-    def fence_left_s(self) -> float:
-        """Seconds until the fence must end."""
-        began = self._memory.fenced_at
-        return self._tools.limits.fence_timeout_s - (self._tools.clock() - began if began is not None else 0.0)
-
     async def read(self, timeout_s: float) -> Mapping[str, EndReading]:
         """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
         records, asked = self.records(), self._tools.clock()
@@ -103,6 +100,24 @@ class Gatherer:
             )
             for record in records
         }
+
+    async def mirrored(self, timeout_s: float) -> None:
+        """Until the mirror has come to the ends last read under the fence, or the time is over."""
+        ends = {(topic, index): end for topic in self._topics for index, end in enumerate(self._memory.ends(topic))}
+        reached, left = asyncio.Event(), len(ends) + 1
+
+        def one() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                reached.set()
+
+        for (topic, index), end in ends.items():
+            self._context.progress.when(topic, index, end, one)
+        one()  # there may be no ends
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await reached.wait()
 
     async def _lags(self) -> Mapping[str, int]:
         """Per topic the records that its last partition is behind. Also warms what the fence will need."""

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import structlog
 
-from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError, TargetUnreachable
+from gateway.control.lifted_configs import restore_configs
+from gateway.control.promote_fence import PromoteFence
 from gateway.control.promote_gather import Gatherer, PromoteTools
 from gateway.control.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.domain.mirror_states import MirrorOperation, apply
-from gateway.domain.ports import Fences
 from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.promote_snapshot import Step, StepKind
 from gateway.domain.records import MirrorRecord, MirrorState, ProducerEntry
-from gateway.domain.topic_configs import set_back, stamps_itself
+from gateway.domain.topic_configs import stamps_itself
 from gateway.domain.way_home import stopped
 from gateway.net.errors import NetError
 
@@ -44,6 +43,7 @@ class PromoteRun:
         self._operation = operation
         self._memory = PromoteMemory(topics)
         self._gather = Gatherer(tools, link, topics, self._memory)
+        self._fence = PromoteFence(tools, link, topics, self._memory)
         self._producers: dict[str, tuple[tuple[ProducerEntry, ...], ...]] = {}
         self._copy_ends: dict[str, tuple[int, ...]] = {}
         self._log = _log.bind(link=link, topics=list(topics))
@@ -51,7 +51,7 @@ class PromoteRun:
         self._actions: Mapping[StepKind, Callable[[Step], Awaitable[None]]] = {
             StepKind.MARK_PENDING: self._mark_pending,
             StepKind.WAIT: self._wait,
-            StepKind.FENCE: self._fence,
+            StepKind.FENCE: self._hold,
             StepKind.READ_ENDS: self._read_ends,
             StepKind.AWAIT_MIRROR: self._await_mirror,
             StepKind.STOP_MIRROR: self._stop_mirror,
@@ -87,7 +87,7 @@ class PromoteRun:
             self._log.error("the promote broke off in its commit; writes stay held until the gateway is restarted")
             return
         if self._memory.fenced_at is not None:
-            self._end_fence("aborted")
+            self._abort_fence()
             await self._mark_active(Step(StepKind.MARK_ACTIVE, "the promote broke off; see the gateway's log"))
 
     # -- before the fence ----------------------------------------------------------------------------------
@@ -127,60 +127,17 @@ class PromoteRun:
 
     # -- under the fence -----------------------------------------------------------------------------------
 
-    async def _fence(self, _: Step) -> None:
-        if self._memory.fenced_at is None:
-            self._memory.fence_began(self._tools.clock())
-            self._context.publisher.fence(self._topics)
-        missing = [
-            (gateway, fences, record)
-            for record in self._gather.records()
-            for gateway, fences in self._tools.fences.items()
-            if not self._acknowledged(gateway, record)
-        ]
-        asked = [self._ask(gateway, fences, record) for gateway, fences, record in missing]
-        failures = [failure for failure in await asyncio.gather(*asked) if failure]
-        if failures:
-            self._log.warning("a gateway did not acknowledge the fence", reason=failures[0])
-            await self._tools.sleep(0.01)
-
-    def _acknowledged(self, gateway: str, record: MirrorRecord) -> bool:
-        ack = self._memory.acks(record.mirror_topic).get(gateway)
-        return ack is not None and ack.epoch == record.fence_epoch
-
-    async def _ask(self, gateway: str, fences: Fences, record: MirrorRecord) -> str:
-        """Ask one gateway; '' when it acknowledged, else why not."""
-        try:
-            async with asyncio.timeout(max(0.0, self._gather.fence_left_s())):
-                ack = await fences.fence(record.mirror_topic, record.fence_epoch)
-        except (TimeoutError, OSError, NetError) as exc:
-            return f"{gateway}: {str(exc) or 'no answer in time'}"
-        self._memory.acknowledged(replace(ack, gateway=gateway), self._tools.clock())
-        return ""
+    async def _hold(self, _: Step) -> None:
+        await self._fence.hold(self._gather.records())
 
     async def _read_ends(self, step: Step) -> None:
         if step.delay_s:
             await self._tools.sleep(step.delay_s)
-        for topic, reading in (await self._gather.read(max(0.01, self._gather.fence_left_s()))).items():
+        for topic, reading in (await self._gather.read(max(0.01, self._fence.left_s()))).items():
             self._memory.read(topic, reading)
 
     async def _await_mirror(self, step: Step) -> None:
-        reached = asyncio.Event()
-        left = 1
-
-        def one() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                reached.set()
-
-        for record in self._gather.records():
-            for index, end in enumerate(self._memory.ends(record.mirror_topic)):
-                left += 1
-                self._context.progress.when(record.mirror_topic, index, end, one)
-        one()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_AWAIT_MIRROR_S):
-                await reached.wait()
+        await self._gather.mirrored(_AWAIT_MIRROR_S)
         await self._read_ends(step)
 
     async def _stop_mirror(self, _: Step) -> None:
@@ -189,7 +146,7 @@ class PromoteRun:
             self._producers[topic] = engine.producer_table(link, topic)
             self._copy_ends[topic] = tuple(status.target_end for status in engine.status(link, topic))
         try:
-            async with asyncio.timeout(max(0.0, self._gather.fence_left_s())):
+            async with asyncio.timeout(max(0.0, self._fence.left_s())):
                 await asyncio.gather(*(engine.stop_mirror(link, topic) for topic in self._topics))
         except TimeoutError:
             self._memory.give_up("the mirror's appends to the target were not answered in time")
@@ -221,12 +178,8 @@ class PromoteRun:
     async def _restore_timestamp_types(self) -> None:
         """A LogAppendTime topic is one again before it is written to: its routes are held until the fence ends."""
         for record in self._gather.records():
-            if not stamps_itself(record.restore_configs):
-                continue
-            try:
-                await restore_configs(self._context, record)
-            except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
-                self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+            if stamps_itself(record.restore_configs):
+                await self._restored(record)
 
     def _stopped(self, record: MirrorRecord) -> MirrorRecord:
         topic = record.mirror_topic
@@ -237,12 +190,8 @@ class PromoteRun:
 
     async def _publish_switched(self, _: Step) -> None:
         """The store's change has published the routes already; what is left is the mark of the fence."""
-        began = self._memory.fenced_at
-        self._context.publisher.unfence(self._topics)
-        self._memory.unfenced()
-        if began is not None:
-            held_s = self._tools.clock() - began
-            self._tools.on_fence_ended(self._link, "stopped", held_s)
+        held_s = self._fence.release("stopped")
+        if held_s is not None:
             new = MirrorState.PENDING_MIRROR if self._gather.homeward else MirrorState.STOPPED
             self._log.info("mirror state", new=new.value, fenced_ms=round(held_s * 1000, 1))
         if self._gather.homeward:
@@ -252,27 +201,28 @@ class PromoteRun:
 
     async def _restore_configs(self, _: Step) -> None:
         for record in self._gather.records():
-            try:
-                await restore_configs(self._context, record)
-            except (NetError, StoreError, TimeoutError, OSError) as exc:
+            if not await self._restored(record):
                 self._memory.restore_later = True
-                self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+
+    async def _restored(self, record: MirrorRecord) -> bool:
+        try:
+            await restore_configs(self._context, record)
+        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+            self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+            return False
+        return True
 
     # -- the way back --------------------------------------------------------------------------------------
 
     async def _unfence(self, step: Step) -> None:
         self._memory.give_up(step.reason)
-        self._end_fence("aborted")
+        self._abort_fence()
 
-    def _end_fence(self, outcome: str) -> None:
-        began = self._memory.fenced_at
-        self._context.publisher.unfence(self._topics)
-        self._memory.unfenced()
+    def _abort_fence(self) -> None:
+        self._fence.release("aborted")
         for record in self._gather.records():
             if record.state is MirrorState.PENDING_STOPPED:
                 self._context.engine.start_mirror(record)  # one that runs is left as it is
-        if began is not None:
-            self._tools.on_fence_ended(self._link, outcome, self._tools.clock() - began)
 
     async def _mark_active(self, step: Step) -> None:
         self._memory.give_up(step.reason)
@@ -288,20 +238,3 @@ class PromoteRun:
             await self._tools.sleep(_STORE_AGAIN_S)
             return
         self._log.warning("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)
-
-
-async def restore_configs(context: ControlContext, record: MirrorRecord) -> None:
-    """Set the configs that were lifted on the copy while the topic was mirrored, once.
-
-    Raises:
-        ControlError, NetError, StoreError: not all is done; to be tried again.
-    """
-    if not record.restore_configs:
-        return
-    values, reset = set_back(record.restore_configs)
-    if record.state is MirrorState.PENDING_MIRROR and not record.is_reverse:  # come home: the copy was the source's
-        access, topic = await context.sources.reach(context.link(record.link)), record.source_topic
-    else:
-        access, topic = context.target, record.mirror_topic
-    await access.alter_topic_configs(topic, values, reset)
-    await context.store.replace(record, replace(record, restore_configs={}))

@@ -16,8 +16,8 @@ from gateway.control.access import ClusterAccess
 from gateway.control.context import ControlContext, source_errors
 from gateway.control.copy_setup import PreparedCopy, create_topic_anew, delete_old_topic, own_configs, prepare_copy
 from gateway.control.errors import ControlError, NotFound, SourceUnreachable, TargetUnreachable
+from gateway.control.lifted_configs import restore_configs
 from gateway.control.old_source import read_old_source
-from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply

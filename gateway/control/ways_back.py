@@ -21,9 +21,9 @@ import structlog
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import BadRequest, Conflict
 from gateway.control.failover import Failover, FailoverPlan
+from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
 from gateway.control.old_source import read_old_source
-from gateway.control.promote_run import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
 from gateway.control.store import StoreConflict
 from gateway.control.way_back_run import WayBackRun, WayBackTools

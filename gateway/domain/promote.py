@@ -1,4 +1,4 @@
-"""Topic promote: from what is known now to the next step. Pure; `control/promote_topic.py` gathers and acts.
+"""Topic promote: from what is known now to the next step. Pure; `control/promote_run.py` gathers and acts.
 
 Theory of operation
 -------------------
