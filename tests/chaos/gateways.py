@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from signal import SIGKILL, SIGTERM, Signals
+from signal import SIGKILL, SIGTERM, SIGUSR1, Signals
 from typing import Any, Final
 
 import httpx
@@ -34,6 +34,7 @@ class GatewayNode:
         self.bootstrap = f"{self.told}:{self.bootstrap_port}"
         self.log = folder / f"gateway-{number}.log"
         self.names = folder / f"names-{number}.lost"
+        self._clock = folder / f"clock-{number}"
         self.started = 0
         self._config = folder / f"gateway-{number}.yaml"
         self._process: subprocess.Popen[bytes] | None = None
@@ -51,7 +52,7 @@ class GatewayNode:
 
     def bend(self, places: dict[str, int], patch: str) -> None:
         """What is different in its process; see `serve.py`."""
-        shim = {"places": places, "lost": str(self.names), "patch": patch}
+        shim = {"places": places, "lost": str(self.names), "clock": str(self._clock), "patch": patch}
         self._shim.write_text(json.dumps(shim), encoding="utf-8")
 
     @property
@@ -97,10 +98,15 @@ class GatewayNode:
         return self._end(SIGTERM, 30.0)
 
     def signal(self, number: Signals) -> None:
-        """SIGSTOP or SIGCONT."""
+        """Send a signal, if it runs."""
         pid = self.pid
         if pid is not None:
             os.kill(pid, number)
+
+    def set_clock(self, wrong_by_s: float) -> None:
+        """Make its time of day wrong by so much, 0: right again. A process that starts has the right one."""
+        self._clock.write_text(str(wrong_by_s), encoding="utf-8")
+        self.signal(SIGUSR1)
 
     def _end(self, number: Signals, timeout_s: float) -> int | None:
         with self._lock:

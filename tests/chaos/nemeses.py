@@ -99,6 +99,12 @@ def _gateway_pause(lab: Lab, nemesis: Nemesis) -> Undo:
     return lambda: gateway.signal(signal.SIGCONT)
 
 
+def _clock_jump(lab: Lab, nemesis: Nemesis) -> Undo:
+    gateway = lab.gateways[nemesis.gateway]
+    gateway.set_clock(random.Random(nemesis.number).choice(_JUMPS_S))
+    return lambda: gateway.set_clock(0.0)
+
+
 def _broker_kill(lab: Lab, nemesis: Nemesis) -> Undo:
     return _killed(lab, nemesis.side, nemesis.broker)
 
@@ -192,9 +198,11 @@ def _nothing() -> None:
 
 
 _HALF_A_REQUEST: Final = b"\x00\x00\x01\x00\x00\x12\x00\x03\x00\x00\x00\x01\x00\x04flap\x00\x05chaos\x021"
+_JUMPS_S: Final = (-86_400.0, -3_600.0, -5.0, 5.0, 3_600.0, 86_400.0)
 _OTHERS: Final[dict[str, Callable[[Lab, Nemesis], Undo]]] = {
     "gateway-kill": _gateway_kill,
     "gateway-pause": _gateway_pause,
+    "clock-jump": _clock_jump,
     "gateway-restart": _gateway_restart,
     "rolling-restart": _rolling_restart,
     "broker-kill": _broker_kill,

@@ -38,6 +38,7 @@ PROCESSES: Final = {
     "gateway-kill": 4,
     "gateway-pause": 3,
     "gateway-restart": 2,
+    "clock-jump": 2,
     "rolling-restart": 1,
     "broker-kill": 3,
     "controller-kill": 1,
@@ -56,6 +57,7 @@ _HOLD_S: Final = {
     "lost-answers": (0.5, 2.5),
     "gateway-kill": (0.0, 3.0),
     "gateway-pause": (0.5, 12.0),
+    "clock-jump": (1.0, 8.0),
     "gateway-restart": (0.0, 1.0),
     "rolling-restart": (0.0, 0.5),
     "leaders-move": (0.0, 0.0),
@@ -215,6 +217,6 @@ def _where(n: Nemesis) -> str:
     if n.lane == "network":
         gateway = "all gateways" if n.gateway < 0 else f"gateway {n.gateway}"
         return f"{gateway}, {n.side}{', to the server' if n.upstream else ', to the client'}"
-    if n.kind in ("gateway-kill", "gateway-pause", "gateway-restart"):
+    if n.kind in ("gateway-kill", "gateway-pause", "gateway-restart", "clock-jump"):
         return f"gateway {n.gateway}"
     return "every gateway" if n.kind == "rolling-restart" else f"{n.side} {n.broker or ''}"
