@@ -165,7 +165,7 @@ class OffsetSync:
         maps = await between.maps(offset.topic for offset in offsets)
         cut = []
         for offset in offsets:
-            mirrored = self._promoter.mirrored(record.link, offset, maps)
+            mirrored = between.mirrored(offset, maps)
             if mirrored is not None:
                 cut.append((offset, replace(offset, source_offset=min(offset.source_offset, mirrored))))
         found = {}

@@ -127,6 +127,17 @@ class OffsetsBetween:
             found[topic, partition] = (back.offset, metadata)
         return found
 
+    def mirrored(self, offset: CarriedOffset, maps: Maps) -> int | None:
+        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
+        mirror = self._context.store.mirrors.get((self._link, offset.topic))
+        if mirror is not None and (is_final(mirror) or mirror.is_reverse):
+            return offset.source_offset  # nothing more will come, and is cut; or the target is the origin
+        if offset.topic in maps:
+            return maps[offset.topic].mirrored_to(offset.partition)
+        if mirror is not None and offset.partition < len(mirror.stopped_at):
+            return mirror.stopped_at[offset.partition]
+        return self._context.progress.position(offset.topic, offset.partition)
+
 
 def translated(maps: Maps, key: Partition, source_offset: int) -> Translation:
     """One offset of the source, on the target."""

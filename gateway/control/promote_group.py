@@ -19,15 +19,15 @@ import structlog
 
 from gateway.control.context import ControlContext
 from gateway.control.demote_group import demote_group
-from gateway.control.errors import Conflict, ControlError
+from gateway.control.errors import Conflict
 from gateway.control.failover_group import GroupFailovers
+from gateway.control.group_gather import GroupGatherer
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
-from gateway.control.offsets_between import Maps, OffsetsBetween, is_final
+from gateway.control.offsets_between import OffsetsBetween, is_final
 from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import (
     GroupLimits,
-    GroupSnapshot,
     GroupStep,
     GroupStepKind,
     check_invariants,
@@ -36,16 +36,12 @@ from gateway.domain.group_promote import (
     said_of_cuts,
     same_on_source,
 )
-from gateway.domain.link_config import parse
 from gateway.domain.offset_map import Rule
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
 PATIENCE_S = 30.0
 GONE_S = 15.0  # a source that has not answered for this long is not waited for by a group whose topics failed over
-ASK_S = 5.0
-WATCH_S = 1.0
-LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -64,6 +60,7 @@ class GroupPromotions:
         self._limits = GroupLimits(quiet_s)
         self._clock = clock
         self._offsets = offsets or GroupOffsets(context)
+        self._gather = GroupGatherer(context, self._offsets, clock)
         self._progress: dict[tuple[str, str], GroupProgress] = {}
         self.failovers = GroupFailovers(context, self._offsets, self.progress_of, clock)
 
@@ -105,9 +102,9 @@ class GroupPromotions:
             if requested:
                 progress.forget_offsets()
             while True:
-                await self._ask_members(self._record(link, group), progress, force=force)
+                await self._gather.look(self._record(link, group), progress, force=force)
                 record = await self._arrived(self._record(link, group), progress)
-                snapshot = self._snapshot(record, progress, requested=requested, force=force)
+                snapshot = self._gather.snapshot(record, progress, requested=requested, force=force)
                 step = next_step(snapshot, self._limits)
                 check_invariants(snapshot, step)
                 progress.waits_for = step.reason
@@ -131,32 +128,6 @@ class GroupPromotions:
             raise Conflict(f"mirror group '{group}' was deleted meanwhile")
         return record
 
-    async def _ask_members(self, record: GroupRecord, progress: GroupProgress, *, force: bool) -> None:
-        """How many members the group has on the source now. With `force` they commit on, and that is accepted."""
-        if record.state is GroupState.PROMOTED:
-            return
-        try:
-            view = await self._offsets.source_view(record, ASK_S)
-            if not view.members:
-                await self._watch_offsets(record, progress)
-        except ControlError as error:
-            progress.members, progress.empty_since, progress.source_error = None, None, str(error)
-            progress.unreachable_since = progress.unreachable_since or self._clock()
-            progress.forget_offsets()  # who knows who comes and goes meanwhile
-            return
-        now = self._clock()
-        progress.unreachable_since = None
-        looked_away = now - progress.members_at > LOOKED_AWAY_S
-        progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
-        static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
-        progress.static = static if len(static) == len(view.members) else ()
-        if view.members:
-            progress.empty_since, progress.seen = None, None
-            if not force:
-                progress.forget_offsets()
-        elif progress.empty_since is None or looked_away:
-            progress.empty_since = now
-
     async def _arrived(self, record: GroupRecord, progress: GroupProgress) -> GroupRecord:
         """A demoted group that is back on the source, as a member or not, may be promoted by itself again."""
         if not record.demoted or not (progress.members or progress.memberless_at is not None):
@@ -164,54 +135,6 @@ class GroupPromotions:
         back = replace(record, demoted=False)
         await self._context.store.replace(record, back)
         return back
-
-    async def _watch_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
-        """Of a group without members: whether somebody commits for it all the same."""
-        if progress.seen is not None and self._clock() - progress.seen_at < WATCH_S:
-            return
-        seen, _ = await self._offsets.on_source(record)
-        progress.remember(seen, self._clock())
-        if progress.seen is not None and not same_on_source(progress.seen, seen):
-            progress.memberless_at = self._clock()
-        progress.seen, progress.seen_at = seen, self._clock()
-
-    def _snapshot(self, record: GroupRecord, progress: GroupProgress, *, requested: bool, force: bool) -> GroupSnapshot:
-        gates, link = self._context.gates, self._context.link(record.link)
-        offsets = progress.offsets or ()
-        return GroupSnapshot(
-            state=record.state,
-            now=self._clock(),
-            gate_open=gates.enabled and gates.status(record.group) is GateStatus.OPEN,
-            waiting=len(gates.waiters(record.group)),
-            members=progress.members,
-            members_at=progress.members_at,
-            empty_since=progress.empty_since,
-            source_error=progress.source_error,
-            auto=parse(link.configs).groups_auto_promote,
-            requested=requested,
-            force=force,
-            offsets=progress.offsets,
-            offsets_at=progress.offsets_at,
-            mirrored={(o.topic, o.partition): self.mirrored(record.link, o, progress.maps) for o in offsets},
-            ends={key: end for key, (_, end) in progress.ranges.items()},
-            committed=progress.committed,
-            read_back=progress.read_back,
-            failure=progress.failure,
-            static=progress.static,
-            demoted=record.demoted,
-            memberless_at=progress.memberless_at,
-        )
-
-    def mirrored(self, link: str, offset: CarriedOffset, maps: Maps) -> int | None:
-        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
-        mirror = self._context.store.mirrors.get((link, offset.topic))
-        if mirror is not None and (is_final(mirror) or mirror.is_reverse):
-            return offset.source_offset  # nothing more will come, and is cut; or the target is the origin
-        if offset.topic in maps:
-            return maps[offset.topic].mirrored_to(offset.partition)
-        if mirror is not None and offset.partition < len(mirror.stopped_at):
-            return mirror.stopped_at[offset.partition]
-        return self._context.progress.position(offset.topic, offset.partition)
 
     async def late_commits(self, record: GroupRecord) -> int:
         """Partitions of a promoted group whose offset on the source is another than the one that was carried.

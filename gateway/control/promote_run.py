@@ -1,7 +1,6 @@
 """One run of a topic promote: gather a snapshot, ask `domain/promote.py` for the step, take it, again.
 
-All I/O of a promote is here, one method per step. What is known lives in PromoteMemory; what outlives the process
-is the record alone.
+One method per step. What is known lives in PromoteMemory; what outlives the process is the record alone.
 """
 
 from __future__ import annotations

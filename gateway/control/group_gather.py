@@ -1,0 +1,95 @@
+"""What a group promote is told: by the source of its members and commits, by the gate, the mirror and the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.control.context import ControlContext
+from gateway.control.errors import ControlError
+from gateway.control.group_offsets import GroupOffsets
+from gateway.control.group_progress import GroupProgress
+from gateway.control.offsets_between import OffsetsBetween
+from gateway.domain.gates import GateStatus
+from gateway.domain.group_promote import GroupSnapshot, same_on_source
+from gateway.domain.link_config import parse
+from gateway.domain.records import GroupRecord, GroupState
+
+_ASK_S = 5.0
+_WATCH_S = 1.0
+_LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
+
+
+class GroupGatherer:
+    """Changes nothing but the group's GroupProgress, whose lock the caller holds. `clock`: monotonic seconds."""
+
+    def __init__(self, context: ControlContext, offsets: GroupOffsets, clock: Callable[[], float]) -> None:
+        self._context = context
+        self._offsets = offsets
+        self._clock = clock
+
+    async def look(self, record: GroupRecord, progress: GroupProgress, *, force: bool) -> None:
+        """How many members the group has on the source now. With `force` they commit on, and that is accepted.
+
+        A source that does not answer is remembered as such, and not raised.
+        """
+        if record.state is GroupState.PROMOTED:
+            return
+        try:
+            view = await self._offsets.source_view(record, _ASK_S)
+            if not view.members:
+                await self._watch_offsets(record, progress)
+        except ControlError as error:
+            progress.members, progress.empty_since, progress.source_error = None, None, str(error)
+            progress.unreachable_since = progress.unreachable_since or self._clock()
+            progress.forget_offsets()  # who knows who comes and goes meanwhile
+            return
+        now = self._clock()
+        progress.unreachable_since = None
+        looked_away = now - progress.members_at > _LOOKED_AWAY_S
+        progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
+        static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
+        progress.static = static if len(static) == len(view.members) else ()
+        if view.members:
+            progress.empty_since, progress.seen = None, None
+            if not force:
+                progress.forget_offsets()
+        elif progress.empty_since is None or looked_away:
+            progress.empty_since = now
+
+    async def _watch_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
+        """Of a group without members: whether somebody commits for it all the same."""
+        if progress.seen is not None and self._clock() - progress.seen_at < _WATCH_S:
+            return
+        seen, _ = await self._offsets.on_source(record)
+        progress.remember(seen, self._clock())
+        if progress.seen is not None and not same_on_source(progress.seen, seen):
+            progress.memberless_at = self._clock()
+        progress.seen, progress.seen_at = seen, self._clock()
+
+    def snapshot(self, record: GroupRecord, progress: GroupProgress, *, requested: bool, force: bool) -> GroupSnapshot:
+        """All that is known now. `requested`: an operator asked for it, with `force` beside members on the source."""
+        gates, link = self._context.gates, self._context.link(record.link)
+        offsets, between = progress.offsets or (), OffsetsBetween(self._context, record.link)
+        return GroupSnapshot(
+            state=record.state,
+            now=self._clock(),
+            gate_open=gates.enabled and gates.status(record.group) is GateStatus.OPEN,
+            waiting=len(gates.waiters(record.group)),
+            members=progress.members,
+            members_at=progress.members_at,
+            empty_since=progress.empty_since,
+            source_error=progress.source_error,
+            auto=parse(link.configs).groups_auto_promote,
+            requested=requested,
+            force=force,
+            offsets=progress.offsets,
+            offsets_at=progress.offsets_at,
+            mirrored={(o.topic, o.partition): between.mirrored(o, progress.maps) for o in offsets},
+            ends={key: end for key, (_, end) in progress.ranges.items()},
+            committed=progress.committed,
+            read_back=progress.read_back,
+            failure=progress.failure,
+            static=progress.static,
+            demoted=record.demoted,
+            memberless_at=progress.memberless_at,
+        )
