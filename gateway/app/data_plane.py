@@ -22,7 +22,7 @@ from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
 from gateway.proxy.listeners import Listeners
 from gateway.proxy.stats import BUCKETS_S
-from gateway.telemetry.metrics import ProxyNumbers
+from gateway.telemetry.numbers import ProxyNumbers
 
 
 class DataPlane:

@@ -39,7 +39,8 @@ from gateway.domain.routing import Routing, RoutingTable
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import NetError
-from gateway.telemetry.metrics import FleetNumbers, Metrics
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.numbers import FleetNumbers
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0

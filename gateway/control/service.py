@@ -29,7 +29,7 @@ from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import GroupState, LinkRecord, MirrorRecord
 from gateway.domain.routing import RoutingTable
-from gateway.telemetry.metrics import ControlNumbers, GroupNumbers, MirrorNumbers
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 
 _SYNC_TICK_S = 1.0
 _LEASE_TICK_S = 1.0

@@ -1,17 +1,17 @@
 """Every metric of the gateway: name, labels, meaning. Read off at each scrape from what the planes count anyway.
 
-Nothing on the hot path knows Prometheus. The planes hand in plain numbers through the Protocols here; the one
-thing pushed is the length of fences, a few a day.
+Nothing on the hot path knows Prometheus. The planes hand in plain numbers (`numbers.py`); the one thing pushed is
+the length of fences, a few a day.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Protocol
+from typing import TypeAlias, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import (
@@ -25,95 +25,12 @@ from prometheus_client.registry import Collector
 
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorState
+from gateway.telemetry.numbers import ControlNumbers, FleetNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
 from gateway.version import VERSION
 from protocol.apis import APIS
 
+_T = TypeVar("_T")
 FENCE_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-class ApiNumbers(Protocol):
-    """Totals of one API; `buckets` are counts per bucket, not cumulative, the last one above all bounds."""
-
-    @property
-    def api_key(self) -> int: ...  # noqa: D102
-    @property
-    def requests(self) -> int: ...  # noqa: D102
-    @property
-    def request_bytes(self) -> int: ...  # noqa: D102
-    @property
-    def buckets(self) -> Sequence[int]: ...  # noqa: D102
-    @property
-    def latency_sum_s(self) -> float: ...  # noqa: D102
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyNumbers:
-    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets."""
-
-    bounds_s: Sequence[float]
-    apis: Sequence[ApiNumbers]
-    connections: int = 0
-    closed: Mapping[str, int] = field(default_factory=dict)
-    auto_create_refused: Mapping[str, int] = field(default_factory=dict)
-    held: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorNumbers:
-    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early.
-
-    `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
-    """
-
-    link: str
-    topic: str
-    state: MirrorState
-    partitions: Sequence[PartitionStatus]
-    late: int = 0
-    lost: int = 0
-    reverse: bool = False
-    not_mirrored: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GroupNumbers:
-    """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote.
-
-    `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
-    the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower.
-    """
-
-    link: str
-    group: str
-    state: str
-    waiting: int
-    late: int = 0
-    late_commits: int = 0
-    synced_ms: int | None = None
-    sync_lag: int = 0
-    held_back: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ControlNumbers:
-    """What the control plane knows. `links`: name -> is its source there."""
-
-    links: Mapping[str, bool]
-    mirrors: Sequence[MirrorNumbers]
-    groups: Sequence[GroupNumbers]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetNumbers:
-    """This gateway in its fleet. `states`: of the leader, how many gateways are up, silent, lost; else empty.
-
-    `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
-    """
-
-    leads: bool
-    lease_left_s: float
-    mirrored: int
-    states: Mapping[str, int] = field(default_factory=dict)
 
 
 class Metrics:
@@ -174,104 +91,24 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
     yield gateways
 
 
-def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
-    up = GaugeMetricFamily("lockgate_link_up", "1 while the link's source cluster answers.", labels=["link"])
-    for link, available in numbers.links.items():
-        up.add_metric([link], float(available))
-    yield up
-    state = GaugeMetricFamily(
-        "lockgate_mirror_state",
-        "1 for the state the mirror topic is in, 0 for the others.",
-        labels=["link", "topic", "state"],
-    )
-    for mirror in numbers.mirrors:
-        for each in MirrorState:
-            state.add_metric([mirror.link, mirror.topic, each.value], float(each is mirror.state))
-    late_records = GaugeMetricFamily(
-        "lockgate_mirror_late_records", "Records on the source from after the promote.", labels=["link", "topic"]
-    )
-    lost_records = GaugeMetricFamily(
-        "lockgate_mirror_lost_records",
-        "Records that the source deleted before they were mirrored.",
-        labels=["link", "topic"],
-    )
-    for mirror in numbers.mirrors:
-        late_records.add_metric([mirror.link, mirror.topic], float(mirror.late))
-        lost_records.add_metric([mirror.link, mirror.topic], float(mirror.lost))
-    yield state
-    yield late_records
-    yield lost_records
-    yield from _way_back_metrics(numbers.mirrors)
-    yield from _partition_metrics(numbers.mirrors)
-    groups = GaugeMetricFamily("lockgate_groups", "Mirror groups by state.", labels=["link", "state"])
-    held = GaugeMetricFamily(
-        "lockgate_group_held_members", "Members held at the group's gate.", labels=["link", "group"]
-    )
-    late = GaugeMetricFamily(
-        "lockgate_group_late_members", "Members of a promoted group on the source.", labels=["link", "group"]
-    )
-    counts: dict[tuple[str, str], int] = {}
-    for group in numbers.groups:
-        counts[group.link, group.state] = counts.get((group.link, group.state), 0) + 1
-        held.add_metric([group.link, group.group], float(group.waiting))
-        late.add_metric([group.link, group.group], float(group.late))
-    for labels, count in counts.items():
-        groups.add_metric(labels, float(count))
-    yield groups
-    yield held
-    yield late
-    late_commits = GaugeMetricFamily(
-        "lockgate_group_late_commits",
-        "Partitions for which a promoted group has committed on the source since.",
-        labels=["link", "group"],
-    )
-    for group in numbers.groups:
-        late_commits.add_metric([group.link, group.group], float(group.late_commits))
-    yield late_commits
-    yield from _sync_metrics(numbers.groups)
+_Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float]]]
+"""Name, meaning, value; a name that ends in _total is a counter."""
 
-
-def _sync_metrics(groups: Sequence[GroupNumbers]) -> Iterator[Metric]:
-    labels = ["link", "group"]
-    at = GaugeMetricFamily(
-        "lockgate_group_offset_sync_timestamp_seconds", "Last offset sync; 0: none yet.", labels=labels
-    )
-    lag = GaugeMetricFamily(
-        "lockgate_group_offset_sync_lag_records", "Records read on the source, not mirrored yet.", labels=labels
-    )
-    held_back = GaugeMetricFamily(
-        "lockgate_group_offset_sync_held_back", "Partitions whose offset would have to be lowered.", labels=labels
-    )
-    for group in groups:
-        if group.synced_ms is not None:
-            at.add_metric([group.link, group.group], group.synced_ms / 1000)
-            lag.add_metric([group.link, group.group], float(group.sync_lag))
-            held_back.add_metric([group.link, group.group], float(group.held_back))
-    yield at
-    yield lag
-    yield held_back
-
-
-def _way_back_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
-    reversed_ = GaugeMetricFamily(
+_MIRROR: _Table[MirrorNumbers] = (
+    ("lockgate_mirror_late_records", "Records on the source from after the promote.", lambda m: m.late),
+    ("lockgate_mirror_lost_records", "Records that the source deleted before they were mirrored.", lambda m: m.lost),
+    (
         "lockgate_mirror_reversed",
         "1 while the topic is written on the target and mirrored back to the source.",
-        labels=["link", "topic"],
-    )
-    left = GaugeMetricFamily(
+        lambda m: m.reverse,
+    ),
+    (
         "lockgate_mirror_not_mirrored_records",
         "Records that a failover is known to have left behind on the source.",
-        labels=["link", "topic"],
-    )
-    for mirror in mirrors:
-        reversed_.add_metric([mirror.link, mirror.topic], float(mirror.reverse))
-        left.add_metric([mirror.link, mirror.topic], float(mirror.not_mirrored))
-    yield reversed_
-    yield left
-
-
-# name, meaning, value; a name that ends in _total is a counter
-_PARTITION: Sequence[tuple[str, str, Callable[[PartitionStatus], float]]] = (
+        lambda m: m.not_mirrored,
+    ),
+)
+_PARTITION: _Table[PartitionStatus] = (
     ("lockgate_mirror_lag_records", "Records of the source not yet on the target.", lambda p: p.lag),
     ("lockgate_mirror_lag_seconds", "Age of the oldest record not yet mirrored.", lambda p: p.lag_ms / 1000),
     ("lockgate_mirror_bytes_per_second", "Mirrored bytes, moving average of 5 s.", lambda p: p.bytes_per_s),
@@ -283,15 +120,70 @@ _PARTITION: Sequence[tuple[str, str, Callable[[PartitionStatus], float]]] = (
         lambda p: p.bypassed_last_minute,
     ),
 )
+_GROUP: _Table[GroupNumbers] = (
+    ("lockgate_group_held_members", "Members held at the group's gate.", lambda g: g.waiting),
+    ("lockgate_group_late_members", "Members of a promoted group on the source.", lambda g: g.late),
+    (
+        "lockgate_group_late_commits",
+        "Partitions for which a promoted group has committed on the source since.",
+        lambda g: g.late_commits,
+    ),
+)
+_SYNC: _Table[GroupNumbers] = (
+    (
+        "lockgate_group_offset_sync_timestamp_seconds",
+        "Last offset sync; 0: none yet.",
+        lambda g: (g.synced_ms or 0) / 1000,
+    ),
+    (
+        "lockgate_group_offset_sync_lag_records",
+        "Records read on the source, not mirrored yet.",
+        lambda g: g.sync_lag,
+    ),
+    (
+        "lockgate_group_offset_sync_held_back",
+        "Partitions whose offset would have to be lowered.",
+        lambda g: g.held_back,
+    ),
+)
 
 
-def _partition_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
-    for name, meaning, value in _PARTITION:
-        family = _family(name, meaning, ["link", "topic", "partition"])
-        for mirror in mirrors:
-            for partition in mirror.partitions:
-                family.add_metric([mirror.link, mirror.topic, str(partition.partition)], float(value(partition)))
-        yield family
+def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
+    up = GaugeMetricFamily("lockgate_link_up", "1 while the link's source cluster answers.", labels=["link"])
+    for link, available in numbers.links.items():
+        up.add_metric([link], float(available))
+    yield up
+    yield from _mirror_metrics(numbers.mirrors)
+    yield from _group_metrics(numbers.groups)
+
+
+def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
+    state = GaugeMetricFamily(
+        "lockgate_mirror_state",
+        "1 for the state the mirror topic is in, 0 for the others.",
+        labels=["link", "topic", "state"],
+    )
+    for mirror in mirrors:
+        for each in MirrorState:
+            state.add_metric([mirror.link, mirror.topic, each.value], float(each is mirror.state))
+    yield state
+    yield from _of_each(_MIRROR, ["link", "topic"], [([mirror.link, mirror.topic], mirror) for mirror in mirrors])
+    partitions = [
+        ([mirror.link, mirror.topic, str(partition.partition)], partition)
+        for mirror in mirrors
+        for partition in mirror.partitions
+    ]
+    yield from _of_each(_PARTITION, ["link", "topic", "partition"], partitions)
+
+
+def _group_metrics(numbers: Sequence[GroupNumbers]) -> Iterator[Metric]:
+    groups = GaugeMetricFamily("lockgate_groups", "Mirror groups by state.", labels=["link", "state"])
+    for (link, state), count in Counter((group.link, group.state) for group in numbers).items():
+        groups.add_metric([link, state], float(count))
+    yield groups
+    rows = [([group.link, group.group], group) for group in numbers]
+    yield from _of_each(_GROUP, ["link", "group"], rows)
+    yield from _of_each(_SYNC, ["link", "group"], [row for row in rows if row[1].synced_ms is not None])
 
 
 def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
@@ -321,6 +213,15 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
         numbers.auto_create_refused,
     )
     yield _counted("lockgate_produce_held_total", "Produce requests held by a promote.", "topic", numbers.held)
+
+
+def _of_each(table: _Table[_T], labels: Sequence[str], rows: Sequence[tuple[Sequence[str], _T]]) -> Iterator[Metric]:
+    """One family per entry of the table, with a sample for each row: its labels' values, and what the value is of."""
+    for name, meaning, value in table:
+        family = _family(name, meaning, labels)
+        for values, each in rows:
+            family.add_metric(values, float(value(each)))
+        yield family
 
 
 def _counted(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:

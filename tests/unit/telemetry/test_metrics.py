@@ -7,7 +7,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.domain.records import MirrorState
-from gateway.telemetry.metrics import ControlNumbers, GroupNumbers, Metrics, MirrorNumbers, ProxyNumbers
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
 from tests.support.control_fakes import status
 
 

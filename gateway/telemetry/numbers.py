@@ -1,0 +1,95 @@
+"""What the planes hand in at a scrape: plain numbers, of which `metrics.py` makes metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.domain.ports import PartitionStatus
+from gateway.domain.records import MirrorState
+
+
+class ApiNumbers(Protocol):
+    """Totals of one API; `buckets` are counts per bucket, not cumulative, the last one above all bounds."""
+
+    @property
+    def api_key(self) -> int: ...  # noqa: D102
+    @property
+    def requests(self) -> int: ...  # noqa: D102
+    @property
+    def request_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def buckets(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def latency_sum_s(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyNumbers:
+    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets."""
+
+    bounds_s: Sequence[float]
+    apis: Sequence[ApiNumbers]
+    connections: int = 0
+    closed: Mapping[str, int] = field(default_factory=dict)
+    auto_create_refused: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorNumbers:
+    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early.
+
+    `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
+    """
+
+    link: str
+    topic: str
+    state: MirrorState
+    partitions: Sequence[PartitionStatus]
+    late: int = 0
+    lost: int = 0
+    reverse: bool = False
+    not_mirrored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNumbers:
+    """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote.
+
+    `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
+    the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower.
+    """
+
+    link: str
+    group: str
+    state: str
+    waiting: int
+    late: int = 0
+    late_commits: int = 0
+    synced_ms: int | None = None
+    sync_lag: int = 0
+    held_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlNumbers:
+    """What the control plane knows. `links`: name -> is its source there."""
+
+    links: Mapping[str, bool]
+    mirrors: Sequence[MirrorNumbers]
+    groups: Sequence[GroupNumbers]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetNumbers:
+    """This gateway in its fleet. `states`: of the leader, how many gateways are up, silent, lost; else empty.
+
+    `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
+    """
+
+    leads: bool
+    lease_left_s: float
+    mirrored: int
+    states: Mapping[str, int] = field(default_factory=dict)
