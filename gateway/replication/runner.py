@@ -12,7 +12,7 @@ from functools import partial
 
 from gateway.domain.append_window import Append
 from gateway.domain.fetch_cursor import FetchCursor
-from gateway.domain.partition import PartitionMirror, Phase
+from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import (
     Command,
     Commands,
@@ -28,6 +28,7 @@ from gateway.domain.partition_commands import (
     Settled,
     WriteBreakpoints,
 )
+from gateway.domain.partition_state import Phase
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.domain.translator import Planned

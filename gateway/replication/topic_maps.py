@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.domain.partition import Phase
+from gateway.domain.partition_state import Phase
 from gateway.domain.records import MirrorError
 from gateway.domain.translator import Planned
 from gateway.net.backoff import Backoff

@@ -17,7 +17,7 @@ from gateway.domain.append_window import Append
 from gateway.domain.map_codec import PartitionKey, Value, decode_key, decode_value
 from gateway.domain.offset_ledger import Change, OffsetLedger, Promised
 from gateway.domain.offset_map import Breakpoint
-from gateway.domain.partition import PartitionMirror, Phase
+from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import (
     Command,
     Commands,
@@ -31,6 +31,7 @@ from gateway.domain.partition_commands import (
     Settled,
     WriteBreakpoints,
 )
+from gateway.domain.partition_state import Phase
 from gateway.domain.records import NOT_PADDED, PartitionStart
 from protocol.errors import ErrorCode
 from protocol.record_reader import read_records

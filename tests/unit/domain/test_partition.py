@@ -6,7 +6,8 @@ import pytest
 
 from gateway.domain.append_window import MAX_IN_FLIGHT, Append
 from gateway.domain.log_tail import LogTail
-from gateway.domain.partition import PADDING_BATCH, PartitionMirror, Phase
+from gateway.domain.padding import PADDING_BATCH
+from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import (
     NOTHING,
     Commands,
@@ -18,6 +19,7 @@ from gateway.domain.partition_commands import (
     RefreshSource,
     Settled,
 )
+from gateway.domain.partition_state import Phase
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.domain.source_side import PAUSE_BYTES

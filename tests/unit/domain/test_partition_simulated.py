@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.partition import PartitionMirror, Phase
+from gateway.domain.partition import PartitionMirror
+from gateway.domain.partition_state import Phase
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorError, PartitionStart
 from tests.support.batches import make_batch

@@ -12,8 +12,9 @@ from gateway.domain.log_tail import LogTail
 from gateway.domain.map_codec import PartitionKey
 from gateway.domain.offset_ledger import OffsetLedger
 from gateway.domain.offset_map import Breakpoint
-from gateway.domain.partition import PartitionMirror, Phase
+from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import Commands, DecideBreakpoints, Fail, RecordsLost, Settled, WriteBreakpoints
+from gateway.domain.partition_state import Phase
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import LostRecords, MirrorError, PartitionStart
 from protocol.errors import ErrorCode

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.offset_map import OffsetMap, Rule
-from gateway.domain.partition import Phase
 from gateway.domain.partition_commands import WriteBreakpoints
+from gateway.domain.partition_state import Phase
 from tests.support.mirror_sim import TargetLog
 from tests.support.translate_sim import MapLog, TranslatedRunner, TranslatedSource, copied
 

@@ -1,0 +1,143 @@
+"""Where one partition's mirror begins: from the two logs to the first batch, and on until the partition may be read.
+
+Nothing was written down before: the target's log end, compared with the source's log, says all. What is below
+`PartitionStart.pad_to` is padding, and what is below `source_start` is to be trimmed on the target.
+"""
+
+from __future__ import annotations
+
+from gateway.domain.log_tail import CannotMirror
+from gateway.domain.partition_commands import (
+    NOTHING,
+    Commands,
+    DecideBreakpoints,
+    DeleteRecords,
+    PlanStart,
+    ReadSourceLog,
+    RecordsLost,
+    Settled,
+)
+from gateway.domain.partition_holes import skip_to
+from gateway.domain.partition_state import PartitionState, Phase
+from gateway.domain.records import MirrorError
+from gateway.domain.source_side import records_lost
+from gateway.domain.translator import Translator
+
+
+def target_log_known(state: PartitionState, end: int) -> Commands:
+    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's."""
+    if end < state.handed_over_at:
+        raise CannotMirror(
+            MirrorError.TARGET_DIVERGED,
+            f"the target's log ends at {end}; it ended at {state.handed_over_at} when this mirror began",
+        )
+    state.check_tail()
+    state.target_known = True
+    state.target.last_error = ""
+    state.window.resume(end)
+    return (ReadSourceLog(),) if state.translator is None else decide(state, state.translator, end)
+
+
+def decide(state: PartitionState, translator: Translator, end: int) -> Commands:
+    """Have the ledger learn which of its breakpoints hold, now that the target's log ends at `end`."""
+    state.deciding = True
+    return (DecideBreakpoints(end, translator.run),)
+
+
+def place(state: PartitionState) -> Commands:
+    """The target's log is known, and the source's too unless it is out of reach: decide where to begin.
+
+    Raises:
+        CannotMirror: the two logs do not belong together, or the source has lost records.
+    """
+    if state.translates and state.translator is not None:
+        return _place_translated(state, state.translator)
+    position, start = state.window.position, state.start
+    if state.source_bounds is not None:
+        first, end = state.source_bounds
+        if position <= start.pad_to and first > start.source_start:  # nothing copied: the start may still move
+            return (PlanStart(),)
+        _check_source(state, first, end)
+    if position < start.pad_to:
+        state.phase = Phase.PADDING
+        state.padding.queue(start.pad_to)
+        return NOTHING
+    if state.target_start < start.source_start <= position:
+        return _trim(state)
+    state.phase = Phase.COPYING
+    first = state.source_bounds[0] if state.source_bounds else max(position, start.source_start)
+    copied = position > max(start.pad_to, state.handed_over_at)  # else the last batch is another writer's
+    state.source.cursor.start(position, first, state.tail if copied else None)
+    lost = skip_to(state, first) if position < first else NOTHING
+    return (*lost, *settle(state)) if position >= start.source_start else lost
+
+
+def _check_source(state: PartitionState, first: int, end: int) -> None:
+    position, pad_to = state.window.position, state.start.pad_to
+    if max(position, pad_to) > end:
+        error = MirrorError.TARGET_DIVERGED if position > end else MirrorError.UNEXPECTED_TRUNCATION
+        raise _ahead(error, end, max(position, pad_to))
+    if pad_to < position < first and not state.skip_deleted:
+        raise records_lost(position, first)
+
+
+def _place_translated(state: PartitionState, translator: Translator) -> Commands:
+    window, start = state.window, state.start
+    at = state.source_offset(window.position)
+    first = at
+    if state.source_bounds is not None:
+        first, end = state.source_bounds
+        if at > end:
+            raise _ahead(MirrorError.UNEXPECTED_TRUNCATION, end, at)
+        if at < first and state.copied and not state.skip_deleted:
+            raise records_lost(at, first)
+    lost: Commands = (RecordsLost(at, first),) if at < first and state.copied else NOTHING
+    at = max(at, first)
+    window.source_position = at
+    translator.go_on(at)
+    state.phase = Phase.COPYING
+    state.source.cursor.start(at, first)
+    if not start.is_translated and state.target_start < start.source_start <= window.position:
+        return (*lost, *_trim(state))
+    ready = start.is_translated or window.position >= start.source_start
+    return (*lost, *settle(state)) if ready else lost
+
+
+def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:
+    return CannotMirror(
+        error,
+        f"the source's log ends at {end}, but its mirror stands at {at}: "
+        "the source was truncated, or something else wrote to the target partition",
+    )
+
+
+def go_on_to_settle(state: PartitionState) -> Commands:
+    """More is on the target, not settled yet: is the padding done, or enough copied to trim the log?"""
+    position, start = state.window.position, state.start
+    if state.phase is Phase.PADDING:
+        if position >= start.pad_to:
+            return state.begin()
+        state.padding.queue(start.pad_to)
+    elif state.phase is Phase.COPYING and position >= start.source_start:
+        return _trim(state) if state.target_start < start.source_start else settle(state)
+    return NOTHING
+
+
+def _trim(state: PartitionState) -> Commands:
+    if state.deleting:
+        return NOTHING
+    state.deleting = True
+    return (DeleteRecords(state.start.source_start),)
+
+
+def trimmed(state: PartitionState) -> Commands:
+    """The target's log start is at `source_start` now. Raises as `place` does."""
+    return place(state) if state.phase is Phase.STARTING else settle(state)
+
+
+def settle(state: PartitionState) -> Commands:
+    """The partition may be read: said once."""
+    if state.settled:
+        return NOTHING
+    state.settled = True
+    return (Settled(),)
