@@ -12,7 +12,7 @@ import uvicorn
 
 from gateway.control.rest.app import create_app
 from gateway.telemetry.metrics import Metrics
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 T = TypeVar("T")
 

@@ -27,7 +27,8 @@ from gateway.domain.topic_configs import LIFTED, OWN
 from gateway.net import admin
 from gateway.net.config import ClusterConfig
 from gateway.replication.start import plan_start
-from tests.support.control_fakes import FakeEngine, FakeGroupPromoter, FakePromoters, FakeTopicPromoter
+from tests.support.fake_engine import FakeEngine
+from tests.support.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
 from tests.support.waiting import wait_until_async
 
 LONG_MAX = str(2**63 - 1)

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
-from tests.support.control_fakes import SOURCE, Plane
+from tests.support.control_plane import SOURCE, Plane
 from tests.support.control_server import ControlServer
 
 Run = Callable[..., Result]

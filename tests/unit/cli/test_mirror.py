@@ -7,7 +7,7 @@ from gateway.cli import waiting
 from gateway.control.catch_up import CatchUp, JobState
 from gateway.control.errors import Conflict
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import status
+from tests.support.fake_engine import status
 
 
 def test_several_topics_and_what_was_refused(linked, run):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.records import MirrorState
-from tests.support.control_fakes import status
 from tests.support.control_server import ControlServer
+from tests.support.fake_engine import status
 from tests.unit.cli.conftest import Run
 
 S = MirrorState

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 
 @pytest.fixture

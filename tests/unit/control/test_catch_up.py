@@ -10,7 +10,7 @@ from gateway.control.catch_up import LEASE_S, CatchUp, JobState
 from gateway.control.errors import Conflict, NotFound
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorError, MirrorState
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 
 def progress(job: str = "job-1", done: int = 5) -> CatchUp:

@@ -10,7 +10,7 @@ from gateway.control.config_sync import ConfigSync
 from gateway.domain.records import MirrorState, PartitionStart
 from gateway.domain.topic_configs import OWN
 from gateway.net.errors import ClusterUnavailable
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 
 @pytest.fixture

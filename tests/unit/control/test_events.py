@@ -8,7 +8,8 @@ import pytest
 
 from gateway.control.store_errors import StoreError
 from gateway.domain.records import MirrorError, MirrorState
-from tests.support.control_fakes import Plane, status
+from tests.support.control_plane import Plane
+from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

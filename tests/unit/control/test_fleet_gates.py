@@ -16,7 +16,7 @@ from gateway.domain.gates import GateStatus, GroupGates, Identity, Waiter
 from gateway.domain.records import GroupRecord, GroupState
 from gateway.net.errors import NetError
 from gateway.net.peers import PeerRefused, PeerUnavailable
-from tests.support.control_fakes import FakeEngine
+from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import wait_until_async
 
 TERM = 5

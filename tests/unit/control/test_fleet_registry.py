@@ -9,7 +9,7 @@ from gateway.control.fleet_registry import FleetRegistry
 from gateway.control.store_errors import StoreError
 from gateway.domain.leases import presumable_after
 from gateway.domain.membership import Gateway, Role
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 LEASE_S = 60.0
 

@@ -12,7 +12,8 @@ from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.records import GroupRecord, GroupState
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import FakeKafka, Plane
+from tests.support.control_plane import Plane
+from tests.support.fake_kafka import FakeKafka
 
 EMPTY = GroupView(group="g", state="Empty", type="classic", protocol_type="consumer")
 STABLE = GroupView(

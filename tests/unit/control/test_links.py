@@ -13,7 +13,8 @@ from gateway.control.store_errors import StoreError
 from gateway.domain.gates import GateStatus
 from gateway.domain.records import GroupRecord, GroupState, MirrorState
 from gateway.domain.routing_build import PRODUCERS_KEPT_MS
-from tests.support.control_fakes import PROPERTIES, SOURCE, TARGET, FakeKafka, Plane
+from tests.support.control_plane import PROPERTIES, SOURCE, TARGET, Plane
+from tests.support.fake_kafka import FakeKafka
 
 
 def nothing_is_left(plane: Plane) -> bool:

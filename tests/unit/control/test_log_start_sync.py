@@ -10,7 +10,7 @@ from gateway.control.config_sync import ConfigSync
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorMode, MirrorRecord
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState, Partit
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import LIFTED, OWN
 from gateway.net.errors import BrokerError
-from tests.support.control_fakes import FakeKafka, Plane
+from tests.support.control_plane import Plane
+from tests.support.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
 
 LONG_MAX = str(2**63 - 1)

@@ -14,7 +14,7 @@ from gateway.control.store_errors import StoreError
 from gateway.domain.mirror_states import WrongState
 from gateway.domain.records import MirrorState
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import status
+from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

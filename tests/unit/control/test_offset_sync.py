@@ -20,7 +20,7 @@ from gateway.domain.offset_sync import OffsetSyncStatus
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorState
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 
 KEY = ("orders", 0)
 FILTERS = (

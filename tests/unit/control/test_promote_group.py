@@ -27,7 +27,7 @@ from gateway.domain.records import (
 )
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
 KEY = ("orders", 0)

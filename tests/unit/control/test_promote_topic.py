@@ -31,7 +31,8 @@ from gateway.domain.routing import Phase, Routing
 from gateway.net.commits import Committed
 from gateway.net.errors import ClusterUnavailable
 from gateway.net.groups import GroupView, MemberView
-from tests.support.control_fakes import Plane, status
+from tests.support.control_plane import Plane
+from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 LIMITS = PromoteLimits(lag_threshold=10, fence_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)

@@ -9,7 +9,7 @@ import pytest
 from gateway.control.replica import Replica
 from gateway.domain.gates import GateStatus
 from gateway.domain.records import GroupRecord, GroupState, MirrorRecord, MirrorState, PartitionStart
-from tests.support.control_fakes import Plane
+from tests.support.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
 MIRROR = MirrorRecord(

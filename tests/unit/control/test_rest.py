@@ -15,7 +15,8 @@ from gateway.net.commits import Committed
 from gateway.net.config import ClusterConfig
 from gateway.net.groups import GroupView, MemberView
 from gateway.telemetry.metrics import Metrics
-from tests.support.control_fakes import SOURCE, Plane, status
+from tests.support.control_plane import SOURCE, Plane
+from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 LINK = {"link_name": "l", "configs": [{"name": "bootstrap.servers", "value": SOURCE}, {"name": "ack", "value": "both"}]}

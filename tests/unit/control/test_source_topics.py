@@ -8,7 +8,8 @@ import pytest
 
 from gateway.control import source_topics
 from gateway.control.source_topics import UnmirroredTopics
-from tests.support.control_fakes import FakeKafka, Plane
+from tests.support.control_plane import Plane
+from tests.support.fake_kafka import FakeKafka
 
 
 @pytest.fixture

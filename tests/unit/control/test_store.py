@@ -10,7 +10,7 @@ from gateway.control.store import StateStore, StoreConflict
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.domain.records import LinkRecord, PortRecord
 from gateway.domain.state_codec import StateFormatError
-from tests.support.control_fakes import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 PORT = PortRecord(1, 9293)
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})

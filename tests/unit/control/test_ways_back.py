@@ -20,7 +20,8 @@ from gateway.domain.topic_configs import set_back
 from gateway.domain.way_home import stopped
 from gateway.net.errors import BrokerError
 from protocol.errors import ErrorCode
-from tests.support.control_fakes import Plane, status
+from tests.support.control_plane import Plane
+from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 from tests.unit.control.test_promote_topic import TABLE, FakeEnds, FakeForwarder
 

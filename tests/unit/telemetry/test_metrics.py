@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.domain.records import MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
-from tests.support.control_fakes import status
+from tests.support.fake_engine import status
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

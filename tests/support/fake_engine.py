@@ -1,0 +1,63 @@
+"""A mirror engine that only remembers what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.domain.ports import PartitionStatus
+from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+
+
+@dataclass
+class FakeEngine:
+    """A `MirrorEngine`. `numbers`: what it shows of a mirror that runs."""
+
+    running: dict[tuple[str, str], MirrorRecord] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)
+    log: list[tuple[str, str]] = field(default_factory=list)
+    numbers: dict[tuple[str, str], Sequence[PartitionStatus]] = field(default_factory=dict)
+
+    async def start_link(self, link: LinkRecord) -> None:
+        self.links.add(link.name)
+        self.log.append(("start_link", link.name))
+
+    async def stop_link(self, link: str) -> None:
+        self.links.discard(link)
+        self.running = {key: mirror for key, mirror in self.running.items() if key[0] != link}
+        self.log.append(("stop_link", link))
+
+    def start_mirror(self, mirror: MirrorRecord) -> None:
+        assert mirror.link in self.links
+        self.running.setdefault((mirror.link, mirror.mirror_topic), mirror)
+        self.log.append(("start_mirror", mirror.mirror_topic))
+
+    async def stop_mirror(self, link: str, topic: str) -> None:
+        self.running.pop((link, topic), None)
+        self.log.append(("stop_mirror", topic))
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        if (link, topic) not in self.running:
+            return ()
+        return self.numbers.get((link, topic), ())
+
+    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
+        return ()
+
+    def producers_known(self, link: str, topic: str) -> bool:
+        return True
+
+
+def status(partition: int, **numbers: Any) -> PartitionStatus:
+    """A partition that copies and has no lag, unless said otherwise."""
+    values: dict[str, Any] = {
+        "phase": "copying",
+        "source_end": 100,
+        "mirrored_to": 100,
+        "target_end": 100,
+        "lag": 0,
+        "lag_ms": 0,
+        "bytes_per_s": 1000.0,
+    }
+    return PartitionStatus(partition=partition, **(values | numbers))

@@ -1,0 +1,180 @@
+"""A cluster in memory, as the control plane reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.control.access import TopicInfo
+from gateway.control.errors import SourceUnreachable
+from gateway.control.source_ends import LogEnds
+from gateway.domain.records import LinkRecord, PartitionStart
+from gateway.net.commits import Committed
+from gateway.net.errors import BrokerError, ClusterUnavailable
+from gateway.net.groups import DEAD, GroupView
+
+# What a broker of 4.3 and one of 3.9 say of a topic nobody configured.
+TARGET_CONFIGS = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": "9223372036854775807",
+    "message.timestamp.after.max.ms": "3600000",
+    "retention.bytes": "-1",
+    "retention.ms": "604800000",
+    "delete.retention.ms": "86400000",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "segment.bytes": "1073741824",
+}
+SOURCE_CONFIGS = TARGET_CONFIGS | {
+    "message.timestamp.after.max.ms": "9223372036854775807",
+    "message.timestamp.difference.max.ms": "9223372036854775807",
+    "retention.ms": "86400000",
+}
+
+
+@dataclass
+class FakeTopic:
+    info: TopicInfo
+    configs: dict[str, str]
+    ranges: list[tuple[int, int]]
+
+
+@dataclass
+class FakeKafka:
+    """A `ClusterAccess`. `down`: every call fails as when nobody answers. `refuse`: call name -> error."""
+
+    id: str
+    brokers: int = 3
+    defaults: Mapping[str, str] = field(default_factory=lambda: dict(TARGET_CONFIGS))
+    existing: dict[str, FakeTopic] = field(default_factory=dict)
+    groups: dict[str, GroupView] = field(default_factory=dict)
+    offsets: dict[str, dict[tuple[str, int], Committed]] = field(default_factory=dict)
+    down: bool = False
+    refuse: dict[str, BrokerError] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    closed: int = 0
+    ids: int = 0
+    before: dict[str, Any] = field(default_factory=dict)
+    writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
+
+    @property
+    def cluster(self) -> Any:
+        return self
+
+    def add(self, name: str, partitions: int = 3, ends: int = 0, **configs: str) -> FakeTopic:
+        self.ids += 1
+        info = TopicInfo(name, f"{self.id}{self.ids:021d}"[-22:], partitions, min(3, self.brokers))
+        values = {key.replace("_", "."): value for key, value in configs.items()}
+        topic = FakeTopic(info, {**self.defaults, **values}, [(0, ends)] * partitions)
+        self.existing[name] = topic
+        return topic
+
+    async def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.before:
+            await self.before[name]()
+        if self.down:
+            raise ClusterUnavailable("connection refused")
+        if name in self.refuse:
+            raise self.refuse[name]
+
+    async def start(self, timeout_s: float | None = None) -> None:
+        await self._called("start")
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    def cluster_id(self) -> str:
+        return self.id
+
+    def broker_count(self) -> int:
+        return self.brokers
+
+    def trouble(self) -> str:
+        return "connection refused" if self.down else ""
+
+    async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
+        await self._called("topics")
+        return {name: self.existing[name].info for name in names if name in self.existing}
+
+    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+        await self._called("topic_configs")
+        return {name: dict(self.existing[name].configs) for name in names}
+
+    async def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        await self._called("create_topic")
+        topic = self.add(name, partitions)
+        topic.info = replace(topic.info, replication_factor=replication_factor)
+        topic.configs.update(configs)
+
+    async def delete_topic(self, name: str) -> None:
+        await self._called("delete_topic")
+        del self.existing[name]
+
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
+        await self._called("alter_topic_configs")
+        self.existing[name].configs.update({**{config: self.defaults[config] for config in reset}, **configs})
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        await self._called("add_partitions")
+        topic = self.existing[name]
+        topic.info = replace(topic.info, partitions=total)
+        topic.ranges += [(0, 0)] * (total - len(topic.ranges))
+
+    async def log_ranges(self, name: str, partitions: int) -> Sequence[tuple[int, int]]:
+        await self._called("log_ranges")
+        return self.existing[name].ranges[:partitions]
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        await self._called("topic_overrides")
+        configs = self.existing[name].configs
+        return {key: value for key, value in configs.items() if self.defaults.get(key) != value}
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        await self._called("starts")
+        return [PartitionStart(start, start) for start, _ in self.existing[name].ranges[:partitions]]
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        await self._called("last_writer")
+        return self.writers.get((name, partition), -1)
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        await self._called("log_starts")
+        return {name: [start for start, _ in self.existing[name].ranges[:count]] for name, count in partitions.items()}
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        await self._called("delete_records")
+        ranges = self.existing[name].ranges
+        for index, offset in before.items():
+            ranges[index] = (offset, ranges[index][1])
+
+    async def group_ids(self) -> Sequence[str]:
+        await self._called("group_ids")
+        return sorted(self.groups)
+
+    async def describe_group(self, group: str) -> GroupView:
+        await self._called("describe_group")
+        return self.groups.get(group) or GroupView(group=group, state=DEAD, type="", protocol_type="")
+
+    async def committed_offsets(self, group: str) -> Mapping[tuple[str, int], Committed]:
+        await self._called("committed_offsets")
+        return self.offsets.get(group, {})
+
+
+@dataclass
+class RangeEnds:
+    """`control.source_ends.SourceEnds` of a cluster in memory."""
+
+    kafka: FakeKafka
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        if self.kafka.down:
+            raise SourceUnreachable(f"the source of link '{link.name}': connection refused")
+        found = {name: tuple(end for _, end in self.kafka.existing[name].ranges[:n]) for name, n in topics.items()}
+        return {name: LogEnds(ends, ends, ends) for name, ends in found.items()}
