@@ -1,0 +1,166 @@
+"""The way back of a group: what it needs, what it carries, and what leaves it promoted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gateway.control import demote_group
+from gateway.control.errors import Conflict
+from gateway.control.store import StoreError, StoreUncertain
+from gateway.domain.records import CarriedOffset, GroupState, MirrorDirection, MirrorState
+from tests.support.control_plane import Plane
+from tests.support.group_scene import KEY, GroupScene, gated_group
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> GroupScene:
+    return await gated_group(plane)
+
+
+async def test_demote_is_the_exact_way_back(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.target_holds = {KEY: (77, "later")}
+    record = await scene.promoter.demote("l", "g")
+    assert record.state is GroupState.ACTIVE
+    assert scene.offsets.source_holds == {KEY: (77, "later")}
+    assert not scene.open
+    again = await scene.promoter.promote("l", "g")
+    assert again.offsets == (CarriedOffset("orders", 0, 77, 77, "later"),)
+
+
+async def test_a_demoted_group_is_not_promoted_by_itself_before_it_was_on_the_source(scene: GroupScene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    scene.wait_at_the_gate()
+    await scene.attempts(30)
+    assert scene.record.demoted
+    assert "it was demoted" in scene.promoter.waits_for("l", "g")
+    scene.offsets.members = 1
+    await scene.attempts(1)
+    scene.offsets.members = 0
+    await scene.attempts(30)
+    assert (scene.record.state, scene.record.demoted) == (GroupState.PROMOTED, False)
+
+
+async def test_a_demoted_group_that_commits_on_the_source_without_a_member_is_back_there(scene: GroupScene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    await scene.attempts(3)
+    scene.later(2)
+    scene.offsets.source_holds[KEY] = (90, "")
+    await scene.attempts(1)
+    assert not scene.record.demoted
+
+
+async def test_a_demoted_group_is_promoted_by_hand(scene: GroupScene) -> None:
+    await scene.promoted()
+    await scene.promoter.demote("l", "g")
+    await scene.promoted()
+    assert not scene.record.demoted
+
+
+async def test_demote_waits_for_commits_that_passed_the_gate(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.plane.gates.commit_begins("g")
+    run = asyncio.create_task(scene.promoter.demote("l", "g"))
+    await wait_until_async(lambda: not scene.open, 5, what="the gate to be closed")
+    scene.offsets.target_holds = {KEY: (99, "last")}  # what was under way arrives
+    scene.plane.gates.commit_ends("g")
+    await run
+    assert scene.offsets.source_holds == {KEY: (99, "last")}
+
+
+async def test_demote_leaves_offsets_of_other_topics(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.target_holds[("other", 0)] = (5, "")
+    await scene.promoter.demote("l", "g")
+    assert ("other", 0) not in scene.offsets.source_holds
+
+
+async def test_demote_names_members_on_the_target(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.members_on_target = "c1 (10.0.0.1), c2 (10.0.0.2)"
+    with pytest.raises(Conflict, match=r"members on the target: stop them first: c1 \(10\.0\.0\.1\), c2"):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+async def test_demote_needs_an_empty_group_on_the_source(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.members = 1
+    with pytest.raises(Conflict, match="members on the source"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_demote_that_the_source_refuses_changes_nothing(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.refuse = True
+    with pytest.raises(Conflict, match="refuses"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_no_way_back_after_the_topic_was_promoted(scene: GroupScene) -> None:
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, state=MirrorState.STOPPED))
+    with pytest.raises(Conflict, match="does not have what was written to orders since it was promoted"):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+async def test_the_way_back_of_a_topic_that_is_mirrored_back(scene: GroupScene) -> None:
+    """Written on the target since its promote; the source follows, so the group may go back once it has followed."""
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    reverse = replace(mirror, direction=MirrorDirection.REVERSE, handed_over_at=(100, 100, 100))
+    await scene.plane.store.put(reverse)
+    scene.offsets.target_holds = {KEY: (130, "m")}
+    scene.plane.progress.advance("orders", 0, 120)
+    run = asyncio.create_task(scene.promoter.demote("l", "g"))
+    await wait_until_async(lambda: not scene.open, 5, what="the gate to be closed")
+    scene.plane.progress.advance("orders", 0, 130)
+    assert (await run).state is GroupState.ACTIVE
+    assert scene.offsets.source_holds == {KEY: (130, "m")}
+    again = await scene.promoter.promote("l", "g")  # the target is the origin: nothing to wait for
+    assert again.offsets == (CarriedOffset("orders", 0, 130, 130, "m"),)
+
+
+async def test_a_mirror_back_that_does_not_come_refuses_the_demote(scene: GroupScene, monkeypatch) -> None:
+    monkeypatch.setattr(demote_group, "_MIRROR_S", 0.1)
+    await scene.promoted()
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, direction=MirrorDirection.REVERSE, state=MirrorState.PAUSED))
+    scene.offsets.target_holds = {KEY: (130, "m")}
+    with pytest.raises(Conflict, match="the mirror back of orders-0 has come to 100, the group is at 130 .PAUSED."):
+        await scene.promoter.demote("l", "g")
+    assert scene.open
+
+
+async def test_demote_whose_commit_is_lost_goes_on_until_known(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.plane.log.failures = [StoreUncertain("no answer")]
+    record = await scene.promoter.demote("l", "g")
+    assert record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_demote_that_cannot_be_written_opens_again(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.plane.log.failures = [StoreError("target is away")]
+    with pytest.raises(StoreError, match="away"):
+        await scene.promoter.demote("l", "g")
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_demote_of_a_group_that_is_not_promoted(scene: GroupScene) -> None:
+    with pytest.raises(Conflict, match="is ACTIVE, not PROMOTED"):
+        await scene.promoter.demote("l", "g")

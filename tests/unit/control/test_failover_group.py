@@ -1,0 +1,106 @@
+"""What becomes of a group when its topic has failed over, with its source there or away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.domain.records import CarriedOffset, GroupState, MirrorState
+from tests.support.control_plane import Plane
+from tests.support.group_scene import KEY, GroupScene, gated_group
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> GroupScene:
+    return await gated_group(plane)
+
+
+async def fail_over(scene: GroupScene, stopped_at: int) -> None:
+    """What a failover of the topic leaves, and then asks of its groups."""
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    stopped = replace(mirror, state=MirrorState.STOPPED, stopped_at=(stopped_at,) * 3, not_mirrored=(-1,) * 3)
+    await scene.plane.store.put(stopped)
+    scene.plane.target.existing["orders"].ranges = [(0, stopped_at)] * 3
+    await scene.promoter.failovers.failed_over(stopped)
+
+
+async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (95, "m"), ("orders", 1): (80, "")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+    scene.later(7)
+
+    await fail_over(scene, 90)
+
+    assert scene.open
+    assert scene.offsets.target_holds == {KEY: (90, "m"), ("orders", 1): (80, "")}
+    assert [(o.source_offset, o.target_offset) for o in scene.record.offsets] == [(95, 90), (80, 80)]
+    assert "offsets as the source had them 7 s before" in scene.record.note
+    assert (
+        "orders-0: the group was at 95 on the source; cut to 90, where the target ends: 5 record(s)"
+        in scene.record.note
+    )
+
+
+async def test_a_failover_of_a_process_that_never_saw_the_source_uses_what_was_synced(scene: GroupScene) -> None:
+    scene.offsets.down = True
+    scene.offsets.target_holds = {KEY: (33, "synced")}
+
+    await fail_over(scene, 90)
+
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.offsets.target_holds == {KEY: (33, "synced")}
+    assert scene.record.note == "failed over: offsets as offset sync committed them last"
+
+
+async def test_a_group_of_a_source_that_answers_is_promoted_as_ever_and_cut(scene: GroupScene) -> None:
+    """The topic failed over at 90, the source came back: there is nothing more to wait for."""
+    scene.offsets.source_holds = {KEY: (95, "")}
+    await fail_over(scene, 90)
+    assert scene.record.state is GroupState.ACTIVE
+
+    record = await scene.promoter.promote("l", "g")
+
+    assert record.offsets == (CarriedOffset("orders", 0, 95, 90, "", "beyond_end"),)
+    assert "offset 95 was not mirrored when the topic failed over; cut to 90" in record.note
+
+
+async def test_a_source_that_stays_away_after_a_failover_is_given_up(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (70, "")}
+    await fail_over(scene, 90)  # it still answers
+    scene.offsets.down = True
+    scene.offsets.on_ask = lambda: scene.later(4)
+    await scene.attempts(3)
+    assert not scene.offsets.target_holds
+    await scene.attempts(4)
+    assert scene.open
+    assert scene.offsets.target_holds == {KEY: (70, "")}
+
+
+async def test_without_a_failover_a_lost_source_promotes_nobody(scene: GroupScene) -> None:
+    scene.offsets.down = True
+    scene.offsets.on_ask = lambda: scene.later(20)
+    scene.wait_at_the_gate()
+    await scene.attempts(5)
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_a_group_of_other_topics_is_not_failed_over(scene: GroupScene) -> None:
+    await scene.plane.with_mirror("other")
+    scene.offsets.source_holds = {("other", 0): (5, "")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+
+    await fail_over(scene, 90)
+
+    assert scene.record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_a_group_that_cannot_be_failed_over_says_why(scene: GroupScene) -> None:
+    scene.offsets.down = scene.offsets.refuse = True
+    scene.offsets.target_holds = {KEY: (33, "")}
+    await fail_over(scene, 90)
+    assert "its topics failed over, the group could not" in scene.promoter.waits_for("l", "g")
+    assert not scene.open

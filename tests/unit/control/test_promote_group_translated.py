@@ -1,0 +1,118 @@
+"""Groups of a topic in mode translate: their offsets go through the maps, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gateway.control.errors import Conflict
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import CarriedOffset, GroupState, MirrorDirection, MirrorMode, MirrorRecord
+from tests.support.control_plane import Plane
+from tests.support.group_scene import KEY, GroupScene, gated_group
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> GroupScene:
+    return await gated_group(plane)
+
+
+@pytest.mark.parametrize(("target", "source"), [(5, 15), (12, 32), (20, 40), (23, 43), (25, 50)])
+async def test_with_maps_both_ways_each_offset_goes_by_the_one_it_belongs_to(translated, target, source) -> None:
+    """Flipped at target 20 = source 40; since then 20-23 were copied to 40-43, and 24 to 50: there was a hole."""
+    scene, forward = translated
+    back = OffsetMap([(20, 40), (24, 49)], end=52, read_to=27)
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    reverse = {"direction": MirrorDirection.REVERSE, "handed_over_at": (40,) * 3, "handed_over_from": (20,) * 3}
+    await scene.promoted()
+    await scene.plane.store.put(replace(mirror, **reverse))
+
+    async def maps(record: MirrorRecord) -> list[OffsetMap]:
+        return [back if record.is_reverse else forward]
+
+    scene.plane.service.context.offset_maps = maps
+    scene.offsets.target_holds = {KEY: (target, "")}
+
+    await scene.promoter.demote("l", "g")
+
+    assert scene.offsets.source_holds == {KEY: (source, "")}
+    again = await scene.promoter.promote("l", "g")
+    assert again.offsets[0].target_offset == target
+
+
+@pytest.fixture
+async def translated(scene: GroupScene) -> tuple[GroupScene, OffsetMap]:
+    """Of the source's offsets 10-19 and 30-39 are on the target, as 0-19; 20-29 are a hole."""
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.TRANSLATE))
+    between = OffsetMap([(10, 0), (30, 10)], end=20, read_to=40)
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [between]
+
+    scene.plane.service.context.offset_maps = maps
+    return scene, between
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "rule"),
+    [(15, 5, "exact"), (30, 10, "exact"), (25, 10, "next_record"), (3, 0, "log_start"), (40, 20, "exact")],
+)
+async def test_offsets_are_carried_through_the_map(translated, source, target, rule) -> None:
+    scene, _ = translated
+    scene.offsets.source_holds = {KEY: (source, "m")}
+
+    record = await scene.promoter.promote("l", "g")
+
+    assert record.offsets == (CarriedOffset("orders", 0, source, target, "m", rule),)
+    assert scene.offsets.target_holds == {KEY: (target, "m")}
+
+
+async def test_an_offset_beyond_the_map_waits_for_the_mirror(translated) -> None:
+    scene, between = translated
+    scene.offsets.source_holds = {KEY: (45, "")}
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has come to 40" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert not scene.offsets.commits
+    between.append(43, 20)
+    between.advance(22, 45)
+    assert (await run).offsets[0].target_offset == 22
+
+
+async def test_demote_translates_back(translated) -> None:
+    scene, _ = translated
+    scene.offsets.source_holds = {KEY: (12, "m")}
+    await scene.promoted()
+    scene.offsets.target_holds = {KEY: (13, "n")}
+
+    await scene.promoter.demote("l", "g")
+
+    assert scene.offsets.source_holds == {KEY: (33, "n")}
+
+
+async def test_a_topic_that_is_just_becoming_translated_is_waited_for(translated) -> None:
+    """The engine translates already, the record does not say so yet: its numbers would be carried as they are."""
+    scene, _ = translated
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.PRESERVE))
+    scene.plane.service.events.topic_translated("l", "orders", "a hole at 20")
+    scene.offsets.source_holds = {KEY: (15, "")}
+    with pytest.raises(Conflict, match="is being changed to mode translate"):
+        await scene.promoter.promote("l", "g")
+    assert not scene.offsets.commits
+    await scene.plane.service.events.reconcile()
+    while scene.record.state is not GroupState.PROMOTED:
+        await scene.promoter.attempt("l", "g")
+    assert scene.offsets.target_holds == {KEY: (5, "")}
+
+
+async def test_without_its_map_a_topic_s_offsets_are_not_carried(scene: GroupScene) -> None:
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    await scene.plane.store.put(replace(mirror, mode=MirrorMode.TRANSLATE))
+    with pytest.raises(Conflict, match="offset map of mirror topic 'orders' is not there"):
+        await scene.promoter.promote("l", "g")
+    assert not scene.offsets.commits
+    assert not scene.open
