@@ -1,0 +1,116 @@
+"""A mirror topic in memory that is to be promoted: the ends of its logs, and the gateway that writes to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.control.errors import SourceUnreachable
+from gateway.control.promote_topic import TopicPromoter
+from gateway.control.source_ends import LogEnds
+from gateway.domain.ports import FenceAck
+from gateway.domain.promote_snapshot import PromoteLimits
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.routing import Phase
+from tests.support.control_plane import Plane
+
+LIMITS = PromoteLimits(lag_threshold=10, fence_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
+TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
+
+
+@dataclass
+class FakeEnds:
+    """The source's ends. `on_read` is called at each reading, with its number."""
+
+    ends: dict[str, list[int]] = field(default_factory=dict)
+    hidden: int = 0
+    down: bool = False
+    reads: int = 0
+    on_read: Callable[[int], None] = lambda number: None
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        self.reads += 1
+        self.on_read(self.reads)
+        if self.down:
+            raise SourceUnreachable("the source of link 'l': connection refused")
+        return {t: LogEnds(tuple(self.ends[t]), tuple(end + self.hidden for end in self.ends[t])) for t in topics}
+
+
+@dataclass
+class FakeForwarder:
+    """One gateway's writes. `silent`: it never acknowledges."""
+
+    plane: Plane
+    unknown: int = 0
+    silent: bool = False
+    fenced: list[tuple[str, int]] = field(default_factory=list)
+
+    async def hold_writes(self, topic: str, epoch: int) -> None:
+        pass
+
+    def held_up_by(self, topic: str) -> str:
+        return ""
+
+    async def fence(self, topic: str, epoch: int) -> FenceAck:
+        assert self.plane.routing.current.topics[topic].phase is Phase.FENCED
+        self.fenced.append((topic, epoch))
+        if self.silent:
+            await asyncio.Event().wait()
+        return FenceAck("any", topic, epoch, self.unknown)
+
+
+class TopicScene:
+    """A plane with one mirror of three partitions, level at 100, and its promoter."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.ends = FakeEnds()
+        self.target_ends = FakeEnds()
+        self.forwarder = FakeForwarder(plane)
+        self.held: list[tuple[str, str]] = []
+        self.phases: list[Phase] = []
+        plane.engine.producer_table = lambda link, topic: TABLE  # type: ignore[method-assign]
+        plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
+        self.promoter = self.make()
+
+    def make(self, limits: PromoteLimits = LIMITS) -> TopicPromoter:
+        return TopicPromoter(
+            context=self.plane.service.context,
+            routing=self.plane.routing,
+            fences={"g": self.forwarder},
+            limits=limits,
+            ends=self.ends,
+            target_ends=self.target_ends,
+            on_fence_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
+        )
+
+    async def mirror(self, topic: str = "orders") -> None:
+        await self.plane.with_mirror(topic)
+        self.ends.ends[topic] = [100, 100, 100]
+        self.mirrored(topic, 100)
+
+    def mirrored(self, topic: str, position: int) -> None:
+        for partition in range(3):
+            self.plane.progress.advance(topic, partition, position)
+
+    async def promote(self, *topics: str, force: bool = False) -> list[MirrorRecord]:
+        return list(await self.promoter.promote("l", topics or ("orders",), force=force))
+
+    @property
+    def record(self) -> MirrorRecord:
+        return self.plane.store.mirrors["l", "orders"]
+
+    def assert_back(self) -> None:
+        """Nothing was flipped: ACTIVE, forwarded, mirrored."""
+        assert self.record.state is MirrorState.ACTIVE
+        assert self.plane.routing.current.topics["orders"].phase is Phase.FORWARD
+        assert ("l", "orders") in self.plane.engine.running
+
+
+async def mirrored_topic(plane: Plane) -> TopicScene:
+    """The topic `orders`, ready to be promoted."""
+    made = TopicScene(plane)
+    await made.mirror()
+    made.phases.clear()
+    return made
