@@ -22,8 +22,8 @@ from gateway.net.errors import BrokerError
 from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
 from tests.support.fake_engine import status
+from tests.support.topic_scene import TABLE, FakeEnds, FakeForwarder
 from tests.support.waiting import wait_until_async
-from tests.unit.control.test_promote_topic import TABLE, FakeEnds, FakeForwarder
 
 S = MirrorState
 ENDS = [100, 100, 100]
