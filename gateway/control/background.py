@@ -33,12 +33,13 @@ class Background:
         if not task.cancelled():
             task.exception()  # taken: asyncio would else complain of one that nobody awaited
 
-    def every(self, seconds: float, work: Callable[[], Awaitable[None]], name: str) -> None:
+    def every(self, seconds: float | Callable[[], float], work: Callable[[], Awaitable[None]], name: str) -> None:
         """Run `work` again and again, `seconds` after its last end. A failure is logged, not final."""
+        pause = seconds if callable(seconds) else lambda: seconds
 
         async def loop() -> None:
             while True:
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(pause())
                 await _guarded(work(), name)
 
         self.spawn(loop(), name)

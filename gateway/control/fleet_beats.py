@@ -17,6 +17,7 @@ from gateway.domain.takeover import BEAT_S, PeerWatch
 from gateway.net.peers import Peers
 
 _ALL_EVERY: Final = 10  # beats: then it is told where everything stands, moved or not
+_ALONE_S: Final = 1.0  # between two looks while there is nobody to beat to, unless somebody comes
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -68,6 +69,7 @@ class FleetBeats:
         self._held: dict[str, Mapping[str, str]] = {}
         self._count = 0
         self._task: asyncio.Task[None] | None = None
+        self._company = asyncio.Event()  # somebody is expected
         self.silent: frozenset[str] = frozenset()
         self.leaving: frozenset[str] = frozenset()
         self.aside: frozenset[tuple[str, str]] = frozenset()
@@ -88,6 +90,7 @@ class FleetBeats:
         """The members of the fleet, this one among them or not."""
         self._expected = frozenset(members) - {self._name}
         self._watch.expect(self._expected, self._clock())
+        (self._company.set if self._expected else self._company.clear)()
         self.leaving &= self._expected
         self._held = {name: held for name, held in self._held.items() if name in self._expected}
         self._look()
@@ -161,7 +164,12 @@ class FleetBeats:
                 self.beat()
             except Exception:  # noqa: BLE001 - the beats must go on, or the others take this gateway for dead
                 _log.exception("a beat failed")
-            await asyncio.sleep(BEAT_S)
+            if self._expected:
+                await asyncio.sleep(BEAT_S)
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ALONE_S):
+                        await self._company.wait()
 
     def beat(self) -> None:
         """Send one."""

@@ -26,7 +26,8 @@ from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequ
 
 SESSION_MS = 6000  # the shortest that a stock broker takes (group.min.session.timeout.ms)
 REBALANCE_MS = 6000
-BEAT_S = 0.3
+BEAT_S = 0.3  # how late a member learns of a rebalance
+_ALONE_S = 1.0  # the same for a gateway that has nobody to hand over to, or to take over from
 _AGAIN_S = 0.3
 _JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
 _CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
@@ -149,10 +150,15 @@ class FleetGroup:
         if self.state.phase is Phase.HEARTBEAT:
             self._again.clear()
             try:
-                async with asyncio.timeout(BEAT_S):
+                async with asyncio.timeout(self._pause_s()):
                     await self._again.wait()
             except TimeoutError:
                 return
+
+    def _pause_s(self) -> float:
+        """Between two heartbeats."""
+        assignment = self.state.assignment
+        return _ALONE_S if assignment is not None and len(assignment.peers) < 2 else BEAT_S
 
     async def _say_goodbye(self, member_id: str) -> None:
         if member_id:

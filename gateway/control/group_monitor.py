@@ -63,7 +63,8 @@ class GroupMonitor:
         self._routing.subscribe(self._routing_changed)
         self._context.closers.append(lambda: self._routing.unsubscribe(self._routing_changed))
         self._knocked_before()
-        self._context.background.every(POLL_S, self._tick, "group promote")
+        groups = self._context.store.groups
+        self._context.background.every(lambda: POLL_S if groups else _LOOK_S, self._tick, "group promote")
         OffsetSync(self._context, self._promoter).start()
         self._context.background.every(_LATE_S, self._look_for_late_members, "late group members")
 

@@ -12,6 +12,7 @@ from gateway.domain.leases import WriteLease
 from gateway.net.cluster import Cluster
 
 _LOOK_S: Final = 0.5
+_LOOK_WHILE_VALID_S: Final = 1.0
 _LANES: Final = ("produce", "transactions")  # of the proxy, to sources
 _OVER: Final = "the write lease of this gateway is over"
 _log = structlog.get_logger("lockgate.fleet")
@@ -54,4 +55,4 @@ class LeaseGuard:
             elif left and not self._was:
                 _log.info("the write lease is valid", left_s=round(left, 1))
             self._was = left > 0
-            await asyncio.sleep(min(left, _LOOK_S) if left else _LOOK_S)
+            await asyncio.sleep(min(left, _LOOK_WHILE_VALID_S) if left else _LOOK_S)

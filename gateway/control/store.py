@@ -22,7 +22,8 @@ from gateway.net.config import ClusterConfig
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
-_READ_S = 0.3
+_READ_S = 0.3  # how long a close has to wait at most
+_READS = 10  # in a row that find nothing, before the event loop is woken for it
 _AGAIN_S = 1.0
 _log = logging.getLogger("lockgate.state")
 
@@ -77,6 +78,7 @@ class StateStore(StateViews):
         self._progress = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state-reader")
         self._follower: asyncio.Task[None] | None = None
+        self._closing = False
 
     async def open(self) -> None:
         """Read all of the topic (created if absent), and go on reading.
@@ -120,6 +122,7 @@ class StateStore(StateViews):
 
     async def close(self) -> None:
         """Stop reading and close the clients."""
+        self._closing = True
         if self._follower is not None:
             self._follower.cancel()
             await asyncio.gather(self._follower, return_exceptions=True)
@@ -203,13 +206,20 @@ class StateStore(StateViews):
         loop = asyncio.get_running_loop()
         while True:
             try:
-                self._take(await loop.run_in_executor(self._thread, self._log.read, _READ_S))
+                self._take(await loop.run_in_executor(self._thread, self._read))
             except StateFormatError as exc:
                 self.on_broken(str(exc))
                 return
             except StoreError as exc:
                 _log.error("the state topic cannot be read: %s", exc)
                 await asyncio.sleep(_AGAIN_S)
+
+    def _read(self) -> list[Entry]:
+        for _ in range(_READS):
+            entries = self._log.read(_READ_S)
+            if entries or self._closing:
+                return entries
+        return []
 
     def _take(self, entries: Iterable[Entry]) -> None:
         """Read on: own changes are in the views already, unless their outcome was unknown."""
