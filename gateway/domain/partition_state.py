@@ -112,6 +112,11 @@ class PartitionState:
         return self.phase is Phase.FAILED or self.phase is Phase.STOPPED
 
     @property
+    def copying(self) -> bool:
+        """In the phase that fetches."""
+        return self.phase is Phase.COPYING
+
+    @property
     def mirrored_to(self) -> int:
         """The next source offset to mirror: everything below is on the target, or not to be copied."""
         return self.window.source_position

@@ -89,7 +89,7 @@ class Fetcher:
     def _share(self) -> None:
         share = _QUEUED_BYTES // max(1, len(self._runners))
         for runner in self._runners:
-            runner.limit(min(PAUSE_BYTES, max(_MIN_PAUSE_BYTES, share)))
+            runner.mirror.source.pause_bytes = min(PAUSE_BYTES, max(_MIN_PAUSE_BYTES, share))
 
     async def run(self) -> None:
         """Fetch until cancelled. Trouble is retried with backoff, for ever."""
@@ -165,13 +165,13 @@ class Fetcher:
         max_wait_ms = self._max_wait_ms()
         max_bytes = self._throttle.limit(_PARTITION_BYTES)
         for runner in self._runners:
-            if runner.wants_fetch(now):
+            if runner.mirror.wants_fetch(now):
                 cursor = runner.cursor
                 part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
                 topic = runner.source_topic_id if by_id else None
                 wanted[runner.source_topic if topic is None else topic, runner.partition] = part, runner
-            elif runner.copying:
-                max_wait_ms = min(max_wait_ms, _FULL_MS if runner.waits_for_target else _BACKING_OFF_MS)
+            elif runner.mirror.copying:
+                max_wait_ms = min(max_wait_ms, _FULL_MS if runner.mirror.source.full else _BACKING_OFF_MS)
         return wanted, max_wait_ms
 
     async def _idle(self, wait_s: float) -> None:

@@ -128,7 +128,7 @@ class TopicMirror:
             compacted=self.record.compacted,
             skip_deleted=around.skip_deleted,
         )
-        runner = PartitionRunner(
+        return PartitionRunner(
             (way.copy, index),
             way.origin,
             _id_bytes(way.origin_id),
@@ -138,16 +138,6 @@ class TopicMirror:
             wall_ms=around.wall_ms,
             offsets=self.maps,
         )
-        runner.on_lost = self._lost
-        return runner
-
-    def _lost(self, runner: PartitionRunner, first: int, following: int) -> None:
-        """Records were deleted on the source before they were mirrored, and the link says to go on."""
-        _log.error(
-            "link %s: %s-%d: source offsets %d..%d are lost", self._around.link, *runner.key, first, following - 1
-        )
-        topic = self.record.mirror_topic
-        self._around.events.records_lost(self._around.link, topic, runner.partition, first, following)
 
     async def stop(self) -> None:
         """Stop every partition and wait for the appends in flight."""
@@ -273,6 +263,14 @@ class TopicMirror:
         self._around.events.partition_failed(
             self._around.link, self.record.mirror_topic, runner.partition, error, message
         )
+
+    def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
+        """Tell: the link says to go on."""
+        _log.error(
+            "link %s: %s-%d: source offsets %d..%d are lost", self._around.link, *runner.key, first, following - 1
+        )
+        topic = self.record.mirror_topic
+        self._around.events.records_lost(self._around.link, topic, runner.partition, first, following)
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Tell whoever waits."""

@@ -1,7 +1,7 @@
 """Runs one partition's mirror: feeds `PartitionMirror` and carries out what it asks for.
 
-Every input goes through `_do`: an exception fails this partition and no other. Nothing here awaits; reads of logs,
-DeleteRecords and the like run as tasks of the link and come back as inputs.
+Every input goes through `_do`: an exception fails this partition and no other. Nothing here awaits: what takes time is
+asked of the partition's topic and link (`carry_out`), and comes back as an input.
 """
 
 from __future__ import annotations
@@ -11,30 +11,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from gateway.domain.append_window import Append
-from gateway.domain.fetch_cursor import FetchCursor
 from gateway.domain.partition import PartitionMirror
-from gateway.domain.partition_commands import (
-    Command,
-    Commands,
-    DecideBreakpoints,
-    DeleteRecords,
-    Fail,
-    LookAhead,
-    PlanStart,
-    ReadSourceLog,
-    ReadTargetLog,
-    RecordsLost,
-    RefreshSource,
-    Settled,
-    WriteBreakpoints,
-)
+from gateway.domain.partition_commands import Commands
 from gateway.domain.partition_state import Phase
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.domain.translator import Planned
 from gateway.replication.appender import Appender
+from gateway.replication.carry_out import carry_out
 from gateway.replication.log_reader import LogBounds
-from gateway.replication.meters import BypassMeter, RateMeter
+from gateway.replication.report import PartitionReport
 from gateway.replication.shells import OffsetShell, Shell
 
 _log = logging.getLogger(__name__)
@@ -47,30 +33,25 @@ class PartitionRunner:
         key: (mirror topic, partition).
         source_topic_id: 16 bytes, or None when the source has no topic ids.
         appender: of the broker that leads the target partition; None while there is none.
-        waits_for: what the source waits for before it shows more records.
-        on_lost: told of source offsets (first, following) that were deleted before they were mirrored.
+        report: what is measured and shown of it.
     """
 
     __slots__ = (
-        "_bypass",
         "_clock",
         "_offsets",
         "_on_quiet",
-        "_rate",
         "_sampled_at",
         "_shell",
         "_told",
-        "_wall_ms",
         "_window",
         "appender",
         "cursor",
         "key",
         "mirror",
-        "on_lost",
         "partition",
+        "report",
         "source_topic",
         "source_topic_id",
-        "waits_for",
     )
 
     def __init__(
@@ -90,19 +71,15 @@ class PartitionRunner:
         self.source_topic = source_topic
         self.source_topic_id = source_topic_id
         self.mirror = mirror
-        self.cursor: FetchCursor = mirror.source.cursor
+        self.cursor = mirror.source.cursor
         self.appender: Appender | None = None
         self._window = mirror.window
         self._shell = shell
         self._offsets = offsets
-        self.waits_for = ""
-        self.on_lost: Callable[[PartitionRunner, int, int], None] | None = None
         self._clock = clock
-        self._wall_ms = wall_ms
         self._told = -1
         self._sampled_at = -1
-        self._rate = RateMeter()
-        self._bypass = BypassMeter()
+        self.report = PartitionReport(mirror, clock, wall_ms)
         self._on_quiet: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -110,24 +87,6 @@ class PartitionRunner:
         self._do(self.mirror.begin)
 
     # for the fetcher
-
-    @property
-    def copying(self) -> bool:
-        """In the phase that fetches."""
-        return self.mirror.phase is Phase.COPYING
-
-    @property
-    def waits_for_target(self) -> bool:
-        """Not fetched, because so much waits to be appended."""
-        return self.mirror.source.full
-
-    def limit(self, pause_bytes: int) -> None:
-        """How much may wait for the target before fetching pauses."""
-        self.mirror.source.pause_bytes = pause_bytes
-
-    def wants_fetch(self, now: float) -> bool:
-        """True when it should be in the next fetch."""
-        return self.mirror.wants_fetch(now)
 
     def fetched(
         self,
@@ -249,47 +208,23 @@ class PartitionRunner:
             self.appender = appender
             self._offer()
 
-    def forwarded(self, base_offset: int, records: int) -> None:
-        """A gateway's forwarder wrote a batch to the source partition."""
-        self._bypass.forwarded(base_offset, records)
-
     def sample(self, now: float) -> None:
-        """Once a second: measure."""
-        self._rate.sample(now, self._window.bytes)
+        """Once a second: measure, and keep as little as can be of what a target that stalls does not take."""
+        self.report.sample(now)
         if len(self._window) and self._window.position == self._sampled_at:
             self._window.compact()
         self._sampled_at = self._window.position
-        if self.mirror.source.end >= 0:
-            self._bypass.sample(self.mirror.source.end, self.cursor.position, self.cursor.gateway_records, now)
 
     def status(self) -> PartitionStatus:
         """As it stands now."""
-        mirror, window = self.mirror, self._window
-        lag = max(0, mirror.source.end - mirror.mirrored_to) if self._told >= 0 else 0
-        waiting = window.oldest.timestamp_ms if window.oldest else window.last_timestamp_ms
-        return PartitionStatus(
-            partition=self.partition,
-            phase=mirror.phase,
-            source_end=max(0, mirror.source.end),
-            mirrored_to=max(self._told, 0),
-            target_end=window.position,
-            lag=lag,
-            lag_ms=max(0, self._wall_ms() - waiting) if lag and waiting > 0 else 0,
-            bytes_per_s=self._rate.per_second(),
-            records_total=window.records,
-            bytes_total=window.bytes,
-            bypassed_last_minute=self._bypass.last_minute(self._clock()),
-            last_error=mirror.last_error,
-            segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
-            waits_for=self.waits_for,
-        )
+        return self.report.status(self.partition, self._told)
 
     # inside
 
     def _do(self, step: Callable[..., Commands], *args: object) -> None:
         try:
             for command in step(*args):
-                self._carry_out(command)
+                carry_out(command, self, self._shell, self._offsets)
             if self.mirror.phase is Phase.COPYING and self._window.source_position != self._told:
                 if self._told < 0:
                     self.sample(self._clock())  # what the source grows by is counted from here
@@ -304,40 +239,6 @@ class PartitionRunner:
         if self._on_quiet is not None:
             self._check_quiet()
 
-    def _carry_out(self, command: Command) -> None:
-        shell = self._shell
-        match command:
-            case ReadTargetLog(delay_s):
-                shell.read_target_log(self, delay_s)
-            case ReadSourceLog(delay_s):
-                shell.read_source_log(self, delay_s)
-            case RefreshSource():
-                shell.refresh_source()
-            case Settled():
-                shell.settled(self)
-            case DeleteRecords(offset, delay_s):
-                shell.delete_records(self, offset, delay_s)
-            case RecordsLost(first, following):
-                if self.on_lost is not None:
-                    self.on_lost(self, first, following)
-            case PlanStart():
-                shell.plan_start(self)
-            case Fail(error, message):
-                shell.failed(self, error, message)
-            case _:
-                self._carry_out_for_map(command)
-
-    def _carry_out_for_map(self, command: Command) -> None:
-        if self._offsets is None:
-            raise TypeError(f"nobody to carry out {command}")
-        match command:
-            case DecideBreakpoints(log_end, run):
-                self._offsets.decide_breakpoints(self, log_end, run)
-            case WriteBreakpoints(planned):
-                self._offsets.write_breakpoints(self, planned)
-            case LookAhead(offset, bound):
-                self._offsets.look_ahead(self, offset, bound)
-
     def _offer(self) -> None:
         if self.appender is not None and self._window.unsent and not self._window.in_doubt:
             self.appender.ready(self)
@@ -345,7 +246,7 @@ class PartitionRunner:
     def _broken(self, exc: Exception) -> None:
         _log.exception("the mirror of %s-%d stopped", *self.key, exc_info=exc)
         for command in self.mirror.fail(MirrorError.INTERNAL_ERROR, f"{type(exc).__name__}: {exc}"):
-            self._carry_out(command)
+            carry_out(command, self, self._shell, self._offsets)
 
     def _check_quiet(self) -> None:
         if self._window.outstanding == 0 and self._on_quiet is not None:

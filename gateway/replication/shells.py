@@ -35,6 +35,9 @@ class Shell(Protocol):
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
         """The partition has stopped for good."""
 
+    def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
+        """The source deleted its offsets `first` .. `following`-1 before they were mirrored; the mirror goes on."""
+
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Everything below `position` (source offset) is on the target."""
 

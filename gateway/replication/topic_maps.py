@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.domain.partition_state import Phase
 from gateway.domain.records import MirrorError
 from gateway.domain.translator import Planned
 from gateway.net.backoff import Backoff
@@ -99,7 +98,7 @@ class TopicMaps:
     def keep_read_to(self, runner: PartitionRunner) -> None:
         """Once a second: a log that ends in holes was read to its end; the source may delete them one day."""
         translator = runner.mirror.translator
-        if translator is None or runner.mirror.phase is not Phase.COPYING:
+        if translator is None or not runner.mirror.copying:
             return
         if (change := translator.read_so_far()) is not None:
             self._maps.append((change,), lambda: None, runner.map_delayed)
@@ -107,17 +106,17 @@ class TopicMaps:
     def look_at_transactions(self, runner: PartitionRunner, now: float) -> None:
         """Once a second: is the mirror held up by an open transaction of the source, and whose?"""
         source = runner.mirror.source
-        held = runner.mirror.phase is Phase.COPYING and source.stable < source.end
+        held = runner.mirror.copying and source.stable < source.end
         if not held or runner.mirror.source.cursor.position < source.stable:
             self._held_since.pop(runner, None)
-            runner.waits_for = ""
+            runner.report.waits_for = ""
             return
         stable, since = self._held_since.setdefault(runner, (source.stable, now))
         if stable != source.stable:
             self._held_since[runner] = source.stable, now
-            runner.waits_for = ""
-        elif now - since >= _OPEN_FOR_S and not runner.waits_for:
-            runner.waits_for = f"waiting for a transaction that is open since source offset {stable}"
+            runner.report.waits_for = ""
+        elif now - since >= _OPEN_FOR_S and not runner.report.waits_for:
+            runner.report.waits_for = f"waiting for a transaction that is open since source offset {stable}"
             self._tasks.spawn(self._name_transaction(runner, stable), "mirror open transaction")
 
     async def _name_transaction(self, runner: PartitionRunner, stable: int) -> None:
@@ -127,6 +126,6 @@ class TopicMaps:
         except (NetError, ProtocolError) as exc:
             _log.debug("open transaction of %s-%d: %s", *runner.key, exc)
             return
-        if header is not None and runner.waits_for and runner.mirror.source.stable == stable:
+        if header is not None and runner.report.waits_for and runner.mirror.source.stable == stable:
             since = datetime.fromtimestamp(header.base_timestamp / 1000, UTC).isoformat(timespec="milliseconds")
-            runner.waits_for = f"waiting for transaction of producer id {header.producer_id} since {since}"
+            runner.report.waits_for = f"waiting for transaction of producer id {header.producer_id} since {since}"

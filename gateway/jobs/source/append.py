@@ -120,7 +120,7 @@ class PartitionAppend(LogShell):
         if self.runner.appender is None:  # not asked for yet; the runner's own reads ask as well
             target.invalidate(self.runner.key[0])
         self.runner.begin()
-        await self._until(lambda: self.runner.copying)
+        await self._until(lambda: self.runner.mirror.copying)
 
     async def append(self, records: memoryview, following: int) -> None:
         """Append the next batches; the last of them may still be in flight when this returns.
@@ -159,7 +159,7 @@ class PartitionAppend(LogShell):
     async def ready(self) -> None:
         """Wait until more may be offered. Raises AppendFailed."""
         window = self.runner.mirror.window
-        await self._until(lambda: self.runner.copying and not window.in_doubt and not window.unsent)
+        await self._until(lambda: self.runner.mirror.copying and not window.in_doubt and not window.unsent)
 
     async def finish(self) -> None:
         """Wait until all is on the target and may be read. Raises AppendFailed."""
@@ -244,6 +244,9 @@ class PartitionAppend(LogShell):
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
         """The partition has stopped for good."""
         self._fail(error, message)
+
+    def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
+        """Never: a job's mirror does not skip what is missing."""
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """More is on the target."""

@@ -41,6 +41,9 @@ class Notes:
     def failed(self, runner: PartitionRunner, error: MirrorError, message: str) -> None:
         self.failures.append((error, message))
 
+    def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
+        self.asked.append(("lost", first, following))
+
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         self.positions.append(position)
 
