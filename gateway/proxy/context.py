@@ -15,6 +15,7 @@ from gateway.proxy.exchange import Exchange
 from gateway.proxy.identities import Identities
 from gateway.proxy.places import Places
 from gateway.proxy.stand_in import StandIn
+from gateway.proxy.standings import Standings
 from gateway.proxy.stats import API_KEYS, ProxyStats
 from gateway.proxy.transactions import Transactions
 
@@ -83,7 +84,9 @@ class ProxyContext:
         self.no_sessions = asyncio.Event()
         self.no_sessions.set()
         self.forwarder: Forwarder
-        self.transactions = Transactions(routing, Places(target, sources, lease_valid), Identities(target), clock, alone)
+        places = Places(target, sources, lease_valid)
+        self.standings = Standings(routing, places)
+        self.transactions = Transactions(self.standings, places, Identities(target), clock, alone)
         self.connect: Callable[[Session], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 

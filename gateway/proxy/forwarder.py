@@ -16,7 +16,7 @@ from gateway.domain.ports import FenceAck
 from gateway.domain.routing import Phase, Routing
 
 if TYPE_CHECKING:
-    from gateway.proxy.transactions import Transactions
+    from gateway.proxy.transaction_fences import TransactionFences
 
 UNKNOWN_KEPT_S = 30.0  # a request whose answer was lost may still be appended by the source for about this long
 
@@ -31,7 +31,7 @@ class Forwarder:
         self._unknown: dict[str, deque[float]] = {}
         self._drained: dict[str, list[asyncio.Future[None]]] = {}
         self._held: dict[str, dict[int, Callable[[], None]]] = {}
-        self.transactions: Transactions | None = None
+        self.transactions: TransactionFences | None = None
         self._keys = count()
 
     def begin(self, topics: Iterable[str]) -> None:

@@ -44,7 +44,7 @@ def _source_of(context: ProxyContext, producer: TransactionalProducer) -> str:
     at = producer.open or producer.last
     if at is not None and at.place.cluster:
         return at.place.cluster
-    sources = context.transactions.sources_written() or context.transactions.sources()
+    sources = context.standings.sources_written() or context.standings.sources()
     if not sources:
         raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no source was reached yet")
     return min(sources)

@@ -7,13 +7,17 @@ another gateway, or this one before a restart, has initialised. See `domain/tran
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 
 from gateway.domain.transactional_ids import ProducerRecord, decode, encode, merged
 from gateway.net.cluster import Cluster
-from gateway.net.errors import ClusterUnavailable
+from gateway.net.errors import ClusterUnavailable, NetError
 from gateway.net.keyed_log import KeyedLog
+from gateway.proxy.places import Refused
+from protocol.errors import ErrorCode
 
 TOPIC = "__lockgate_producers"
 _TIMEOUT_S = 8.0
@@ -81,3 +85,12 @@ class Identities:
             if name == last_of:
                 last = record
         return last
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """What goes wrong with the kept identities is answered as a coordinator that is not there yet."""
+    try:
+        yield
+    except NetError as exc:
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc

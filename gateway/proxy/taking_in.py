@@ -33,10 +33,10 @@ async def take_in(
     while True:
         async with context.transactions.lock(transactional_id):
             producer = await context.transactions.identify(transactional_id, client, came_by)
-            decision = producer.decide(wanted(producer), context.transactions.generation())
+            decision = producer.decide(wanted(producer), context.standings.generation())
             if decision.verdict is Verdict.REFUSE:  # the transaction it does not fit into may have ended elsewhere
                 await context.transactions.look_again(producer)
-                decision = producer.decide(wanted(producer), context.transactions.generation())
+                decision = producer.decide(wanted(producer), context.standings.generation())
             if decision.verdict is not Verdict.HOLD:
                 yield producer, decision
                 return

@@ -44,7 +44,7 @@ class TransactionalWrite:
 
 def concerns(context: ProxyContext, parts: Sequence[Part]) -> bool:
     """True when a transactional Produce of these parts may have to go elsewhere than to the client's own broker."""
-    if context.transactions.generation():
+    if context.standings.generation():
         return True
     routes = context.routing.current.topics
     return any(part.topic in routes and routes[part.topic].phase is not Phase.SWITCHED for part in parts)

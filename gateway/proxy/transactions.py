@@ -1,28 +1,23 @@
-"""The transactional producers that this gateway serves: who they are, and what of theirs a fence must wait for.
+"""The transactional producers that this gateway serves: who they are, here and elsewhere.
 
 Pure decisions are in `domain/transactional_producers.py`. Whatever changes a producer runs under its lock, so one
-coordinator request of a transactional id is under way at a time; clients send no more than one.
+coordinator request of a transactional id is under way at a time; clients send no more than one. What is not known here
+is looked up (`producer_lookup`); what a fence waits for is in `transaction_fences`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
-import structlog
-
-from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
-from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, ProducerRecord, id_at
-from gateway.domain.transactional_producers import Ended, Fence, Standing, Transaction, TransactionalProducer
-from gateway.net.errors import NetError
-from gateway.proxy.identities import Identities
-from gateway.proxy.places import Lost, Places, Refused, SeenTransaction, Unseen
+from gateway.domain.transactional_ids import Place, ProducerIdentity, ProducerRecord
+from gateway.domain.transactional_producers import TransactionalProducer
+from gateway.proxy.identities import Identities, answered
+from gateway.proxy.places import Places, Refused
+from gateway.proxy.producer_lookup import ProducerLookup
+from gateway.proxy.standings import Standings
 from protocol.errors import ErrorCode
-
-_LOOK_AGAIN_S = 0.1
-_DEFAULT_TIMEOUT_MS = 60_000
-_log = structlog.get_logger("lockgate.proxy")
 
 
 class Transactions:
@@ -30,7 +25,7 @@ class Transactions:
 
     def __init__(
         self,
-        routing: RoutingTable,
+        standings: Standings,
         places: Places,
         identities: Identities,
         clock: Callable[[], float],
@@ -38,18 +33,19 @@ class Transactions:
     ) -> None:
         self.places = places
         self._alone = alone
-        self._routing = routing
         self._identities = identities
-        self._clock = clock
+        self._lookup = ProducerLookup(places, identities, standings, clock)
         self._producers: dict[str, TransactionalProducer] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._closed: set[str] = set()  # fenced topics whose fence was acknowledged
         self._changed = asyncio.Event()
-        routing.subscribe(self._routing_changed)
 
     def lock(self, transactional_id: str) -> asyncio.Lock:
         """Held by whoever changes the producer."""
         return self._locks.setdefault(transactional_id, asyncio.Lock())
+
+    def producers(self) -> Collection[TransactionalProducer]:
+        """All that are known here."""
+        return self._producers.values()
 
     # -- who it is -----------------------------------------------------------------------------------------
 
@@ -74,7 +70,7 @@ class Transactions:
         """
         found = self.known(transactional_id, client)
         if found is None:
-            found = await self._find(transactional_id, client)
+            found = self._producers[transactional_id] = await self._lookup.find(transactional_id, client)
         elif came_by is not None and (
             found.came_by != came_by or (to_end and (found.open is None or not self._alone()))
         ):
@@ -88,79 +84,8 @@ class Transactions:
 
         A cluster from before Kafka 3.0 cannot tell; then what is known here counts. Raises as `identify`.
         """
-        if producer.in_transit:
-            return
-        with _answered():
-            record = await self._identities.current(producer.transactional_id)
-        _require_not_fenced(producer.transactional_id, producer.client, record)
-        known = record if record is not None and record.client == producer.client else producer.record
-        found = TransactionalProducer(producer.transactional_id, producer.client, known)
-        with suppress(Unseen):
-            await self._find_transaction(found)
-            if not producer.in_transit:
-                producer.learn(found)
-                self.changed()
-
-    async def _find(self, transactional_id: str, client: ProducerIdentity) -> TransactionalProducer:
-        with _answered():
-            record = await self._identities.current(transactional_id)
-        if record is None or record.client != client:
-            record = await self._record_from_target(transactional_id, client, record)
-        producer = TransactionalProducer(transactional_id, client, record)
-        try:
-            await self._find_transaction(producer)
-        except Unseen as exc:
-            why = f"{exc} cannot tell whether {transactional_id!r} has a transaction"
-            raise Refused(ErrorCode.PRODUCER_FENCED, why) from exc
-        self._producers[transactional_id] = producer
-        return producer
-
-    async def _record_from_target(
-        self, transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None
-    ) -> ProducerRecord:
-        """The record of a producer that was initialised while no topic was mirrored: the target knows whether it is."""
-        _require_not_fenced(transactional_id, client, record)
-        try:
-            seen = await self.places.describe(OWN, transactional_id)
-        except Unseen:
-            return ProducerRecord(transactional_id, client, _DEFAULT_TIMEOUT_MS)
-        if seen is None or seen.identity.producer_id != client.producer_id:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id!r}: not its producer id")
-        if seen.identity.epoch != client.epoch:
-            raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
-        return ProducerRecord(transactional_id, client, seen.timeout_ms)
-
-    async def _find_transaction(self, producer: TransactionalProducer) -> None:
-        """What a producer has open that this process has not seen begin: asked of the coordinators.
-
-        Raises:
-            Unseen: a source cannot tell.
-        """
-        for place in (OWN, *filter(self.places.has, producer.record.places)):
-            identity = producer.record.at(place)
-            try:
-                seen = await self.places.describe(place, producer.transactional_id)
-            except Unseen:
-                if place == OWN:
-                    continue
-                raise
-            if seen is None:
-                continue
-            topics = self._names(place, seen.topics)
-            if seen.identity == identity and seen.is_open:
-                producer.open = Transaction(place, self._clock(), set(topics), confirmed=True)
-            elif seen.is_ending or seen.identity != identity:
-                producer.last = Ended(place, frozenset(topics), settled=not seen.is_ending)
-            elif seen.state.startswith("Complete"):
-                producer.completed[place] = seen.state == "CompleteCommit"
-
-    def _names(self, place: Place, topics: Iterable[str]) -> list[str]:
-        """Topics of a place by the names that clients of the gateway use."""
-        if place.cluster == TARGET:
-            return list(topics)
-        routes = self._routing.current.topics.values()
-        mirrored = {r.source_topic: r.mirror_topic for r in routes if self._cluster_of(r) == place.cluster}
-        return [mirrored.get(topic, topic) for topic in topics]
+        if await self._lookup.look_again(producer):
+            self.changed()
 
     # -- identities elsewhere ------------------------------------------------------------------------------
 
@@ -175,7 +100,7 @@ class Transactions:
             old = producer.record
             found = await self.places.init(place, producer.transactional_id, old.timeout_ms, None)
             record = ProducerRecord(old.transactional_id, old.client, old.timeout_ms, {**old.places, place: found})
-            with _answered():
+            with answered():
                 kept = await self._identities.keep(record)
             _require_newest(kept, old.client)
             producer.record = kept
@@ -203,7 +128,7 @@ class Transactions:
         Raises:
             Refused: it could not be kept.
         """
-        with _answered():
+        with answered():
             kept = await self._identities.keep(record)
         _require_newest(kept, record.client)
         name = record.transactional_id
@@ -213,51 +138,15 @@ class Transactions:
 
     async def kept(self, transactional_id: str) -> ProducerRecord | None:
         """The record in force. Raises Refused when it cannot be read."""
-        with _answered():
+        with answered():
             return await self._identities.current(transactional_id)
 
-    def sources_written(self) -> set[str]:
-        """The sources that are written to now, for some topic; one that was not reached yet is left out."""
-        routes = self._routing.current.topics.values()
-        return {self._cluster_of(route) for route in routes if route.phase is not Phase.SWITCHED} - {TARGET}
+    async def all_kept(self) -> Collection[ProducerRecord]:
+        """Every record in force. Raises Refused when they cannot be read."""
+        with answered():
+            return await self._identities.all()
 
-    def sources(self) -> set[str]:
-        """The sources of all mirrored topics."""
-        return {self._cluster_of(route) for route in self._routing.current.topics.values()} - {TARGET}
-
-    def _cluster_of(self, route: TopicRoute) -> str:
-        """The route's source; TARGET, which no source is, when it was not reached yet."""
-        try:
-            return self.places.cluster_of(route.link)
-        except Refused:
-            return TARGET
-
-    def standing(self, topics: Iterable[str]) -> Mapping[str, Standing]:
-        """Where topics are written now.
-
-        Raises:
-            Refused: on a source that was not reached yet.
-        """
-        routes = self._routing.current.topics
-        return {topic: self._standing(routes.get(topic)) for topic in topics}
-
-    def _standing(self, route: TopicRoute | None) -> Standing:
-        if route is None:
-            return Standing(TARGET)
-        if route.phase is Phase.FENCED:  # `counted`: the fence of a way home, until then it is written on the target
-            fence = Fence.CLOSED if route.mirror_topic in self._closed else Fence.CLOSING
-            return Standing(TARGET if route.counted else self.places.cluster_of(route.link), fence)
-        return Standing(TARGET if route.phase is Phase.SWITCHED else self.places.cluster_of(route.link))
-
-    def generation(self) -> int:
-        """How often the writes of any topic have gone home, all of them together.
-
-        Not the highest one of a topic: a topic that goes home after another one did must be met under a producer id
-        that it has not seen on either cluster, and before its own way home it has seen the other one's.
-        """
-        return sum(route.generation for route in self._routing.current.topics.values())
-
-    # -- fences --------------------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------------------
 
     def changed(self) -> None:
         """Something of a producer has changed: whoever waits looks again."""
@@ -269,105 +158,11 @@ class Transactions:
         while not condition():
             await self._changed.wait()
 
-    async def adopt(self, topic: str) -> None:
-        """Learn of transactions that were begun through another process and may have the topic: a fence waits for them.
-
-        Those of producers that do not use the gateway are none of its own.
-        """
-        route = self._routing.current.topics.get(topic)
-        if route is None:
-            return
-        with suppress(NetError, Refused, Lost):
-            cluster = TARGET if route.counted else self.places.cluster_of(route.link)
-            unended = await self.places.unended(Place(cluster))
-            if not unended:
-                return
-            for record in await self._identities.all():
-                mine = any(
-                    id_at(record.transactional_id, p) in unended for p in (OWN, *record.places) if p.cluster == cluster
-                )
-                if mine and self.known(record.transactional_id, record.client) is None:
-                    async with self.lock(record.transactional_id):
-                        await self.identify(record.transactional_id, record.client)
-
-    def blocking(self, topic: str) -> list[TransactionalProducer]:
-        """The producers that a fence of the topic must wait for."""
-        routes = self._routing.current.topics.values()
-        closing = {r.mirror_topic for r in routes if r.phase is Phase.FENCED and r.mirror_topic not in self._closed}
-        return [producer for producer in self._producers.values() if producer.holds_up(topic, closing)]
-
-    def held_up_by(self, topic: str) -> str:
-        """The transaction that has been open longest, of those that a fence of the topic must wait for; '' if none."""
-        blocking = self.blocking(topic)
-        opened = [(p.open.since, p) for p in blocking if p.open is not None]
-        if opened:
-            since, producer = min(opened, key=lambda each: each[0])
-            return (
-                f"the end of a transaction of {producer.transactional_id!r}, open for {self._clock() - since:.1f} s"
-                + (f", and of {len(opened) - 1} more" if len(opened) > 1 else "")
-            )
-        return f"the markers of the last transaction of {blocking[0].transactional_id!r}" if blocking else ""
-
-    def close(self, topic: str) -> None:
-        """The topic's fence is acknowledged: no transaction takes it in until the fence has ended."""
-        self._closed.add(topic)
-
-    async def wait_for_end(self, topic: str) -> bool:
-        """Wait a little for the transactions that hold up a fence, having asked their coordinators about them.
-
-        True when a marker may still come and nobody can tell: on a cluster from before Kafka 3.0.
-        """
-        untold = False
-        for producer in self.blocking(topic):
-            try:
-                await self._look_at(producer)
-            except Unseen:
-                if producer.open is None:
-                    producer.settle()
-                    untold = True
-            except (Refused, Lost, NetError) as exc:
-                _log.debug("a transaction could not be looked at", reason=str(exc))
-        if self.blocking(topic):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_AGAIN_S):
-                    await self._changed.wait()
-        return untold
-
-    async def _look_at(self, producer: TransactionalProducer) -> None:
-        """Its client may be gone, its end unanswered: the coordinator knows what became of the transaction."""
-        if producer.in_transit or producer.in_flight:
-            return
-        async with self.lock(producer.transactional_id):
-            place = producer.end_place(commit=True)
-            seen = await self.places.describe(place, producer.transactional_id)
-            if not producer.in_transit and not producer.in_flight and producer.end_place(commit=True) == place:
-                self._settle(producer, seen, producer.record.at(place))
-
-    @staticmethod
-    def _settle(
-        producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None
-    ) -> None:
-        if seen is not None and seen.is_open and seen.identity == identity:
-            if producer.open is not None:
-                producer.confirm()
-            else:
-                producer.settle()
-        elif seen is not None and seen.is_ending:
-            producer.ended()
-        else:
-            producer.ended(settled=True)
-            producer.settle()
-
-    def _routing_changed(self, routing: Routing) -> None:
-        self._closed = {
-            topic for topic in self._closed if topic in routing.topics and routing.topics[topic].phase is Phase.FENCED
-        }
-
-
-def _require_not_fenced(transactional_id: str, client: ProducerIdentity, record: ProducerRecord | None) -> None:
-    same = record is not None and record.client.producer_id == client.producer_id
-    if record is not None and same and record.client.epoch > client.epoch:
-        raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id!r}: a newer instance was initialised")
+    async def change(self, timeout_s: float) -> None:
+        """Wait for a change of any producer, but not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
 
 
 def _require_newest(kept: ProducerRecord, client: ProducerIdentity) -> None:
@@ -375,12 +170,3 @@ def _require_newest(kept: ProducerRecord, client: ProducerIdentity) -> None:
         raise Refused(
             ErrorCode.PRODUCER_FENCED, f"{kept.transactional_id!r}: a newer instance was initialised meanwhile"
         )
-
-
-@contextmanager
-def _answered() -> Iterator[None]:
-    """What goes wrong with the kept identities is answered as a coordinator that is not there yet."""
-    try:
-        yield
-    except NetError as exc:
-        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc

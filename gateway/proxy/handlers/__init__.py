@@ -23,6 +23,7 @@ from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
 from gateway.proxy.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from gateway.proxy.transaction_fences import TransactionFences
 from protocol.apis import ApiKey
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def install(context: ProxyContext, rng: random.Random) -> None:
     """Give the context its handlers. An API without one is always opaque."""
-    context.forwarder.transactions = context.transactions
+    context.forwarder.transactions = TransactionFences(context.transactions, context.standings, context.clock)
     sasl = SaslHandler(context)
     guard = MirrorTopicGuard(context)
     table: dict[ApiKey, Handler] = {

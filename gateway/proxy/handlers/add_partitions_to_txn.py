@@ -66,7 +66,7 @@ class _Call:
         transactions = self._context.transactions
         came_by = self._session.id
         async with take_in(
-            self._context, self._name, self._client, came_by, lambda _: transactions.standing(self._topics)
+            self._context, self._name, self._client, came_by, lambda _: self._context.standings.of(self._topics)
         ) as (producer, decision):
             if decision.verdict is Verdict.REFUSE:
                 producer.turned_away()

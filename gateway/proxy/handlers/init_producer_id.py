@@ -102,7 +102,7 @@ class InitProducerIdHandler:
         """The producer's identities at every place but the target's own, each just obtained there."""
         transactions = self._context.transactions
         old = await transactions.kept(name)
-        sources, floor = transactions.sources_written(), transactions.generation()
+        sources, floor = self._context.standings.sources_written(), self._context.standings.generation()
         wanted = {Place(source, max(floor, old.newest(source) if old else 0)) for source in sources}
         if old is not None:
             wanted |= {place for place in old.places if not place.cluster and place.generation == old.newest("")}

@@ -11,6 +11,8 @@ from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, Produ
 from gateway.domain.transactional_producers import Fence, TransactionalProducer
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.places import Refused, SeenTransaction, Unseen
+from gateway.proxy.standings import Standings
+from gateway.proxy.transaction_fences import TransactionFences
 from gateway.proxy.transactions import Transactions
 from protocol.errors import ErrorCode
 
@@ -68,15 +70,17 @@ class Lab:
         self.routing = RoutingTable()
         self.places, self.identities, self.now = FakePlaces(), FakeIdentities(), 0.0
         self.alone = True
+        self.standings = Standings(self.routing, cast("Any", self.places))
         self.transactions = Transactions(
-            self.routing,
+            self.standings,
             cast("Any", self.places),
             cast("Any", self.identities),
             lambda: self.now,
             alone=lambda: self.alone,
         )
         self.forwarder = Forwarder("gw", lambda: self.now)
-        self.forwarder.transactions = self.transactions
+        self.fences = TransactionFences(self.transactions, self.standings, lambda: self.now)
+        self.forwarder.transactions = self.fences
         self.route(Phase.FORWARD)
 
     def route(self, phase: Phase) -> None:
@@ -102,7 +106,7 @@ def test_each_way_home_of_any_topic_is_a_generation(lab: Lab) -> None:
             for name, n in homes.items()
         }
         lab.routing.publish(Routing(routes))
-        return lab.transactions.generation()
+        return lab.standings.generation()
 
     seen = [generation(a=0, b=0), generation(a=1, b=0), generation(a=1, b=1), generation(a=1, b=2)]
     assert seen == sorted(set(seen))
@@ -169,19 +173,19 @@ async def test_a_fence_is_acknowledged_when_the_markers_are_written(lab: Lab) ->
     producer.begin(SOURCE, {"a"}, 0.0)
     producer.confirm()
     lab.route(Phase.FENCED)
-    assert lab.transactions.standing(["b"])["b"].fence is Fence.CLOSING
+    assert lab.standings.of(["b"])["b"].fence is Fence.CLOSING
     lab.seen("Ongoing", "on-source-a")
-    await lab.transactions.wait_for_end("a")
-    assert lab.transactions.held_up_by("b") == "the end of a transaction of 'tx', open for 0.0 s"
+    await lab.fences.wait_for_end("a")
+    assert lab.fences.held_up_by("b") == "the end of a transaction of 'tx', open for 0.0 s"
     lab.seen("PrepareCommit", "on-source-a")  # its client has gone after it sent the end
-    await lab.transactions.wait_for_end("a")
-    assert lab.transactions.held_up_by("a") == "the markers of the last transaction of 'tx'"
+    await lab.fences.wait_for_end("a")
+    assert lab.fences.held_up_by("a") == "the markers of the last transaction of 'tx'"
     lab.seen("CompleteCommit")
     assert (await lab.forwarder.fence("a", 1)).unknown_outcomes == 0
-    assert lab.transactions.standing(["a", "b"])["a"].fence is Fence.CLOSED
-    assert lab.transactions.standing(["b"])["b"].fence is Fence.CLOSING
+    assert lab.standings.of(["a", "b"])["a"].fence is Fence.CLOSED
+    assert lab.standings.of(["b"])["b"].fence is Fence.CLOSING
     lab.route(Phase.FORWARD)
-    assert lab.transactions.standing(["a"])["a"].fence is Fence.NONE
+    assert lab.standings.of(["a"])["a"].fence is Fence.NONE
 
 
 async def test_markers_that_nobody_can_tell_of_are_an_unknown_outcome(lab: Lab) -> None:
@@ -201,8 +205,8 @@ async def test_a_fence_finds_what_a_process_before_has_left_open(lab: Lab) -> No
     lab.seen("Ongoing", "on-source-a")
     lab.places.open = frozenset({"tx", "of-somebody-else"})
     lab.route(Phase.FENCED)
-    await lab.transactions.adopt("a")
-    assert "'tx'" in lab.transactions.held_up_by("a")
+    await lab.fences.adopt("a")
+    assert "'tx'" in lab.fences.held_up_by("a")
 
 
 async def test_an_older_instance_that_another_gateway_initialised_late_does_not_win(lab: Lab) -> None:
