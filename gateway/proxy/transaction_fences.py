@@ -92,12 +92,10 @@ class TransactionFences:
             place = producer.end_place(commit=True)
             seen = await self._places.describe(place, producer.transactional_id)
             if not producer.in_transit and not producer.in_flight and producer.end_place(commit=True) == place:
-                _take_over(producer, seen, producer.record.at(place))
+                _conclude(producer, seen, producer.record.at(place))
 
 
-def _take_over(
-    producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None
-) -> None:
+def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None) -> None:
     """What the coordinator says of a transaction that this process believes to be open, or not to be settled."""
     if seen is not None and seen.is_open and seen.identity == identity:
         if producer.open is not None:
