@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -55,6 +56,16 @@ def serve(session: Session, work: Callable[[], Awaitable[Action]], refuse: Calla
         session.again(action)
 
     session.context.spawn(session.context.loop.create_task(run()))
+
+
+@contextmanager
+def in_transit(producer: TransactionalProducer) -> Iterator[None]:
+    """A request of the producer's is on its way to a coordinator while the block runs."""
+    producer.in_transit += 1
+    try:
+        yield
+    finally:
+        producer.in_transit -= 1
 
 
 def forward_own(exchange: Exchange, producer: TransactionalProducer, answered: Callable[[Any], None]) -> None:

@@ -1,14 +1,15 @@
-"""Taking topics and groups into a transaction: the producer found, the place decided, a fence waited for."""
+"""Taking topics and groups into a transaction: the producer found, the place decided, a fence waited for, an answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gateway.domain.transactional_ids import ProducerIdentity
+from gateway.domain.transactional_ids import Place, ProducerIdentity
 from gateway.domain.transactional_producers import Decision, Standing, TransactionalProducer, Verdict
+from gateway.proxy.coordinator_calls import in_transit
 from gateway.proxy.places import Refused
 from protocol.errors import ErrorCode
 
@@ -57,3 +58,28 @@ async def _lifted(context: ProxyContext, topic: str, timeout_s: float) -> None:
                 await lifted.wait()
     finally:
         context.forwarder.leave(topic, key)
+
+
+@contextmanager
+def begun(context: ProxyContext, producer: TransactionalProducer, place: Place, names: set[str]) -> Iterator[bool]:
+    """The names are on their way to the place's coordinator in the block. Yields whether they open a transaction there.
+
+    A call that is Refused has changed nothing there, and so opens none.
+    """
+    opened = producer.begin(place, names, context.clock())
+    with in_transit(producer):
+        try:
+            yield opened
+        except Refused:
+            if opened:
+                producer.refused()
+            raise
+
+
+def taken(context: ProxyContext, producer: TransactionalProducer, opened: bool, codes: Collection[int]) -> None:
+    """A coordinator has answered, with an error code for each that was to be taken in."""
+    if 0 in codes:
+        producer.confirm()
+    elif opened:
+        producer.refused()
+    context.transactions.changed()

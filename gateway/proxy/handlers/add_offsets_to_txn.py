@@ -16,8 +16,7 @@ from gateway.domain.transactional_producers import TransactionalProducer, Verdic
 from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, serve
 from gateway.proxy.group_sides import as_name, group_standing
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.places import Refused
-from gateway.proxy.taking_in import take_in
+from gateway.proxy.taking_in import begun, take_in, taken
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
@@ -71,7 +70,7 @@ class AddOffsetsToTxnHandler:
                 return lambda: self._reply(exchange, code)
             opened = producer.begin(OWN, {name}, context.clock())
             return lambda: forward_own(
-                exchange, producer, lambda answer: self._taken(producer, opened, answer.error_code)
+                exchange, producer, lambda answer: taken(context, producer, opened, [answer.error_code])
             )
 
     async def _elsewhere(self, exchange: Exchange, request: Any, producer: TransactionalProducer, place: Place) -> int:
@@ -83,27 +82,12 @@ class AddOffsetsToTxnHandler:
             producer_epoch=identity.epoch,
             group_id=self._context.routing.current.group_at(place.cluster, request.group_id),
         )
-        opened = producer.begin(place, {as_name(request.group_id)}, self._context.clock())
-        producer.in_transit += 1
-        try:
+        with begun(self._context, producer, place, {as_name(request.group_id)}) as opened:
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.places.call(place, request.transactional_id, message, cap)
-        except Refused:
-            if opened:
-                producer.refused()
-            raise
-        finally:
-            producer.in_transit -= 1
         transactions.places.noticed(place, request.transactional_id, answer.error_code)
-        self._taken(producer, opened, answer.error_code)
+        taken(self._context, producer, opened, [answer.error_code])
         return int(answer.error_code)
-
-    def _taken(self, producer: TransactionalProducer, opened: bool, code: int) -> None:
-        if not code:
-            producer.confirm()
-        elif opened:
-            producer.refused()
-        self._context.transactions.changed()
 
     def _refuse_mixed(self, exchange: Exchange, request: Any, place: str) -> Action:
         _log.warning(

@@ -18,8 +18,8 @@ from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentit
 from gateway.domain.transactional_producers import Decision, TransactionalProducer, Verdict
 from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, require_writable, serve
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.places import Lost, Refused
-from gateway.proxy.taking_in import take_in
+from gateway.proxy.places import Lost
+from gateway.proxy.taking_in import begun, take_in, taken
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
@@ -83,16 +83,10 @@ class _Call:
 
         def answered(response: Any) -> None:
             results = response.results_by_topic_v3_and_below
-            self._taken(producer, opened, [p.partition_error_code for t in results for p in t.results_by_partition])
+            codes = [p.partition_error_code for t in results for p in t.results_by_partition]
+            taken(self._context, producer, opened, codes)
 
         return lambda: forward_own(self._exchange, producer, answered)
-
-    def _taken(self, producer: TransactionalProducer, opened: bool, codes: list[int]) -> None:
-        if 0 in codes:
-            producer.confirm()
-        elif opened:
-            producer.refused()
-        self._context.transactions.changed()
 
     async def _elsewhere(self, producer: TransactionalProducer, place: Place) -> dict[tuple[str, int], int]:
         """Error code by (topic, partition), from the coordinator of the place."""
@@ -103,21 +97,14 @@ class _Call:
         transactions = self._context.transactions
         identity = await transactions.identity_at(producer, place)
         names = self._names(place)
-        opened = producer.begin(place, set(self._topics), self._context.clock())
-        producer.in_transit += 1
-        try:
-            request = _request(id_at(self._name, place), identity, {names[t]: ps for t, ps in self._topics.items()})
-            answer = await transactions.places.call(place, self._name, request, min(self._exchange.api_version, 3))
-        except Refused:
-            if opened:
-                producer.refused()
-            raise
-        except Lost:
-            for topic in self._topics:
-                self._context.forwarder.unknown(topic)
-            raise
-        finally:
-            producer.in_transit -= 1
+        request = _request(id_at(self._name, place), identity, {names[t]: ps for t, ps in self._topics.items()})
+        with begun(self._context, producer, place, set(self._topics)) as opened:
+            try:
+                answer = await transactions.places.call(place, self._name, request, min(self._exchange.api_version, 3))
+            except Lost:
+                for topic in self._topics:
+                    self._context.forwarder.unknown(topic)
+                raise
         back = {name: topic for topic, name in names.items()}
         codes = {
             (back.get(topic.name, topic.name), part.partition_index): part.partition_error_code
@@ -126,7 +113,7 @@ class _Call:
         }
         for code in set(codes.values()):
             transactions.places.noticed(place, self._name, code)
-        self._taken(producer, opened, list(codes.values()))
+        taken(self._context, producer, opened, codes.values())
         return codes
 
     def _names(self, place: Place) -> dict[str, str]:

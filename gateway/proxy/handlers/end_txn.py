@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.domain.routing import Phase
 from gateway.domain.transactional_ids import OWN, ProducerIdentity, id_at
 from gateway.domain.transactional_producers import TransactionalProducer
-from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, serve
+from gateway.proxy.coordinator_calls import Action, forward_own, in_transit, require_transactional, serve
 from gateway.proxy.handlers.txn_codes import answered_code
 from gateway.proxy.places import Refused
 from protocol.apis import ApiKey
@@ -76,16 +76,13 @@ class EndTxnHandler:
             committed=request.committed,
         )
         producer.end(commit=request.committed)
-        producer.in_transit += 1
-        try:
-            answer = await transactions.places.call(
-                place, request.transactional_id, message, min(_CAP, exchange.api_version)
-            )
-        except Refused:
-            producer.not_ended()
-            raise
-        finally:
-            producer.in_transit -= 1
+        with in_transit(producer):
+            try:
+                cap = min(_CAP, exchange.api_version)
+                answer = await transactions.places.call(place, request.transactional_id, message, cap)
+            except Refused:
+                producer.not_ended()
+                raise
         transactions.places.noticed(place, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)

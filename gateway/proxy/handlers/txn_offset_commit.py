@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, id_at
 from gateway.domain.transactional_producers import TransactionalProducer
-from gateway.proxy.coordinator_calls import Action, require_transactional, serve
+from gateway.proxy.coordinator_calls import Action, in_transit, require_transactional, serve
 from gateway.proxy.group_sides import as_name
 from gateway.proxy.handlers.txn_codes import answered_code
 from gateway.proxy.places import Refused
@@ -91,12 +91,9 @@ class TxnOffsetCommitHandler:
             group_instance_id=request.group_instance_id,
             topics=[kind(name=names[topic.name], partitions=topic.partitions) for topic in request.topics],
         )
-        producer.in_transit += 1
-        try:
+        with in_transit(producer):
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.places.call_group(place, group, message, cap)
-        finally:
-            producer.in_transit -= 1
         back = {name: topic for topic, name in names.items()}
         codes = {
             (back.get(topic.name, topic.name), part.partition_index): part.error_code
