@@ -17,12 +17,11 @@ from gateway.cli.job_common import (
     LinkedTarget,
     Master,
     PyFiles,
-    client_properties,
     cluster,
     job,
     say,
 )
-from gateway.cli.job_link import Link, mirrored, segments_given
+from gateway.cli.job_link import Link, MapFile, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import rate, table
 from gateway.jobs.audit.job import run_audit
@@ -42,9 +41,7 @@ def audit(
     link: Link = "",
     source: LinkedSource = "",
     target: LinkedTarget = "",
-    offset_map: Annotated[
-        str, typer.Option("--map", help="Offset map (CSV, JSON or Parquet) when offsets differ.")
-    ] = "",
+    offset_map: MapFile = "",
     fraction: Annotated[float, typer.Option(help="How much of each partition to compare, 0 < fraction <= 1.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Draws the same sample again.")] = 0,
     wait: Annotated[float, typer.Option(help="Seconds to wait for the target to come to the source's end.")] = 60.0,
@@ -89,7 +86,7 @@ def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> L
     """Both clusters, and the topics' names on them."""
     names = topic_names(topics)
     if link:
-        return mirrored(url, link, names, client_properties(source), client_properties(target))
+        return mirrored(url, link, names, source, target)
     if not names or not source or not target:
         fail("an audit needs topics, --source and --target, or a --link", USAGE)
     return LinkPlan.without_link(cluster(source), cluster(target), names)

@@ -10,6 +10,7 @@ import typer
 from pyspark.sql import SparkSession
 
 from gateway.cli.api import REFUSED, USAGE, ask, fail, segment
+from gateway.cli.job_common import client_properties
 from gateway.jobs.inputs import read_table
 from gateway.jobs.link_map import SegmentsOf, segments_of
 from gateway.jobs.link_plan import LinkPlan
@@ -21,6 +22,8 @@ Link = Annotated[
         "--link", metavar="NAME", help="Take both clusters and the mirror topics from this link of a gateway."
     ),
 ]
+
+MapFile = Annotated[str, typer.Option("--map", help="Offset map (CSV, JSON or Parquet) when offsets differ.")]
 
 
 def read_plan(
@@ -47,9 +50,13 @@ def read_plan(
         fail(str(exc), USAGE)
 
 
-def mirrored(url: str, link: str, topics: list[str], source: Mapping[str, str], target: Mapping[str, str]) -> LinkPlan:
-    """As `read_plan`, of a link that has a mirror topic at least; or end the command."""
-    plan = read_plan(url, link, topics, source, target)
+def mirrored(url: str, link: str, topics: list[str], source: str, target: str) -> LinkPlan:
+    """As `read_plan`, of a link that has a mirror topic at least; or end the command.
+
+    Args:
+        source, target: what --source and --target say, each may be empty; see `client_properties`.
+    """
+    plan = read_plan(url, link, topics, client_properties(source), client_properties(target))
     if not plan.mirrors:
         fail(f"link {link} has no mirror topic", REFUSED)
     return plan

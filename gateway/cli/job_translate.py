@@ -18,13 +18,12 @@ from gateway.cli.job_common import (
     LinkedTarget,
     Master,
     PyFiles,
-    client_properties,
     cluster,
     job,
     say,
     write_report,
 )
-from gateway.cli.job_link import Link, mirrored, segments_given
+from gateway.cli.job_link import Link, MapFile, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
 from gateway.jobs.inputs import read_table, topic_names
@@ -44,9 +43,7 @@ def translate_offsets(
     target: LinkedTarget = "",
     group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; may be repeated.")] = None,
     topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")] = None,
-    offset_map: Annotated[
-        str, typer.Option("--map", help="Offset map (CSV, JSON or Parquet) when offsets differ.")
-    ] = "",
+    offset_map: MapFile = "",
     offsets: Annotated[
         str,
         typer.Option("--offsets", help="Offsets kept elsewhere: CSV, JSON or Parquet of (topic, partition, offset)."),
@@ -114,7 +111,7 @@ def _check(ways: list[str], link: str, source: str, target: str, offset_map: str
 def _plan(topics: list[str], link: str, source: str, target: str, url: str) -> LinkPlan:
     """Both clusters, and the topics' names on them. Without a link every topic has the same name on both."""
     if link:
-        return mirrored(url, link, topics, client_properties(source), client_properties(target))
+        return mirrored(url, link, topics, source, target)
     return LinkPlan.without_link(cluster(source) if source else {}, cluster(target), ())
 
 
