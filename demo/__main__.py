@@ -6,32 +6,27 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from demo.acts.cut import cut
 from demo.acts.judge import judge
 from demo.acts.link import link
 from demo.acts.move import move
 from demo.acts.prepare import prepare
 from demo.checker import Limits, Verdict
-from demo.performance import interruptible, perform
+from demo.performance import open_view, perform
 from demo.report import last_line, print_report, write_report
 from demo.run import Run
 from demo.settings import Settings
-from demo.view import View
 
 
 def main() -> int:
     """Run, report, clean up."""
     settings = _settings()
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     heading = "A migration without a gateway: one cluster" if settings.direct else "A migration between two clusters"
-    view = View(console, heading)
-    interruptible()
-    _, verdict, failure = perform(console, view, lambda: Run(settings, view), _acts)
+    view = open_view(heading)
+    _, verdict, failure = perform(view, lambda: Run(settings, view), _acts)
     write_report(settings.report, settings, view.steps, verdict, failure)
     if verdict is not None:
-        print_report(console, settings, view.steps, verdict)
+        print_report(view.console, settings, view.steps, verdict)
     sys.stdout.write(last_line(settings, verdict, failure) + "\n")
     return 1 if failure or verdict is None or verdict.faults(settings.limits) else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -29,15 +30,14 @@ R = TypeVar("R", bound=Performed)
 T = TypeVar("T")
 
 
-def interruptible() -> None:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does."""
+def open_view(heading: str) -> View:
+    """An empty view. From now on SIGTERM and SIGHUP end the process as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
+    return View(Console(highlight=False, width=None if sys.stdout.isatty() else 120), heading)
 
 
-def perform(
-    console: Console, view: View, make: Callable[[], R], acts: Callable[[R], T]
-) -> tuple[R | None, T | None, str]:
+def perform(view: View, make: Callable[[], R], acts: Callable[[R], T]) -> tuple[R | None, T | None, str]:
     """The run, what its acts came to (None: they did not end), and why not ('' when they did)."""
     run: R | None = None
     try:
@@ -45,11 +45,11 @@ def perform(
             run = make()
             return run, acts(run), ""
     except (DemoError, DevClusterError) as error:
-        return run, None, _explain(console, run, view, error)
+        return run, None, _explain(run, view, error)
     except KeyboardInterrupt:
         return run, None, "interrupted"
     except Exception as error:  # noqa: BLE001 - a fault of the demo itself: shown whole, and still one last line
-        console.print_exception()
+        view.console.print_exception()
         return run, None, f"{type(error).__name__}: {error}"
     finally:
         if run is not None:
@@ -58,16 +58,16 @@ def perform(
             signal.signal(signal.SIGINT, previous)
 
 
-def _explain(console: Console, run: Performed | None, view: View, error: DemoError | DevClusterError) -> str:
+def _explain(run: Performed | None, view: View, error: DemoError | DevClusterError) -> str:
     """Print what may tell why; returns the failure in one line."""
     shown = error.log_tail if isinstance(error, DemoError) else ""
     if shown:
-        console.rule("what it said")
-        console.print(shown, markup=False)
+        view.console.rule("what it said")
+        view.console.print(shown, markup=False)
     gateway_tail = run.gateway.tail() if run is not None and run.gateway is not None else ""
     if gateway_tail and gateway_tail != shown:
-        console.rule("the gateway's last lines")
-        console.print(gateway_tail, markup=False)
+        view.console.rule("the gateway's last lines")
+        view.console.print(gateway_tail, markup=False)
     return f"{view.steps[-1].title}: {error}" if view.steps else str(error)
 
 

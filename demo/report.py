@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.checker import Verdict
+from demo.json_report import write_json
 from demo.settings import Settings
 from demo.view import Step
 
@@ -19,20 +19,15 @@ from demo.view import Step
 def write_report(path: Path, settings: Settings, steps: Sequence[Step], verdict: Verdict | None, failure: str) -> None:
     """Write the JSON report; `failure` is empty for a run that came to its end."""
     faults = verdict.faults(settings.limits) if verdict is not None else []
-    content: dict[str, Any] = {
-        "result": "PASS" if verdict is not None and not faults and not failure else "FAIL",
-        "failure": failure,
-        "faults": faults,
-        "seconds": round(sum(step.seconds for step in steps), 3),
-        "steps": [
-            {"title": step.title, "seconds": round(step.seconds, 3), "state": step.state, "note": step.note}
-            for step in steps
-        ],
-        "verdict": _values(verdict) if verdict is not None else None,
-        "settings": {**asdict(settings), "folder": str(settings.folder), "report": str(settings.report)},
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(
+        path,
+        steps,
+        failure,
+        passed=verdict is not None and not faults,
+        faults=faults,
+        settings=settings,
+        verdict=_values(verdict) if verdict is not None else None,
+    )
 
 
 def last_line(settings: Settings, verdict: Verdict | None, failure: str) -> str:

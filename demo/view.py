@@ -32,7 +32,7 @@ class View:
     def __init__(self, console: Console, heading: str) -> None:
         self.steps: list[Step] = []
         self.traffic = ""
-        self._console = console
+        self.console = console
         self._heading = heading
         self._progress = Progress(
             TextColumn("   backlog"),
@@ -48,7 +48,7 @@ class View:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show the view for as long as the block runs."""
-        self._console.print(self._heading, style="bold")
+        self.console.print(self._heading, style="bold")
         if self._live is None:
             yield
             return
@@ -68,7 +68,7 @@ class View:
             raise
         finally:
             step.seconds = time.monotonic() - step.started
-            self._console.print(_line(step, step.seconds), soft_wrap=True)  # above what is live, for good
+            self.console.print(_line(step, step.seconds), soft_wrap=True)  # above what is live, for good
             self.draw(force=True)
 
     def backlog(self, done: int, total: int) -> None:

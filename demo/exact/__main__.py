@@ -6,27 +6,22 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from demo.exact.acts import judge, migrate, prepare, there_and_back
 from demo.exact.report import last_line, print_examples, result, write_report
 from demo.exact.run import ExactRun
 from demo.exact.settings import ExactSettings
 from demo.exact.verdict import ExactVerdict
-from demo.performance import interruptible, perform
-from demo.view import View
+from demo.performance import open_view, perform
 
 
 def main() -> int:
     """Run, report, clean up."""
     settings = _settings()
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    view = View(console, "A plain, a transactional and a compacted topic go over and come back")
-    interruptible()
-    _, verdict, failure = perform(console, view, lambda: ExactRun(settings, view), _acts)
+    view = open_view("A plain, a transactional and a compacted topic go over and come back")
+    _, verdict, failure = perform(view, lambda: ExactRun(settings, view), _acts)
     write_report(settings, view.steps, verdict, failure)
     if verdict is not None:
-        print_examples(console, verdict)
+        print_examples(view.console, verdict)
     sys.stdout.write(last_line(verdict, failure) + "\n")
     return 0 if result(verdict, failure) == "PASS" else 1
 

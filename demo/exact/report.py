@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -10,20 +9,21 @@ from rich.console import Console
 
 from demo.exact.settings import ExactSettings
 from demo.exact.verdict import ExactVerdict
+from demo.json_report import write_json
 from demo.view import Step
 
 
 def write_report(settings: ExactSettings, steps: Sequence[Step], verdict: ExactVerdict | None, failure: str) -> None:
     """Write the JSON report; `failure` is empty for a run that came to its end."""
-    content = {
-        "result": result(verdict, failure),
-        "failure": failure,
-        "steps": [{"title": s.title, "seconds": round(s.seconds, 3), "state": s.state, "note": s.note} for s in steps],
-        "verdict": asdict(verdict) if verdict is not None else None,
-        "settings": {**asdict(settings), "folder": str(settings.folder), "report": str(settings.report)},
-    }
-    settings.report.parent.mkdir(parents=True, exist_ok=True)
-    settings.report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(
+        settings.report,
+        steps,
+        failure,
+        passed=verdict is not None and verdict.passed,
+        faults=(*verdict.examples, *verdict.errors) if verdict is not None else (),
+        settings=settings,
+        verdict=asdict(verdict) if verdict is not None else None,
+    )
 
 
 def result(verdict: ExactVerdict | None, failure: str) -> str:

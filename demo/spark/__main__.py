@@ -7,22 +7,17 @@ import fcntl
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
-from demo.performance import interruptible, perform
+from demo.performance import open_view, perform
 from demo.spark.acts import Judgement, copy, judge, prepare
 from demo.spark.report import faults, last_line, write_report
 from demo.spark.run import Run
 from demo.spark.settings import FAULTS, Settings
-from demo.view import View
 
 
 def main() -> int:
     """Run, report, clean up."""
     settings = _settings()
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    view = View(console, "A backlog copied by Spark while producers write on")
-    interruptible()
+    view = open_view("A backlog copied by Spark while producers write on")
     settings.folder.mkdir(parents=True, exist_ok=True)
     with (settings.folder / ".lock").open("w") as lock:
         try:
@@ -30,11 +25,11 @@ def main() -> int:
         except OSError:
             sys.stdout.write(f"demo-spark: FAIL another one is running in {settings.folder}\n")
             return 1
-        run, judgement, failure = perform(console, view, lambda: Run(settings, view), _acts)
+        run, judgement, failure = perform(view, lambda: Run(settings, view), _acts)
     write_report(settings, view.steps, run, judgement, failure)
     found = faults(run, judgement) if run is not None and judgement is not None else []
     for fault in found[:10]:
-        console.print(f"[red]{fault}[/red]")
+        view.console.print(f"[red]{fault}[/red]")
     sys.stdout.write(last_line(run, judgement, failure) + "\n")
     return 1 if failure or judgement is None or found else 0
 

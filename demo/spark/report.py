@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from demo.json_report import write_json
 from demo.spark.acts import Judgement
 from demo.spark.run import Run
 from demo.spark.settings import Settings
@@ -55,23 +55,19 @@ def write_report(
 ) -> None:
     """Write the JSON report."""
     found = faults(run, judgement) if run is not None and judgement is not None else []
-    content: dict[str, Any] = {
-        "result": "PASS" if judgement is not None and not found and not failure else "FAIL",
-        "failure": failure,
-        "faults": found,
-        "steps": [
-            {"title": step.title, "seconds": round(step.seconds, 3), "state": step.state, "note": step.note}
-            for step in steps
-        ],
-        "counted": asdict(judgement.counted) if judgement is not None else None,
-        "audit": judgement.audit if judgement is not None else None,
-        "groups_exact": judgement.groups_exact if judgement is not None else None,
-        "handoff_ms": run.handoff_ms if run is not None else None,
-        "jobs": _short(run.reports) if run is not None else {},
-        "settings": {name: str(value) for name, value in asdict(settings).items()},
-    }
-    settings.report.parent.mkdir(parents=True, exist_ok=True)
-    settings.report.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(
+        settings.report,
+        steps,
+        failure,
+        passed=judgement is not None and not found,
+        faults=found,
+        settings=settings,
+        counted=asdict(judgement.counted) if judgement is not None else None,
+        audit=judgement.audit if judgement is not None else None,
+        groups_exact=judgement.groups_exact if judgement is not None else None,
+        handoff_ms=run.handoff_ms if run is not None else None,
+        jobs=_short(run.reports) if run is not None else {},
+    )
 
 
 def _short(reports: Mapping[str, Any]) -> dict[str, Any]:
