@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import create_topic, read_logs
 from tests.support.producers import ProducerProcess, read_committed
 from tests.support.transformer import Transformer
@@ -18,12 +18,10 @@ def test_its_output_is_promoted_before_its_group(
     tmp_path: Path, source: DevCluster, target: DevCluster, topic: str
 ) -> None:
     """On the source; restarted onto the gateway, where it waits; what it writes promoted, its group, what it reads."""
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link, sink, app = f"link-{topic}", f"{topic}-out", f"app-{topic}"
     for name in (topic, sink):
         create_topic(source.bootstrap, name, partitions=PARTITIONS)
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap, groups_auto_promote="false")
         for name in (topic, sink):
             gateway.create_mirror(link, name)
@@ -56,11 +54,6 @@ def test_its_output_is_promoted_before_its_group(
         written = [[record.key for record in log] for log in read_logs(target.bootstrap, topic, PARTITIONS)]
         transformed = [[record.key for record in log] for log in read_committed(target.bootstrap, sink, PARTITIONS)]
         assert transformed == written
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when the test failed
 
 
 def _promote_group(gateway: GatewayProcess, link: str, group: str) -> bool:

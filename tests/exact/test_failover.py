@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import running_gateway
 from tests.support.logs import create_topic, log_ends, numbers, read_logs
 from tests.support.topic_configs import configs_of
 from tests.support.waiting import wait_until
@@ -31,19 +31,12 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 def way(tmp_path: Path, mortal: DevCluster, target: DevCluster, topic: str) -> Iterator[RoundTrip]:
     """One mirrored topic of that source."""
     mortal.up()
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link = f"link-{topic}"
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         create_topic(mortal.bootstrap, topic, partitions=PARTITIONS, retention_ms="86400000", segment_ms="600000")
         gateway.create_link(link, mortal.bootstrap)
         gateway.create_mirror(link, topic)
         yield RoundTrip(gateway, link, (topic,), mortal, target)
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
 
 
 def left_behind(way: RoundTrip) -> int:

@@ -17,7 +17,7 @@ from protocol.apis import ApiKey
 from protocol.keyed_batch import keyed_batch
 from protocol.messages import InitProducerIdRequest
 from protocol.produce import PartitionResult, build_request_body, scan_response
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import create_topic, read_logs
 from tests.support.waiting import wait_until
 
@@ -43,18 +43,12 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Lab]:
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link = f"link-{topic}"
     create_topic(source.bootstrap, topic, partitions=1)
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap)
         gateway.create_mirror(link, topic)
         yield Lab(gateway, link, topic, target)
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
 
 
 class Client:

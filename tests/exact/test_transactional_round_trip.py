@@ -3,66 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import running_gateway
 from tests.support.logs import create_topic
-from tests.support.producers import ProducerProcess, judge, read_committed
-from tests.support.transactions import transact, transactional_producer
+from tests.support.producer_lab import mirror_with_transaction, transactional
+from tests.support.producers import ProducerProcess, judge, read_committed, writing
 from tests.support.way_back import PARTITIONS, RoundTrip
 
 
 @pytest.fixture
 def way(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[RoundTrip]:
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link = f"link-{topic}"
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap)
-        create_topic(source.bootstrap, topic, partitions=PARTITIONS)
-        transact(transactional_producer(source.bootstrap, f"seed-{topic}"), {topic: ["before"]})
-        gateway.create_mirror(link, topic)
+        mirror_with_transaction(gateway, link, source, topic)
         yield RoundTrip(gateway, link, (topic,), source, target)
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when the test failed
 
 
-def writers(way: RoundTrip) -> list[ProducerProcess]:
-    topic = way.topics[0]
-    return [
-        ProducerProcess(
-            library, way.gateway.bootstrap, topic, partitions=PARTITIONS, name=f"{library}-{topic}", transactional=True
-        )
-        for library in ("java", "librdkafka", "aiokafka")
-    ]
+def cast(way: RoundTrip) -> list[ProducerProcess]:
+    return [transactional(way, library) for library in ("java", "librdkafka", "aiokafka")]
 
 
 def test_there_and_back_and_there_again(way: RoundTrip) -> None:
-    producers = writers(way)
-
-    def traffic() -> None:
-        for producer in producers:
-            producer.wait_for(50)
-
-    with ExitStack() as running:
-        for producer in producers:
-            running.enter_context(producer)
-        traffic()
-        way.promote()
-        traffic()
-        way.reverse()
-        traffic()
-        way.home()
-        traffic()
-        way.promote()
-        traffic()
+    producers = cast(way)
+    with writing(producers) as traffic:
+        traffic(50)
+        for step in (way.promote, way.reverse, way.home, way.promote):
+            step()
+            traffic(50)
     judge(producers, read_committed(way.target.bootstrap, way.topics[0], PARTITIONS))
 
 
@@ -71,23 +43,13 @@ def test_another_topic_goes_home_before(way: RoundTrip) -> None:
     other = RoundTrip(way.gateway, way.link, (f"{way.topics[0]}-other",), way.source, way.target)
     create_topic(way.source.bootstrap, other.topics[0], partitions=PARTITIONS)
     way.gateway.create_mirror(way.link, other.topics[0])
-    producers = writers(way)
-
-    def traffic() -> None:
-        for producer in producers:
-            producer.wait_for(50)
-
-    with ExitStack() as running:
-        for producer in producers:
-            running.enter_context(producer)
+    producers = cast(way)
+    with writing(producers) as traffic:
         for each in (way, other):
             each.promote()
             each.reverse()
-        traffic()
-        other.home()
-        traffic()
-        way.home()
-        traffic()
-        way.promote()
-        traffic()
+        traffic(50)
+        for step in (other.home, way.home, way.promote):
+            step()
+            traffic(50)
     judge(producers, read_committed(way.target.bootstrap, way.topics[0], PARTITIONS))

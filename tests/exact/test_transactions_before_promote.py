@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import create_topic
 from tests.support.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
 
@@ -37,20 +37,13 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Lab]:
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link, other = f"link-{topic}", f"u-{topic}"
     create_topic(source.bootstrap, topic, partitions=1)
     create_topic(target.bootstrap, other, partitions=1)
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap)
         gateway.create_mirror(link, topic)
         yield Lab(gateway, source, target, topic, other, link, f"tx-{uuid.uuid4().hex[:8]}")
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
 
 
 def test_transactions_go_where_their_topics_are(lab: Lab) -> None:
@@ -144,12 +137,10 @@ def test_a_transaction_outlives_the_gateway(lab: Lab, commit: bool) -> None:
 
 
 def test_a_producer_from_before_the_mirror(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> None:
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link, other = f"link-{topic}", f"u-{topic}"
     create_topic(source.bootstrap, topic, partitions=1)
     create_topic(target.bootstrap, other, partitions=1)
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         producer = transactional_producer(gateway.bootstrap, f"tx-{topic}")
         transact(producer, {other: ["x"]})
         gateway.create_link(link, source.bootstrap)
@@ -158,9 +149,6 @@ def test_a_producer_from_before_the_mirror(tmp_path: Path, source: DevCluster, t
         transact(producer, {other: ["y"]})
         assert committed_values(source.bootstrap, topic) == [["a"]]
         assert committed_values(target.bootstrap, other) == [["x", "y"]]
-        gateway.delete_link(link)
-    finally:
-        gateway.close()
 
 
 def consumer(bootstrap: str, group: str) -> Consumer:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import running_gateway
 from tests.support.java_writer import JavaWriter
 from tests.support.logs import Record, assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
 from tests.support.topic_configs import configs_of, own_configs_of
@@ -27,25 +27,19 @@ Trip = Callable[..., RoundTrip]
 @pytest.fixture
 def trip(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[Trip]:
     """Makes a link and mirrors of new topics with these name endings. `configs` take `_` for `.`."""
-    gateway = GatewayProcess(tmp_path, target.bootstrap)
     link = f"link-{topic}"
 
-    def make(*endings: str, **configs: str) -> RoundTrip:
-        topics = tuple(f"{topic}{ending}" for ending in endings or ("",))
-        gateway.create_link(link, source.bootstrap)
-        for name in topics:
-            create_topic(source.bootstrap, name, partitions=PARTITIONS, **configs)
-            gateway.create_mirror(link, name)
-        return RoundTrip(gateway, link, topics, source, target)
+    with running_gateway(tmp_path, target.bootstrap, link) as gateway:
 
-    try:
-        gateway.start()
+        def make(*endings: str, **configs: str) -> RoundTrip:
+            topics = tuple(f"{topic}{ending}" for ending in endings or ("",))
+            gateway.create_link(link, source.bootstrap)
+            for name in topics:
+                create_topic(source.bootstrap, name, partitions=PARTITIONS, **configs)
+                gateway.create_mirror(link, name)
+            return RoundTrip(gateway, link, topics, source, target)
+
         yield make
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
 
 
 def test_idempotent_producers_live_through_two_round_trips(trip: Trip, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import running_gateway
 from tests.support.logs import create_topic
 from tests.support.migration import PARTITIONS, Migration
 from tests.support.toxiproxy import Proxy
@@ -34,10 +34,8 @@ def migration(
 ) -> Iterator[Migration]:
     """A running gateway with one link and one mirrored topic of three partitions; its parameter: settings."""
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
-    gateway = GatewayProcess(tmp_path, target.proxied_bootstrap, **getattr(request, "param", {}))
     link = f"link-{topic}"
-    try:
-        gateway.start()
+    with running_gateway(tmp_path, target.proxied_bootstrap, link, **getattr(request, "param", {})) as gateway:
         gateway.create_link(link, source.proxied_bootstrap)
         gateway.create_mirror(link, topic)
         migration = Migration(gateway, topic, link, source, target, source_proxy, target_proxy)
@@ -45,8 +43,3 @@ def migration(
         yield migration
         source_proxy.mend()
         target_proxy.mend()
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-4000:])  # noqa: T201 - pytest shows it when the test failed

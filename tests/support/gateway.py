@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,20 @@ class GatewayProcess:
             return self.api.get("/health").is_success
         except httpx.TransportError:
             return False
+
+
+@contextmanager
+def running_gateway(folder: Path, target_bootstrap: str, link: str, **sections: Any) -> Iterator[GatewayProcess]:
+    """A gateway that serves, and must end in order. The end of its log is printed, for a test that failed.
+
+    `link`: the one that the test makes. It is deleted, so that no later gateway on the same target takes it up.
+    """
+    gateway = GatewayProcess(folder, target_bootstrap, **sections)
+    try:
+        gateway.start()
+        yield gateway
+        gateway.delete_link(link)
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+        print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when the test failed

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import create_topic
 from tests.support.waiting import wait_until
 
@@ -226,13 +226,6 @@ class GroupLab:
 @contextmanager
 def group_lab(folder: Path, source: DevCluster, target: DevCluster, name: str, **sections: Any) -> Iterator[GroupLab]:
     """A lab whose gateway runs; its log is printed at the end, for a test that failed."""
-    gateway = GatewayProcess(folder, target.bootstrap, **sections)
-    lab = GroupLab(gateway, source, target, f"link-{name}")
-    try:
-        gateway.start()
-        yield lab
-        gateway.delete_link(lab.link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-6000:])  # noqa: T201 - pytest shows it when the test failed
+    link = f"link-{name}"
+    with running_gateway(folder, target.bootstrap, link, **sections) as gateway:
+        yield GroupLab(gateway, source, target, link)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -121,6 +123,20 @@ class ProducerProcess:
         self._ended = True
 
 
+@contextmanager
+def writing(producers: Sequence[ProducerProcess]) -> Iterator[Callable[[int], None]]:
+    """All of them write in the block. Yields a wait: until each had that many more records acknowledged."""
+
+    def traffic(more: int) -> None:
+        for producer in producers:
+            producer.wait_for(more)
+
+    with ExitStack() as running:
+        for producer in producers:
+            running.enter_context(producer)
+        yield traffic
+
+
 def read_committed(bootstrap: str, topic: str, partitions: int, deadline: float = 60.0) -> list[Log]:
     """Each partition from its start to its last stable offset, without what was aborted."""
     consumer = Consumer(
@@ -159,7 +175,7 @@ def _b(data: str | bytes | None) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
 
 
-def judge(producers: list[ProducerProcess], log: list[Log], *, exact: bool = True) -> None:
+def judge(producers: Sequence[ProducerProcess], log: list[Log], *, exact: bool = True) -> None:
     """Nothing lost, doubled, or out of order; nothing aborted; and no producer was shown an error.
 
     `exact`: what was not acknowledged is not there either, as it must be once every producer has come to its end.

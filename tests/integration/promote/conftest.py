@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import create_topic
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
@@ -58,20 +58,13 @@ def mirror(
 
     Parametrised indirectly it takes sections of the gateway's settings.
     """
-    gateway = GatewayProcess(tmp_path, target.bootstrap, **getattr(request, "param", {}))
     link = f"link-{topic}"
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
+    with running_gateway(tmp_path, target.bootstrap, link, **getattr(request, "param", {})) as gateway:
 
-    def make(**configs: str) -> Mirrored:
-        gateway.create_link(link, source.bootstrap, **configs)
-        gateway.create_mirror(link, topic)
-        return Mirrored(gateway, link, topic, source, target)
+        def make(**configs: str) -> Mirrored:
+            gateway.create_link(link, source.bootstrap, **configs)
+            gateway.create_mirror(link, topic)
+            return Mirrored(gateway, link, topic, source, target)
 
-    try:
-        gateway.start()
         yield make
-        gateway.delete_link(link)
-        assert gateway.stop() == 0
-    finally:
-        gateway.close()
-        print(gateway.log.read_text(errors="replace")[-4000:])  # noqa: T201 - pytest shows it when the test failed
