@@ -221,15 +221,22 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
     return results
 
 
+_new = tuple.__new__
 _RESULT_V3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _RESULT_V5 = Struct(">ihqqq")  # and log start offset
 _RECORD_ERRORS = 8  # the version that added them
+_PLAIN = Struct(">ihqqqBBB")  # the whole result, in a flexible version, of a batch that was appended without more ado
+_NO_ERRORS = (1, 0, 0)  # an empty array, a null string, no tagged fields
 
 
 def _scan_result(body: Buffer, at: int, version: int, flexible: bool, topic: str) -> tuple[PartitionResult, int]:
     if version < _RECORD_ERRORS:
         fixed = _RESULT_V5 if version >= 5 else _RESULT_V3
         return PartitionResult(topic, *fixed.unpack_from(body, at)), at + fixed.size
+    if flexible and at + _PLAIN.size <= len(body):  # almost always, and a third of the time
+        found = _PLAIN.unpack_from(body, at)
+        if found[5:] == _NO_ERRORS:
+            return _new(PartitionResult, (topic, *found[:5], None, ())), at + _PLAIN.size
     index, code, base, append_time, log_start = _RESULT_V5.unpack_from(body, at)
     errors, at = _scan_record_errors(body, at + _RESULT_V5.size, flexible)
     message, at = string_reader(flexible)(body, at)

@@ -137,7 +137,7 @@ def iter_batches(records: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
     while end - at >= HEADER_BYTES:
         header = new(header_of, unpack(records, at))
         if header[3] != 2:
-            raise _bad_magic(header[3])
+            raise bad_magic(header[3])
         size = header[1] + _LENGTH_BASE
         if size < HEADER_BYTES or header[6] < 0 or header[0] < 0:
             raise MalformedFrame(f"a record batch of {size} bytes, offset {header[0]} + {header[6]}")
@@ -146,10 +146,11 @@ def iter_batches(records: memoryview) -> Iterator[tuple[BatchHeader, memoryview]
         yield header, records[at : at + size]
         at += size
     if end - at >= _PREFIX.size and records[at + 16] != 2:
-        raise _bad_magic(records[at + 16])
+        raise bad_magic(records[at + 16])
 
 
-def _bad_magic(magic: int) -> ProtocolError:
+def bad_magic(magic: int) -> ProtocolError:
+    """What to raise for a batch of another magic than 2."""
     if magic in (0, 1):
         return OldFormat(f"records of format v{magic}")
     return MalformedFrame(f"a record batch of magic {magic}")

@@ -21,6 +21,7 @@ from gateway.net.connection import Connection
 from protocol.aborted import AbortedTransactions
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MalformedFrame, error_name
+from protocol.extent import extent
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
 from protocol.records import BatchHeader, crc_is_valid, iter_batches
 
@@ -56,6 +57,8 @@ class RangeReader:
         with_last: read the batch that lies across `end` too: for whoever takes records out of batches.
         fetch_bytes: of one fetch; a batch comes whole, however large.
         patience_s: see `PATIENCE_S`.
+        checked: False for whoever looks at each batch, and at its checksum, anyway: a chunk has the header of its last
+            batch alone, and may begin with a batch below the position.
 
     Attributes:
         position: everything before it was handed out.
@@ -73,8 +76,10 @@ class RangeReader:
         with_last: bool = False,
         fetch_bytes: int = FETCH_BYTES,
         patience_s: float = PATIENCE_S,
+        checked: bool = True,
     ) -> None:
         self._cluster = cluster
+        self._checked = checked
         self._topic = topic
         self._partition = partition
         self._end = end
@@ -176,7 +181,7 @@ class RangeReader:
                 code, log_start = part.error_code, part.log_start_offset
                 raise BrokerError(code, f"{self._what()}: {error_name(code)} (log start {log_start})")
             return error_name(part.error_code)
-        chunk = self._batches(part)
+        chunk = self._batches(part) if self._checked else self._whole(part)
         if not chunk.headers and self.position < self._end:
             readable = part.last_stable_offset if self._read_committed else part.high_watermark
             if not len(part.records) and readable >= self._end:
@@ -184,6 +189,16 @@ class RangeReader:
             elif len(chunk.bounds) == 1:
                 return _EMPTY
         return chunk
+
+    def _whole(self, part: FetchedPartition) -> Chunk:
+        size, last, ended = extent(part.records, self._end)
+        if last is not None:
+            self.position = max(self.position, last.next_offset)
+        if ended:
+            self.position = self._end
+        if last is None:
+            return Chunk([], [], [0], part.records[:0], part.aborted)
+        return Chunk([last], [False], [0, size], part.records[:size], part.aborted)
 
     def _batches(self, part: FetchedPartition) -> Chunk:
         headers: list[BatchHeader] = []

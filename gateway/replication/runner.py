@@ -234,8 +234,7 @@ class PartitionRunner:
                 self._shell.advanced(self, self._told)
         except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
             self._broken(exc)
-        if self._window.unsent:
-            self._offer()
+        self._offer()
         if self._on_quiet is not None:
             self._check_quiet()
 

@@ -63,7 +63,8 @@ class RangeCopy:
 
     async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
-        reader = self._reader(wanted, max(wanted.start, append.position - 1))
+        # What the batches are, the partition's mirror looks at.
+        reader = self._reader(wanted, max(wanted.start, append.position - 1), checked=False)
         while (chunk := await reader.next()) is not None:
             await append.append(chunk.records, chunk.headers[-1].next_offset)
             await self._pace(chunk)
@@ -101,9 +102,11 @@ class RangeCopy:
                 f"range ends at {wanted.end}"
             )
 
-    def _reader(self, wanted: OffsetRange, start: int) -> RangeReader:
+    def _reader(self, wanted: OffsetRange, start: int, *, checked: bool = True) -> RangeReader:
         fetch_bytes = self._throttle.limit(FETCH_BYTES)
-        return RangeReader(self._source, wanted.topic, wanted.partition, start, wanted.end, fetch_bytes=fetch_bytes)
+        return RangeReader(
+            self._source, wanted.topic, wanted.partition, start, wanted.end, fetch_bytes=fetch_bytes, checked=checked
+        )
 
     async def _pace(self, chunk: Chunk) -> None:
         self._throttle.spend(len(chunk.records))
