@@ -1,4 +1,4 @@
-"""How far the whole batches of a record set reach, from their sizes alone: for whoever passes them on to be read later."""
+"""How far the whole batches of a record set reach, from their sizes alone: for whoever has them read elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAGIC_AT: Final = 16
 
 
 class Extent(NamedTuple):
-    """`size`: bytes; `last`: the header of the last batch, None without any; `ended`: the next one is not below the end."""
+    """`size`: bytes. `last`: header of the last batch, None without any. `ended`: what follows is not below the end."""
 
     size: int
     last: BatchHeader | None
