@@ -28,6 +28,10 @@ class FakeStore:
         self.reading.set()
         await self.read.wait()
 
+    async def begun(self) -> None:
+        async with asyncio.timeout(5):
+            await self.reading.wait()
+
 
 class FakePeers:
     def expect(self, peers: Any) -> None:
@@ -61,7 +65,7 @@ async def test_an_assignment_counts_once_the_state_is_read_up_to_it() -> None:
     one = Member()
     one.admission.told(assignment(3))
     counting = asyncio.create_task(one.admission.count())
-    await one.store.reading.wait()
+    await one.store.begun()
     assert one.store.asked == [30]
     assert not one.admission.right.valid()
     one.store.read.set()
@@ -75,7 +79,7 @@ async def test_an_assignment_that_is_outdated_by_then_never_counts() -> None:
     one = Member()
     one.admission.told(assignment(3))
     counting = asyncio.create_task(one.admission.count())
-    await one.store.reading.wait()
+    await one.store.begun()
     one.admission.told(assignment(4))
     one.store.read.set()
     await counting
