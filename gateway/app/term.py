@@ -90,6 +90,7 @@ class LeaderTerm:
             publisher=around.publisher,
         )
         self.service.context.fleet = term.quorum
+        self.service.context.may_commit = fleet.lease_valid
         self.service.context.claimed = around.mirrors.claimed
         self.service.context.offset_maps = self._offset_maps
         self.gateways = Gateways(fleet.me.name, around.store, term.registry, around.mirrors.mirrored)

@@ -99,6 +99,8 @@ class ControlContext:
     # called at the end of the term, when nothing runs any more
     closers: list[Callable[[], None]] = field(default_factory=list)
     fleet: FleetWide = field(default_factory=OnlyHere)
+    # False when this gateway was not heard by its fleet for too long: another one may lead by now
+    may_commit: Callable[[], bool] = lambda: True
     # (link, mirror topic): for the time of the block this gateway mirrors the topic, whoever did so before
     claimed: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     engine: MirrorEngine = field(init=False)

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from gateway.control.context import ControlContext, source_errors, target_errors
+from gateway.control.errors import Conflict
 from gateway.domain.group_promote import Partition
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 from gateway.net.admin import describe_broker_configs
@@ -75,6 +76,7 @@ class GroupOffsets:
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[Partition, Committed]:
         """Commit, and read back what the source holds then of the link's topics; both by mirror topic."""
         cluster, names = await self.source(record), self._source_topics(record.link)
+        self._require_lease(record.group)
         with source_errors(record.link):
             await commit_offsets(
                 cluster, record.source_name, {(names[topic], index): value for (topic, index), value in offsets.items()}
@@ -85,8 +87,18 @@ class GroupOffsets:
 
     async def commit_on_target(self, group: str, offsets: Offsets) -> None:
         """Commit; Conflict when the target refuses, as it does for a group with members."""
+        self._require_lease(group)
         with target_errors():
             await commit_offsets(self._context.target.cluster, group, offsets)
+
+    def _require_lease(self, group: str) -> None:
+        """A leader that was stopped, and wakes up behind another one's back, must not rewind a group that it has
+        promoted meanwhile: the other one has waited for the end of this lease."""
+        if not self._context.may_commit():
+            raise Conflict(
+                f"no offsets are committed for group '{group}': this gateway was not heard by its fleet for too long, "
+                "and another one may lead; ask again"
+            )
 
     async def on_target(self, group: str) -> Mapping[Partition, Committed]:
         """All that the group has committed on the target."""
