@@ -104,16 +104,15 @@ class Replica:
             for link in list(self._store.links.values()):
                 if link.name not in self._links:
                     await self._add_link(link)
-            for key in [key for key, old in self._mirrors.items() if not self._is_same(old, key)]:
-                await self._engine.stop_mirror(*key)
-                self._mirrors.pop(key, None)
+            changed = {key for key, old in self._mirrors.items() if not self._is_same(old, key)}
+            resting = {key for key, record in self._store.mirrors.items() if not _runs(record)}
+            # Together: each waits for what it has in flight, and a target that is silent answers none of them.
+            await asyncio.gather(*(self._engine.stop_mirror(*key) for key in changed | resting))
+            self._mirrors = {key: record for key, record in self._mirrors.items() if key not in changed}
             for key, record in list(self._store.mirrors.items()):
-                if _runs(record) and key not in self._mirrors:
-                    if key[0] in self._links:
-                        self._engine.start_mirror(record)
-                        self._mirrors[key] = record
-                elif not _runs(record):
-                    await self._engine.stop_mirror(*key)
+                if _runs(record) and key not in self._mirrors and key[0] in self._links:
+                    self._engine.start_mirror(record)
+                    self._mirrors[key] = record
 
     async def _add_link(self, link: LinkRecord) -> None:
         if link.name not in self._sources.clusters:
