@@ -5,58 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import cycle, islice
 
 import pytest
 
 from gateway.devcluster import DevCluster
-from gateway.domain.membership import MirrorPartition
 from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.mirror_fleet import NODES, PARTITIONS, MirrorFleet
 from tests.support.mirror_gaps import MirrorGaps, percentile
-from tests.support.mirror_lab import LINK
-from tests.support.mirror_node import MirrorNode, assign
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 
-PARTITIONS = 6
-NODES = ("a", "b", "c")
 PLANNED_S = 0.2
 KILLED_S = 1.0
 KILLS = int(os.environ.get("LOCKGATE_KILLS", "9"))
 SLACK = 3.0  # two cores for two clusters, three nodes, a writer and a reader
 
 
-class Fleet:
-    """Some nodes, a writer that never rests, and who owns what."""
-
-    def __init__(self, source: DevCluster, target: DevCluster, topic: str) -> None:
-        self.source, self.target, self.topic = source, target, topic
-        self.nodes: dict[str, MirrorNode] = {}
-        self.owners: dict[str, frozenset[MirrorPartition]] = {}
-        self.leader = NODES[0]
-        self.stack = ExitStack()
-
-    def start(self, name: str) -> None:
-        self.nodes[name] = self.stack.enter_context(
-            MirrorNode(name, self.source.bootstrap, self.target.bootstrap, {self.topic: PARTITIONS})
-        )
-
-    def assign(self, **owners: tuple[int, ...]) -> None:
-        self.owners = {
-            name: frozenset(MirrorPartition(LINK, self.topic, index) for index in held) for name, held in owners.items()
-        }
-        assign(self.nodes, self.owners, self.leader if self.leader in owners else next(iter(owners)))
-
-    def settled(self) -> bool:
-        return all(self.nodes[name].here == held for name, held in self.owners.items())
-
-
 @contextmanager
-def fleet(source: DevCluster, target: DevCluster, topic: str) -> Iterator[tuple[Fleet, Writer, MirrorGaps]]:
+def fleet(source: DevCluster, target: DevCluster, topic: str) -> Iterator[tuple[MirrorFleet, Writer, MirrorGaps]]:
     for cluster in (source, target):
         create_topic(cluster.bootstrap, topic, partitions=PARTITIONS)
-    made = Fleet(source, target, topic)
+    made = MirrorFleet(source, target, topic)
     with made.stack:
         for name in NODES:
             made.start(name)
@@ -75,7 +46,7 @@ def flows(gaps: MirrorGaps) -> float:
     return time.monotonic()
 
 
-def same_logs(made: Fleet, writer: Writer) -> None:
+def same_logs(made: MirrorFleet, writer: Writer) -> None:
     """The target has what the source has, and every record that was acknowledged."""
     topic, clusters = made.topic, (made.source.bootstrap, made.target.bootstrap)
     wait_until(lambda: len({tuple(log_ends(each, topic, PARTITIONS)) for each in clusters}) == 1, what="equal log ends")

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.integration.fleet.test_hand_over import NODES, PARTITIONS, Fleet
 from tests.support.logs import create_topic
+from tests.support.mirror_fleet import NODES, PARTITIONS, MirrorFleet
 from tests.support.transactions import committed_values, transactional_producer
 from tests.support.waiting import wait_until
 
@@ -53,7 +53,7 @@ class Transactions:
 def test_killed_and_handed_over_amid_transactions(source: DevCluster, target: DevCluster, topic: str) -> None:
     for cluster in (source, target):
         create_topic(cluster.bootstrap, topic, partitions=PARTITIONS)
-    made, writer = Fleet(source, target, topic), Transactions(source.bootstrap, topic)
+    made, writer = MirrorFleet(source, target, topic), Transactions(source.bootstrap, topic)
 
     def copied() -> list[list[str]]:
         return committed_values(target.bootstrap, topic, PARTITIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,13 +18,6 @@ from tests.support.mirror_lab import cluster
 from tests.support.transactions import committed_values
 from tests.support.waiting import wait_until, wait_until_async
 from tests.support.wandering_producer import WanderingProducer
-
-
-@pytest.fixture
-def dice() -> random.Random:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed: {seed}")  # noqa: T201 - shown when the test fails
-    return random.Random(seed)
 
 
 @asynccontextmanager
@@ -44,103 +37,103 @@ async def promote(fleet: GatewayFleet) -> None:
 
 
 async def promoted(fleet: GatewayFleet) -> bool:
-    leader = await asyncio.to_thread(fleet.leader)
-    return bool((await asyncio.to_thread(fleet.mirror, leader))["mirror_status"] == "STOPPED")
+    mirror = await asyncio.to_thread(fleet.mirror, await asyncio.to_thread(fleet.leader))
+    assert not mirror["promote_error"], mirror["promote_error"]
+    return bool(mirror["mirror_status"] == "STOPPED")
 
 
 async def on_target(fleet: GatewayFleet) -> list[list[str]]:
     return await asyncio.to_thread(committed_values, fleet.target.bootstrap, fleet.topic, PARTITIONS)
 
 
+class Traffic:
+    """Numbers written through any gateway to any partition. `expected`: what was acknowledged, by partition."""
+
+    def __init__(self, gateways: Sequence[Cluster], topic: str, dice: random.Random, name: str | None = None) -> None:
+        self.producer = WanderingProducer(gateways, topic, dice, name)
+        self.expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
+        self._dice = dice
+
+    async def write(self, numbers: Iterable[int]) -> None:
+        """One record each."""
+        for number in numbers:
+            partition = self._dice.randrange(PARTITIONS)
+            await self.producer.write(partition, str(number).encode())
+            self.expected[partition].append(str(number))
+
+    async def transact(self, numbers: Iterable[int]) -> None:
+        """A transaction each, over two partitions; some are aborted, and not expected."""
+        for number in numbers:
+            chosen = self._dice.sample(range(PARTITIONS), 2)
+            commit = self._dice.random() < 0.7
+            await self.producer.transact([(p, f"{number}.{p}".encode()) for p in chosen], commit=commit)
+            for partition in chosen if commit else ():
+                self.expected[partition].append(f"{number}.{partition}")
+
+
+@asynccontextmanager
+async def traffic_of(fleet: GatewayFleet, dice: random.Random, name: str | None = None) -> AsyncIterator[Traffic]:
+    """Its producer has an identity. `name`: its transactional id."""
+    async with clients(fleet) as gateways:
+        traffic = Traffic(gateways, fleet.topic, dice, name)
+        await traffic.producer.begin()
+        yield traffic
+
+
 @pytest.mark.slow
 async def test_transactions_through_any_gateway(fleet: GatewayFleet, dice: random.Random) -> None:
-    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
-    async with clients(fleet) as gateways:
-        producer = WanderingProducer(gateways, fleet.topic, dice, f"tx-{fleet.topic}")
-        await producer.begin()
-
-        async def transact(number: int) -> None:
-            chosen = dice.sample(range(PARTITIONS), 2)
-            commit = dice.random() < 0.7
-            await producer.transact([(p, f"{number}.{p}".encode()) for p in chosen], commit=commit)
-            for partition in chosen if commit else ():
-                expected[partition].append(f"{number}.{partition}")
-
-        for number in range(8):
-            await transact(number)
+    async with traffic_of(fleet, dice, f"tx-{fleet.topic}") as traffic:
+        await traffic.transact(range(8))
         promoting = asyncio.create_task(promote(fleet))
         number = 8
         while not await promoted(fleet):
-            await transact(number)
+            await traffic.transact([number])
             number += 1
         await promoting
-        for more in range(number, number + 8):
-            await transact(more)
-    assert await on_target(fleet) == expected
+        await traffic.transact(range(number, number + 8))
+    assert await on_target(fleet) == traffic.expected
 
 
 @pytest.mark.slow
 async def test_sequences_through_any_gateway(fleet: GatewayFleet, dice: random.Random) -> None:
     """An idempotent producer: what it retries is there once, whichever gateway it is retried at."""
-    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
-    async with clients(fleet) as gateways:
-        producer = WanderingProducer(gateways, fleet.topic, dice)
-        await producer.begin()
-
-        async def write(number: int) -> None:
-            partition = dice.randrange(PARTITIONS)
-            await producer.write(partition, str(number).encode())
-            expected[partition].append(str(number))
-
-        for number in range(50):
-            await write(number)
+    async with traffic_of(fleet, dice) as traffic:
+        await traffic.write(range(50))
         killed = dice.choice(await asyncio.to_thread(fleet.others, await asyncio.to_thread(fleet.leader)))
         killed.kill()
-        for number in range(50, 60):
-            await write(number)
+        await traffic.write(range(50, 60))
         await asyncio.to_thread(killed.start)
         await asyncio.to_thread(fleet.wait_together)
         await promote(fleet)
         await wait_until_async(lambda: promoted(fleet), 60.0, what="the promote")
-        for partition, (_, offset) in producer.last.items():  # mirrored by either gateway, promoted by one
-            assert await producer.repeat(partition) == offset
-        for number in range(60, 110):
-            await write(number)
-    assert await on_target(fleet) == expected
+        for partition, (_, offset) in traffic.producer.last.items():  # mirrored by either gateway, promoted by one
+            assert await traffic.producer.repeat(partition) == offset
+        await traffic.write(range(60, 110))
+    assert await on_target(fleet) == traffic.expected
 
 
 @pytest.mark.slow
 async def test_a_failover_takes_what_every_gateway_has_mirrored(fleet: GatewayFleet, dice: random.Random) -> None:
-    expected: list[list[str]] = [[] for _ in range(PARTITIONS)]
-    async with clients(fleet) as gateways:
-        producer = WanderingProducer(gateways, fleet.topic, dice)
-        await producer.begin()
-
-        async def write(numbers: range) -> None:
-            for number in numbers:
-                partition = dice.randrange(PARTITIONS)
-                await producer.write(partition, str(number).encode())
-                expected[partition].append(str(number))
-
-        await write(range(40))
+    async with traffic_of(fleet, dice) as traffic:
+        await traffic.write(range(40))
         leader = await asyncio.to_thread(fleet.leader)
         await asyncio.to_thread(wait_until, lambda: fleet.mirror(leader)["readable"], 20.0, what="a settled mirror")
         failed_over = asyncio.create_task(
             asyncio.to_thread(leader.api.post, f"/v3/links/{fleet.link}/mirrors/{fleet.topic}:failover")
         )
-        await write(range(40, 60))
+        await traffic.write(range(40, 60))
         answer = await failed_over
         assert answer.is_success, answer.text
-        await write(range(60, 100))
+        await traffic.write(range(60, 100))
         mirror = await asyncio.to_thread(fleet.mirror, leader)
     assert mirror["mirror_status"] == "STOPPED"
     lost = sum(mirror["records_not_mirrored"].values())
     found = await on_target(fleet)
-    for log, written in zip(found, expected, strict=True):
+    for log, written in zip(found, traffic.expected, strict=True):
         assert [value for value in written if value in set(log)] == log  # in order, none twice
     assert sum(map(len, found)) == 100 - lost
     if not lost:
-        assert found == expected
+        assert found == traffic.expected
 
 
 @pytest.mark.slow

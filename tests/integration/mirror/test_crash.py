@@ -22,13 +22,6 @@ from tests.support.writer import Writer
 PARTITIONS = 3
 
 
-@pytest.fixture
-def chance() -> random.Random:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed: {seed}")  # noqa: T201 - shown when the test fails
-    return random.Random(seed)
-
-
 def backlog(bootstrap: str, topic: str, count: int) -> None:
     producer = Producer(
         {"bootstrap.servers": bootstrap, "batch.size": 3000, "linger.ms": 5, "queue.buffering.max.messages": count}
@@ -52,13 +45,13 @@ async def finish_and_compare(source: str, target: str, topic: str, record, write
 
 @pytest.mark.slow
 async def test_killed_again_and_again(
-    source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, chance: random.Random
+    source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, dice: random.Random
 ) -> None:
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
     await asyncio.to_thread(backlog, source.bootstrap, topic, 150_000)
     async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
         # Padding, trimming and the start inside a batch are part of what may be interrupted.
-        await delete_records(lab.source, {(topic, 0): chance.randrange(1, 5000), (topic, 1): chance.randrange(1, 5000)})
+        await delete_records(lab.source, {(topic, 0): dice.randrange(1, 5000), (topic, 1): dice.randrange(1, 5000)})
         record = await lab.record(topic)
     never = threading.Event()
     ends: list[int] = []
@@ -66,9 +59,9 @@ async def test_killed_again_and_again(
         for _ in range(12):
             # Slow enough that the backlog lasts until the end.
             with EngineProcess(source.bootstrap, target.bootstrap, record, tmp_path, bytes_per_s=30_000_000) as engine:
-                if chance.random() < 0.7:  # at any moment of the copy, or of the start
-                    await asyncio.to_thread(engine.wait_until_copied, chance.randrange(12_000))
-                await asyncio.to_thread(never.wait, chance.uniform(0.0, 0.1))
+                if dice.random() < 0.7:  # at any moment of the copy, or of the start
+                    await asyncio.to_thread(engine.wait_until_copied, dice.randrange(12_000))
+                await asyncio.to_thread(never.wait, dice.uniform(0.0, 0.1))
             ends.append(sum(await asyncio.to_thread(log_ends, target.bootstrap, topic, PARTITIONS)))
         left = sum(await asyncio.to_thread(log_ends, source.bootstrap, topic, PARTITIONS)) - ends[-1]
     assert left > 0
@@ -77,7 +70,7 @@ async def test_killed_again_and_again(
 
 
 async def test_two_engines_at_once(
-    source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, chance: random.Random
+    source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, dice: random.Random
 ) -> None:
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
     await asyncio.to_thread(backlog, source.bootstrap, topic, 60_000)
@@ -88,7 +81,7 @@ async def test_two_engines_at_once(
         record = await first.record(topic)
         with EngineProcess(source.bootstrap, target.bootstrap, record, tmp_path):  # and a third, in another process
             first.engine.start_mirror(record)
-            some = chance.randrange(1, 10_000)
+            some = dice.randrange(1, 10_000)
             await wait_until_async(lambda: sum(one.records_total for one in first.status(topic)) >= some)
             second.engine.start_mirror(record)
             with Writer(source.bootstrap, topic, partitions=PARTITIONS, rate=3000) as writer:
@@ -105,7 +98,7 @@ async def test_broken_connections(
     source_proxy: Proxy,
     target_proxy: Proxy,
     topic: str,
-    chance: random.Random,
+    dice: random.Random,
 ) -> None:
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
     await asyncio.to_thread(backlog, source.bootstrap, topic, 60_000)
@@ -113,11 +106,11 @@ async def test_broken_connections(
         record = await lab.mirror(topic)
         with Writer(source.bootstrap, topic, partitions=PARTITIONS, rate=1500) as writer:
             for _ in range(10):
-                await asyncio.to_thread(writer.wait_for_acks, chance.randint(50, 600))
-                proxy = chance.choice((source_proxy, target_proxy))
+                await asyncio.to_thread(writer.wait_for_acks, dice.randint(50, 600))
+                proxy = dice.choice((source_proxy, target_proxy))
                 with proxy.being_cut():
-                    await asyncio.to_thread(writer.wait_for_acks, chance.randint(1, 300))
-            target_proxy.add("reset_peer", timeout=chance.randint(1, 50))
+                    await asyncio.to_thread(writer.wait_for_acks, dice.randint(1, 300))
+            target_proxy.add("reset_peer", timeout=dice.randint(1, 50))
             await asyncio.to_thread(writer.wait_for_acks, 1000)
             target_proxy.mend()
             source_proxy.add("slicer", average_size=500, size_variation=400, delay=10)
