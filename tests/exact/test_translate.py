@@ -141,7 +141,7 @@ async def test_a_transactional_topic(source: DevCluster, target: DevCluster, top
     create_topic(source.bootstrap, topic, partitions=1, retention_ms="-1")
     write_keyed(source.bootstrap, topic, 200, 5)
     async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
-        record = await lab.mirror(topic)
+        record = await lab.mirror(topic, retention_ms="-1")
         await lab.caught_up(topic)
         assert log_ends(target.bootstrap, topic, 1) == [200]
         assert lab.status(topic)[0].segments == 0
@@ -170,7 +170,7 @@ async def test_a_transactional_topic(source: DevCluster, target: DevCluster, top
 async def test_an_open_transaction_is_waited_for_and_named(source: DevCluster, target: DevCluster, topic: str) -> None:
     create_topic(source.bootstrap, topic, partitions=1, retention_ms="-1")
     async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
-        await lab.mirror(topic)
+        await lab.mirror(topic, retention_ms="-1")
         producer = transactional(source.bootstrap, f"{topic}-open")
         producer.begin_transaction()
         producer.produce(topic, value=b"held")
