@@ -147,8 +147,11 @@ class TransactionalProducer:
         if others := tuple(n for n, at in new.items() if at.cluster != place.cluster and at.fence is Fence.NONE):
             return Decision(Verdict.REFUSE, place, others)
         # A fence that is closing waits for the transactions that have its topics: were they held for it, each would
-        # wait for the other. One that is closed must not see its topic written again before it ends.
-        if held := tuple(n for n, at in new.items() if at.cluster != place.cluster or at.fence is Fence.CLOSED):
+        # wait for the other. One that is closed must not see its topic written again before it ends, not even by a
+        # transaction that another gateway has begun with it, and that this one has heard of too late.
+        elsewhere = tuple(n for n, at in new.items() if at.cluster != place.cluster)
+        closed = tuple(name for name, at in wanted.items() if at.fence is Fence.CLOSED)
+        if held := elsewhere or closed:
             return Decision(Verdict.HOLD, place, held)
         return Decision(Verdict.GO, place)
 

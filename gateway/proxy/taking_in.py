@@ -35,7 +35,9 @@ async def take_in(
         async with context.transactions.lock(transactional_id):
             producer = await context.transactions.identify(transactional_id, client, came_by)
             decision = producer.decide(wanted(producer), context.standings.generation())
-            if decision.verdict is Verdict.REFUSE:  # the transaction it does not fit into may have ended elsewhere
+            if decision.verdict is not Verdict.GO:
+                # The transaction that it does not fit into may have ended through another gateway; the one that the
+                # fence here would keep from beginning may be open there, and be waited for by that gateway's fence.
                 await context.transactions.look_again(producer)
                 decision = producer.decide(wanted(producer), context.standings.generation())
             if decision.verdict is not Verdict.HOLD:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from gateway.domain.routing import Phase, Routing, RoutingTable, TopicRoute
 from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, ProducerRecord, merged
-from gateway.domain.transactional_producers import Fence, TransactionalProducer
+from gateway.domain.transactional_producers import Fence, TransactionalProducer, Verdict
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.places import Refused, SeenTransaction, Unseen
 from gateway.proxy.standings import Standings
+from gateway.proxy.taking_in import HOLD_S, take_in
 from gateway.proxy.transaction_fences import TransactionFences
 from gateway.proxy.transactions import Transactions
 from protocol.errors import ErrorCode
@@ -329,3 +331,27 @@ class TestBehindALoadBalancer:
         lab.seen("Ongoing", "on-source-a")
         await lab.transactions.identify("tx", CLIENT, 2)
         assert producer.open is not None
+
+    @pytest.mark.parametrize("closed", [False, True])
+    async def test_a_fence_holds_no_transaction_that_another_gateway_s_fence_waits_for(
+        self, lab: Lab, closed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def lifted(*_: object) -> None:
+            lab.now += HOLD_S
+
+        monkeypatch.setattr("gateway.proxy.taking_in._lifted", lifted)
+        await self.initialised(lab)
+        lab.seen("Ongoing", "on-source-a")  # begun through another gateway
+        lab.route(Phase.FENCED)
+        if closed:
+            lab.fences.close("a")
+        context = SimpleNamespace(transactions=lab.transactions, standings=lab.standings, clock=lambda: lab.now)
+        taking = take_in(cast("Any", context), "tx", CLIENT, 1, lambda _: lab.standings.of(["a"]))
+        if closed:  # this gateway has promised to write no more of the topic
+            with pytest.raises(Refused) as caught:
+                await taking.__aenter__()
+            assert caught.value.code == ErrorCode.CONCURRENT_TRANSACTIONS
+        else:
+            async with taking as (producer, decision):
+                assert decision.verdict is Verdict.GO
+                assert producer.holds_up("a", {"a"})
