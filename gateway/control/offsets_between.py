@@ -29,16 +29,16 @@ class TopicMaps:
         if self.back is not None and source >= _at(self.mirror.handed_over_at, partition):
             return _one(self.mirror, self.back, partition).to_source(source)
         found = _one(self.mirror, self.forward, partition).to_target(source)
-        oldest = _at(self.mirror.handed_over_from, partition)
-        return self._known(partition, source, found, oldest)
+        oldest = self.mirror.handed_over_from if self.back is None else self.mirror.forward_from
+        return self._known(partition, source, found, _at(oldest, partition))
 
     def to_source(self, partition: int, target: int) -> Translation:
         """Where a target offset is on the source."""
         if self.back is not None and target >= _at(self.mirror.handed_over_from, partition):
             return _one(self.mirror, self.back, partition).to_target(target)
         found = _one(self.mirror, self.forward, partition).to_source(target)
-        oldest = _at(self.mirror.handed_over_at, partition)
-        return self._known(partition, target, found, oldest)
+        oldest = self.mirror.handed_over_at if self.back is None else self.mirror.forward_at
+        return self._known(partition, target, found, _at(oldest, partition))
 
     def mirrored_to(self, partition: int) -> int | None:
         """Below which source offset the target has everything; None when it is not behind at all."""
@@ -46,7 +46,7 @@ class TopicMaps:
 
     def _known(self, partition: int, offset: int, found: Translation, oldest: int) -> Translation:
         """After a way home the map begins at the flip: what is older is in the maps of the ways before."""
-        if self.back is None and found.rule is Rule.LOG_START and offset < oldest:
+        if found.rule is Rule.LOG_START and offset < oldest:
             raise Conflict(
                 f"offset {offset} of {self.mirror.mirror_topic}-{partition} is older than the last change of sides at "
                 f"{oldest}; only offsets from there on can be translated"
@@ -84,8 +84,8 @@ class OffsetsBetween:
         try:
             if not mirror.is_reverse:
                 return TopicMaps(mirror, await self._context.offset_maps(mirror))
-            if mirror.generation and any(mirror.handed_over_at):
-                raise ValueError("it has changed sides more than once")
+            if mirror.generation and any(mirror.handed_over_at) and not mirror.forward_at:
+                raise ValueError("it changed sides when an older version led the fleet, which did not keep where")
             return TopicMaps(mirror, await self._forward(mirror), await self._context.offset_maps(mirror))
         except ControlError:
             raise
@@ -101,8 +101,8 @@ class OffsetsBetween:
             direction=MirrorDirection.FORWARD,
             stopped_at=mirror.handed_over_at,
             stopped_copy_at=mirror.handed_over_from,
-            handed_over_at=(),
-            handed_over_from=(),
+            handed_over_at=mirror.forward_at,
+            handed_over_from=mirror.forward_from,
         )
         return await self._context.offset_maps(forward)
 

@@ -152,7 +152,8 @@ class MirrorRecord:
 
     Mode translate. `compacted`: the source topic is compacted, so records vanish while they are copied.
     `stopped_copy_at[p]`: the copy's log end at the flip, and `handed_over_from[p]`: the origin's offset that goes with
-    `handed_over_at[p]`; empty where offsets are equal: the same numbers.
+    `handed_over_at[p]`; empty where offsets are equal: the same numbers. `forward_at[p]` and `forward_from[p]`: while it
+    is mirrored back, what these two were for the mirror to the target.
     """
 
     link: str
@@ -186,6 +187,8 @@ class MirrorRecord:
     lost: tuple[LostRecords, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     handed_over_from: tuple[int, ...] = ()
+    forward_at: tuple[int, ...] = ()
+    forward_from: tuple[int, ...] = ()
 
     @property
     def is_reverse(self) -> bool:

@@ -71,6 +71,8 @@ def stopped(
         flipped_ms=now_ms,
         handed_over_at=tuple(ends),
         handed_over_from=tuple(copy_ends),
+        forward_at=(),
+        forward_from=(),
         reverse_starts=(),
         stopped_at=(),
         stopped_copy_at=(),

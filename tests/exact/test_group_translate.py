@@ -15,6 +15,7 @@ from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed,
 from tests.support.logs import create_topic, log_ends
 from tests.support.transactions import transact, transactional_producer
 from tests.support.waiting import wait_until
+from tests.support.way_back import RoundTrip
 
 
 @pytest.fixture
@@ -31,6 +32,10 @@ def with_holes(lab: GroupLab, topic: str) -> None:
     transact(producer, {topic: [f"aborted{n}" for n in range(5)]}, commit=False)
     transact(producer, {topic: [f"b{n}" for n in range(10)]})
     assert log_ends(lab.source.bootstrap, topic, 1) == [28]
+
+
+def round_trip(lab: GroupLab, topic: str) -> RoundTrip:
+    return RoundTrip(lab.gateway, lab.link, (topic,), lab.source, lab.target)
 
 
 def mirrored(lab: GroupLab, topic: str) -> None:
@@ -147,16 +152,56 @@ def test_groups_over_a_promote_and_a_reverse(lab: GroupLab, topic: str) -> None:
     status, refused = lab.post(f"old-{topic}", "demote")
     assert status == 409
     assert "mirror it back first" in refused["message"]
-    body = {"mirror_topic_names": [topic]}
-    answer = lab.gateway.api.post(f"/v3/links/{lab.link}/mirrors:reverse-and-start-mirror", json=body)
-    assert answer.is_success, answer.text
-    wait_until(lambda: lab.gateway.mirror(lab.link, topic)["mirror_status"] == "ACTIVE", 60, what="the mirror back")
+    round_trip(lab, topic).reverse()
     wait_until(lambda: log_ends(lab.source.bootstrap, topic, 1) == [38], 60, what="the new records on the source")
     for name, target in groups.items():
         commit(lab.target.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(target)})
 
         lab.demote(f"{name}-{topic}")
 
+        home = at(lab.source, f"{name}-{topic}", topic)
+        left = [r.value for r in read_visible(lab.target.bootstrap, topic) if r.offset >= target]
+        assert [r.value for r in read_visible(lab.source.bootstrap, topic) if r.offset >= (home or 0)] == left, name
+        assert lab.promote(f"{name}-{topic}")["offsets"][0]["target_offset"] == target
+
+
+def test_groups_over_two_round_trips(lab: GroupLab, topic: str) -> None:
+    """Of each way the map begins where the one before has ended; what is older cannot be told any more."""
+    lab.connect()
+    with_holes(lab, topic)
+    mirrored(lab, topic)
+    groups = {"older": 12, "second": 33, "third": 45, "end": 50}  # on the target, where it went home at 30
+    for name in groups:
+        commit(lab.source.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(17)})
+        lab.declare(f"{name}-{topic}")
+        lab.promote(f"{name}-{topic}")
+    way = round_trip(lab, topic)
+
+    def write(start: int, source_end: int, target_end: int) -> None:
+        fill(lab.gateway.bootstrap, topic, 10, start=start)
+        wait_until(
+            lambda: [log_ends(c.bootstrap, topic, 1) for c in (lab.source, lab.target)] == [[source_end], [target_end]],
+            60,
+            what=f"logs that end at {source_end} and {target_end}",
+        )
+
+    way.promote()
+    way.reverse()
+    write(100, 38, 30)
+    way.home()
+    write(200, 48, 40)
+    way.promote()
+    way.reverse()
+    write(300, 58, 50)
+    for name, target in groups.items():
+        commit(lab.target.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(target)})
+        if name == "older":
+            status, refused = lab.post(f"{name}-{topic}", "demote")
+            assert status == 409
+            assert "offset 12" in refused["message"]
+            assert "is older than the last change of sides at 30" in refused["message"]
+            continue
+        lab.demote(f"{name}-{topic}")
         home = at(lab.source, f"{name}-{topic}", topic)
         left = [r.value for r in read_visible(lab.target.bootstrap, topic) if r.offset >= target]
         assert [r.value for r in read_visible(lab.source.bootstrap, topic) if r.offset >= (home or 0)] == left, name

@@ -43,6 +43,40 @@ async def test_with_maps_both_ways_each_offset_goes_by_the_one_it_belongs_to(tra
     assert again.offsets[0].target_offset == target
 
 
+@pytest.mark.parametrize(("target", "source"), [(10, 30), (19, 39), (20, 40), (25, 50)])
+async def test_after_a_way_home_the_maps_begin_where_it_ended(translated, target, source) -> None:
+    """As above, but it had gone home before: what is below target 10 = source 30 is in maps of older ways."""
+    scene, _ = translated
+    forward = OffsetMap([(30, 10)], end=20, read_to=40)
+    back = OffsetMap([(20, 40), (24, 49)], end=52, read_to=27)
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    asked: list[MirrorRecord] = []
+
+    async def maps(record: MirrorRecord) -> list[OffsetMap]:
+        asked.append(record)
+        return [back if record.is_reverse else forward]
+
+    await scene.promoted()
+    scene.plane.service.context.offset_maps = maps
+    sides = {"handed_over_at": (40,) * 3, "handed_over_from": (20,) * 3}
+    reverse = {"direction": MirrorDirection.REVERSE, "generation": 1, **sides}
+    await scene.plane.store.put(replace(mirror, **reverse))
+    scene.offsets.target_holds = {KEY: (target, "")}
+    with pytest.raises(Conflict, match="an older version led the fleet"):
+        await scene.promoter.demote("l", "g")
+
+    await scene.plane.store.put(replace(mirror, **reverse, forward_at=(10,) * 3, forward_from=(30,) * 3))
+    await scene.promoter.demote("l", "g")
+
+    assert scene.offsets.source_holds == {KEY: (source, "")}
+    between = next(record for record in asked if not record.is_reverse)
+    assert (between.handed_over_at, between.handed_over_from) == ((10,) * 3, (30,) * 3)
+    assert (between.stopped_at, between.stopped_copy_at) == ((40,) * 3, (20,) * 3)
+    scene.offsets.source_holds = {KEY: (29, "")}
+    with pytest.raises(Conflict, match="offset 29 of orders-0 is older than the last change of sides at 30"):
+        await scene.promoter.promote("l", "g")
+
+
 @pytest.fixture
 async def translated(scene: GroupScene) -> tuple[GroupScene, OffsetMap]:
     """Of the source's offsets 10-19 and 30-39 are on the target, as 0-19; 20-29 are a hole."""
