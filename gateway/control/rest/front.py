@@ -69,7 +69,10 @@ class Front:
             answer: Response = _refusal(400, f"a body of {len(body)} bytes is too long")
         else:
             query = scope.get("query_string", b"").decode("latin-1")
-            answer = await self._answer(request.method, scope["raw_path"].decode("latin-1"), query, body)
+            try:
+                answer = await self._answer(request.method, scope["raw_path"].decode("latin-1"), query, body)
+            except asyncio.CancelledError:  # the HTTP server stops, and its patience is over
+                answer = _refusal(503, "this gateway stops, and did not wait for the answer; ask again")
         await answer(scope, receive, send)
 
     async def _answer(self, method: str, path: str, query: str, body: bytes) -> Response:

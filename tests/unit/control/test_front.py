@@ -106,3 +106,14 @@ async def test_what_is_under_way_ends_with_the_term(scene: Scene) -> None:
     answer = await asyncio.wait_for(asked, 5)
     assert answer.status_code == 503
     assert "any more" in answer.json()["message"]
+
+
+async def test_a_gateway_that_stops_answers_what_it_does_not_wait_for(scene: Scene) -> None:
+    scene.leader.lead(led(asyncio.Event()))
+    asked = asyncio.create_task(scene.call(scene.follower, "POST", "/v3/things/x", json={}))
+    done, _ = await asyncio.wait({asked}, timeout=0.2)
+    assert not done
+    asked.cancel()  # what uvicorn does to a request; the client of this test runs in the same task
+    answer = await asyncio.wait_for(asked, 5)
+    assert answer.status_code == 503
+    assert "this gateway stops" in answer.json()["message"]
