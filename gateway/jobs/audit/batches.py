@@ -10,8 +10,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gateway.jobs.audit.schemas import BLOCK_BITS, BLOCKS, SPANS
+from gateway.jobs.audit.blocks import is_unequal
+from gateway.jobs.audit.schemas import BLOCKS, SPANS
 from gateway.jobs.offset_map import locate
+from gateway.jobs.schemas import BLOCK_BITS
 
 _PARTITION = ("topic", "partition")
 
@@ -44,10 +46,8 @@ def compare_batches(source: DataFrame, target: DataFrame, segments: DataFrame) -
 
 def spans_to_decode(blocks: DataFrame) -> DataFrame:
     """BLOCKS -> SPANS, for each partition with a batch that has no equal partner."""
-    bad = (F.col("equal_batches") < F.col("source_batches")) | (F.col("equal_batches") < F.col("target_batches"))
-    hull = (
-        blocks.where(bad).groupBy(*_PARTITION).agg(F.min("block").alias("first_bad"), F.max("block").alias("last_bad"))
-    )
+    bad = blocks.where(is_unequal()).groupBy(*_PARTITION)
+    hull = bad.agg(F.min("block").alias("first_bad"), F.max("block").alias("last_bad"))
     inside = blocks.join(hull, list(_PARTITION)).where(F.col("block").between(F.col("first_bad"), F.col("last_bad")))
     return (
         inside.groupBy(*_PARTITION)

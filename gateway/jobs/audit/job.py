@@ -10,10 +10,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from gateway.jobs.audit.batches import by_partition, compare_batches, spans_to_decode
+from gateway.jobs.audit.batches import by_partition, spans_to_decode
+from gateway.jobs.audit.compare import Comparison, readers
 from gateway.jobs.audit.evidence import divergence
 from gateway.jobs.audit.pieces import Side, Span
-from gateway.jobs.audit.reading import Reader, read_batches, read_records
+from gateway.jobs.audit.reading import read_records
 from gateway.jobs.audit.records import count_records, first_divergences, pair_records
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, key_of, prepare
@@ -40,10 +41,11 @@ def run_audit(
     started, clock = datetime.now(UTC), time.monotonic()
     scene = prepare(spark, options)
     say(f"comparing {len(scene.compared)} partition(s), about {scene.bytes / 1e6:.0f} MB on the source")
-    blocks = _blocks(spark, options, scene).persist()
+    comparison = Comparison(spark, options, scene, say)
     try:
         tasks = 2 * len(scene.pieces) * max(scene.tasks, len(scene.compared))
         with told_of_tasks(spark, tasks, scene.bytes, tell):
+            blocks = comparison.blocks()
             counts = {key_of(row): row for row in by_partition(blocks).collect()}
         batches_s = time.monotonic() - clock
         spans = {key_of(row): row for row in spans_to_decode(blocks).collect()}
@@ -51,7 +53,7 @@ def run_audit(
             say(f"{len(spans)} partition(s) have batches that are not equal: comparing their records")
         decoded, divergences = _decode(spark, options, scene, spans)
     finally:
-        blocks.unpersist()
+        comparison.close()
     findings = [
         judge(one, _counts(one, counts, decoded), divergences.get((one.topic, one.partition))) for one in scene.compared
     ]
@@ -70,23 +72,6 @@ def run_audit(
         spark_version=spark.version,
         cores=spark.sparkContext.defaultParallelism,
         findings=tuple(findings),
-    )
-
-
-def _blocks(spark: SparkSession, options: AuditOptions, scene: Scene) -> DataFrame:
-    parts = []
-    for pieces in scene.pieces or [{}]:
-        source = {key: piece.source for key, piece in pieces.items()}
-        target = {key: piece.target for key, piece in pieces.items()}
-        here, there = _readers(spark, options, scene)
-        parts.append(compare_batches(read_batches(here, source), read_batches(there, target), scene.segments))
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _readers(spark: SparkSession, options: AuditOptions, scene: Scene) -> tuple[Reader, Reader]:
-    return (
-        Reader(spark, options.source, scene.tasks),
-        Reader(spark, options.target, scene.tasks, options.names),
     )
 
 
@@ -116,7 +101,7 @@ def _pairs(spark: SparkSession, options: AuditOptions, scene: Scene, spans: Mapp
         target = {
             key: (piece.target, _span(spans[key], "target", piece.target, whole)) for key, piece in wanted.items()
         }
-        here, there = _readers(spark, options, scene)
+        here, there = readers(spark, options, scene)
         parts.append(pair_records(read_records(here, source), read_records(there, target), scene.segments))
     return reduce(DataFrame.unionByName, parts)
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from gateway.jobs.audit.pieces import Partition, Side, Span
 from gateway.jobs.audit.schemas import BATCH_COLUMNS, RECORD_COLUMNS
 from gateway.jobs.kafka import as_options
+from gateway.jobs.schemas import DIGESTS
 
 _LIMITS = StructType(
     [
@@ -23,6 +24,7 @@ _LIMITS = StructType(
         StructField("_topic", StringType()),
     ]
 )
+_NAMES = StructType([StructField("topic", StringType()), StructField("_topic", StringType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,16 @@ def read_batches(reader: Reader, sides: Mapping[Partition, Side]) -> DataFrame:
     ranges = {key: side.for_batches() for key, side in sides.items()}
     found = _read(reader, "kafka-batches", BATCH_COLUMNS, ranges)
     return _joined(reader, found, sides).where(F.col("base_offset") < F.col("_high")).select(*BATCH_COLUMNS.names)
+
+
+def read_digests(reader: Reader, sides: Mapping[Partition, Side]) -> DataFrame:
+    """The blocks (DIGESTS) of what is wanted. A batch that the end lies in is left out."""
+    found = _read(reader, "kafka-digests", DIGESTS, {key: side.wanted for key, side in sides.items()})
+    if not reader.names:
+        return found
+    names = reader.spark.createDataFrame([(reader.name(topic), topic) for topic, _ in sorted(sides)], _NAMES)
+    joined = found.join(F.broadcast(names.distinct()), "topic").drop("topic").withColumnRenamed("_topic", "topic")
+    return joined.select(*DIGESTS.names)
 
 
 def read_records(reader: Reader, sides: Mapping[Partition, tuple[Side, Span]]) -> DataFrame:

@@ -10,8 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from gateway.jobs.audit.schemas import BLOCK_BITS
 from gateway.jobs.audit.verdict import Finding, Verdict, overall
+from gateway.jobs.schemas import BLOCK_BITS
 from gateway.version import VERSION
 
 FORMAT: Final = "lockgate-audit/1"
@@ -25,6 +25,10 @@ fields that a copy has of its own: offsets, leader epoch, producer id, epoch, se
 
 Two batches are equal when both end at the same offset (the source's brought to the target by the offset map) and have
 the same digest. Equal batches hold the same keys, values, headers and timestamps in the same order.
+
+Where offsets are the same on both clusters and records are small, this is told of all batches of a block at once: by
+the block's digest, and by the last offsets of its batches. A partition with a block that is not equal is compared batch
+by batch.
 
 Where a batch has no equal partner, the records of all batches from the first such block to the last were decoded on
 both clusters and compared at each offset: key, value, headers in order, timestamp.

@@ -9,9 +9,6 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from gateway.jobs.schemas import BATCHES, RECORDS, columns
 
-BLOCK_BITS: Final = 16
-"""A block is 2^16 target offsets of one partition: batches whose last offset is in it."""
-
 BATCH_COLUMNS: Final = columns(
     BATCHES,
     "topic",
@@ -46,9 +43,9 @@ BLOCKS: Final = StructType(
         StructField("target_digest", StringType()),
     ]
 )
-"""Both sides of one block. A pair of batches is equal when both end at the same target offset and have one digest.
-`*_low`, `*_high`: first and last offset of the side's batches, null when it has none. `*_digest`: SHA-256 over the
-hex of the side's batch digests in order, null when it has none."""
+"""Both sides of one block of target offsets. A pair of batches is equal when both end at the same target offset and
+have one digest. `*_low`, `*_high`: first and last offset of the side's batches, null when it has none. `*_digest`:
+SHA-256 over the hex of the side's batch digests in order, null when it has none."""
 
 SPANS: Final = StructType(
     [
