@@ -152,8 +152,8 @@ class MirrorRecord:
 
     Mode translate. `compacted`: the source topic is compacted, so records vanish while they are copied.
     `stopped_copy_at[p]`: the copy's log end at the flip, and `handed_over_from[p]`: the origin's offset that goes with
-    `handed_over_at[p]`; empty where offsets are equal: the same numbers. `forward_at[p]` and `forward_from[p]`: while it
-    is mirrored back, what these two were for the mirror to the target.
+    `handed_over_at[p]`; empty where offsets are equal: the same numbers. `forward_at[p]`, `forward_from[p]`: what these
+    were for the mirror to the target, while the topic is mirrored back.
     """
 
     link: str
