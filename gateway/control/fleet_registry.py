@@ -6,6 +6,7 @@ leader. See docs/fleet.md.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
@@ -48,6 +49,9 @@ class FleetRegistry:
         self._wall_ms = wall_ms
         self._new_secret = new_secret
         self._presumptions = Presumptions()
+        # Who comes and who goes, one after the other: a delete that a slow target has not answered yet would else take
+        # out a gateway that was found in the registry meanwhile, and admitted because of that.
+        self._changing = asyncio.Lock()
         self._members: Mapping[str, str] = {}
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
         self.silent: frozenset[str] = frozenset()
@@ -65,6 +69,11 @@ class FleetRegistry:
         Raises:
             StoreError: not written; nobody may be told an assignment.
         """
+        async with self._changing:
+            await self._store.settle()
+            await self._admit(members)
+
+    async def _admit(self, members: Mapping[str, Gateway]) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
         by_name = {gateway.name: gateway for gateway in members.values()}
@@ -87,20 +96,32 @@ class FleetRegistry:
             NotFound: there is none of this name, or another incarnation has it.
             StoreError: not written.
         """
-        record = self._store.gateways.get(name)
-        if record is None or (incarnation and record.incarnation != incarnation):
-            raise NotFound(f"the fleet has no gateway '{name}'")
-        await self._store.delete(record)
-        self._has_departed(name, why)
-        self._look()
+        async with self._changing:
+            await self._forget(name, why, incarnation)
+
+    async def forget_absent(self, name: str, why: str) -> None:
+        """The same on somebody's word. Raises as `forget`, and Conflict when the gateway is heard: it may write."""
+        async with self._changing:
+            self._require_absent(name)
+            await self._forget(name, why)
 
     async def forget_presumed(self) -> None:
         """Drop those whose leases are over; to be called now and then."""
         for name in sorted(self._presumed()):
-            await self.forget(name, "its lease is over")
+            async with self._changing:
+                if name in self._presumed():  # it may have come back while others were dropped
+                    await self._forget(name, "its lease is over")
 
-    def require_absent(self, name: str) -> None:
-        """Raises Conflict when the gateway is heard: it may be writing."""
+    async def _forget(self, name: str, why: str, incarnation: str = "") -> None:
+        record = self._store.gateways.get(name)
+        if record is None or (incarnation and record.incarnation != incarnation):
+            raise NotFound(f"the fleet has no gateway '{name}'")
+        await self._store.delete(record)
+        self._members = {other: member_id for other, member_id in self._members.items() if other != name}
+        self._has_departed(name, why)
+        self._look()
+
+    def _require_absent(self, name: str) -> None:
         if name == self._me or (name in self._members and name not in self.silent):
             raise Conflict(f"gateway '{name}' is there: stop it first; then it is forgotten by itself")
 
@@ -126,7 +147,7 @@ class FleetRegistry:
 
     def required(self) -> frozenset[str]:
         """Who has to acknowledge a fence: everybody who was admitted, but those whose leases are certainly over."""
-        return frozenset(self._store.gateways) - self._presumed()
+        return (frozenset(self._store.gateways) | frozenset(self._members)) - self._presumed()
 
     def lost(self) -> str:
         """See `domain.ports.Coverage`: of the required ones those that cannot be asked, and until when they count."""

@@ -63,8 +63,7 @@ class Gateways:
             StoreError: not written.
         """
         self.describe(name)
-        self._registry.require_absent(name)
-        await self._registry.forget(name, "an operator says that it has stopped")
+        await self._registry.forget_absent(name, "an operator says that it has stopped")
 
     def _runs(self, partition: MirrorPartition) -> bool:
         mirror = self._store.mirrors.get((partition.link, partition.topic))

@@ -169,6 +169,15 @@ class StateStore(StateViews):
         # Shielded: a caller that goes away must not leave a commit whose result nobody takes into the views.
         await asyncio.shield(asyncio.create_task(self._write(changes, guard), name="state-write"))
 
+    async def settle(self) -> None:
+        """Find out what became of a write of unknown outcome: then the views are what is written. Errors as `put`."""
+        async with self._lock:
+            try:
+                await self._settle()
+            except ProducerFenced:
+                self._fenced()
+                raise
+
     async def _write(self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None]) -> None:
         encoded = [(key, None if record is None else encode(record)) for key, record in changes]
         async with self._lock:

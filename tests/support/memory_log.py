@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import queue
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from gateway.control.state_reader import WRITER_KEY, Entry
 from gateway.control.state_topic import Change
@@ -21,6 +23,8 @@ class MemoryLog:
         self.uncertain: list[Change] = []
         self.settled_as: bool | StoreError = True
         self.is_open = False
+        self._answers = threading.Event()
+        self._answers.set()
         self.end = 0
         self.news: queue.SimpleQueue[Entry] = queue.SimpleQueue()
 
@@ -46,7 +50,17 @@ class MemoryLog:
     def resign(self) -> None:
         pass
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Commits are not answered before the end of the block."""
+        self._answers.clear()
+        try:
+            yield
+        finally:
+            self._answers.set()
+
     def commit(self, changes: Sequence[Change]) -> int:
+        assert self._answers.wait(10.0)
         failure = self.failures.pop(0) if self.failures else None
         if isinstance(failure, StoreUncertain):
             self.uncertain = list(changes)

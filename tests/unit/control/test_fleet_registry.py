@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.control.errors import Conflict, NotFound
 from gateway.control.fleet_registry import FleetRegistry
-from gateway.control.store_errors import StoreError
+from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.domain.leases import presumable_after
 from gateway.domain.membership import Gateway, Role
 from tests.support.control_plane import Plane
@@ -98,15 +100,50 @@ async def test_only_a_lost_gateway_is_forgotten(book: Book) -> None:
     await book.generation("a", "b")
     for name in ("a", "b"):
         with pytest.raises(Conflict, match="stop it first"):
-            book.registry.require_absent(name)
+            await book.registry.forget_absent(name, "x")
     await book.generation("a")
-    book.registry.require_absent("b")
     with pytest.raises(NotFound):
         await book.registry.forget("b", "x", incarnation="another")
-    await book.registry.forget("b", "x", incarnation="1")
+    await book.registry.forget_absent("b", "x")
     assert book.registry.required() == {"a"}
     with pytest.raises(NotFound):
         await book.registry.forget("b", "x")
+
+
+async def test_one_that_stops_in_order_is_waited_for_no_more(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.registry.forget("b", "it stops in order", incarnation="1")
+    assert book.registry.required() == {"a"}  # although the group has not noticed yet
+
+
+@pytest.mark.parametrize("first", ["forget", "admit"])
+async def test_one_that_comes_back_while_it_is_forgotten_must_acknowledge(book: Book, first: str) -> None:
+    """A slow target: the delete is not written yet when the group has the gateway again, or the other way round."""
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += presumable_after(LEASE_S)
+    both = [book.registry.forget_presumed(), book.generation("a", "b")]
+    with book.plane.log.held():
+        tasks = [asyncio.create_task(one) for one in (both if first == "forget" else reversed(both))]
+        done, _ = await asyncio.wait(tasks, timeout=0.2)
+        assert not done or first == "admit"
+    await asyncio.gather(*tasks)
+    assert book.registry.required() == {"a", "b"}
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.lost() == ""
+
+
+async def test_a_delete_of_unknown_outcome_is_settled_before_anybody_is_admitted(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += presumable_after(LEASE_S)
+    book.plane.log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreError):
+        await book.registry.forget_presumed()
+    await book.generation("a", "b")
+    await book.plane.store.settle()  # what was not known is known with the next write, whenever that is
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.required() == {"a", "b"}
 
 
 async def test_the_next_leader_counts_anew(book: Book) -> None:
