@@ -52,6 +52,7 @@ class FleetRegistry:
         # Who comes and who goes, one after the other: a delete that a slow target has not answered yet would else take
         # out a gateway that was found in the registry meanwhile, and admitted because of that.
         self._changing = asyncio.Lock()
+        self._goodbyes: set[tuple[str, str]] = set()  # name, incarnation
         self._members: Mapping[str, str] = {}
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
         self.silent: frozenset[str] = frozenset()
@@ -71,7 +72,14 @@ class FleetRegistry:
         """
         async with self._changing:
             await self._store.settle()
-            await self._admit(members)
+            # Who has said good-bye may be in the group yet: it writes nothing more, and need not be waited for again.
+            await self._admit(
+                {
+                    member_id: gateway
+                    for member_id, gateway in members.items()
+                    if (gateway.name, gateway.incarnation) not in self._goodbyes
+                }
+            )
 
     async def _admit(self, members: Mapping[str, Gateway]) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
@@ -90,7 +98,7 @@ class FleetRegistry:
         self._look()
 
     async def forget(self, name: str, why: str, incarnation: str = "") -> None:
-        """Take a gateway out of the registry: it has stopped, for certain.
+        """Take a gateway out of the registry: it has stopped, for certain. With `incarnation`: it says so itself.
 
         Raises:
             NotFound: there is none of this name, or another incarnation has it.
@@ -98,6 +106,8 @@ class FleetRegistry:
         """
         async with self._changing:
             await self._forget(name, why, incarnation)
+            if incarnation:
+                self._goodbyes.add((name, incarnation))
 
     async def forget_absent(self, name: str, why: str) -> None:
         """The same on somebody's word. Raises as `forget`, and Conflict when the gateway is heard: it may write."""

@@ -114,6 +114,10 @@ async def test_one_that_stops_in_order_is_waited_for_no_more(book: Book) -> None
     await book.generation("a", "b")
     await book.registry.forget("b", "it stops in order", incarnation="1")
     assert book.registry.required() == {"a"}  # although the group has not noticed yet
+    await book.generation("a", "b")  # which may agree on something else before
+    assert book.registry.required() == set(book.plane.store.gateways) == {"a"}
+    await book.generation("a", "b", incarnation="2")
+    assert book.registry.required() == {"a", "b"}
 
 
 @pytest.mark.parametrize("first", ["forget", "admit"])
