@@ -165,7 +165,9 @@ class TopicMirror:
             failure = self._watch.missing(now)
             source.invalidate(self.way.origin)
         elif found.partitions:
-            failure = self._watch.found(found.id_text, len(found.partitions))
+            failure = self._watch.found(found.id_text, len(found.partitions), now)
+            if self._watch.lacks_partitions:
+                source.invalidate(self.way.origin)
         else:  # an error of the whole topic, such as no right to describe it, says nothing about it
             return
         if failure is not None:
