@@ -1,9 +1,11 @@
 """Keeps a producer's pipeline in order after one of its requests was refused. Pure; one per client connection.
 
 An idempotent producer has up to five requests in flight. When one is refused (the fence outlasted the hold, the source
-has no leader), those behind it are on their way already. A broker that knows the producer refuses them for their
-sequence; one that has never seen it, such as the target right after a flip, takes any first sequence, and the retry of
-the refused batch would come too late. So what follows a refused batch is refused too, until the batch comes again.
+has no leader, or its broker leads no more), those behind it are on their way already, and may meet another broker than
+the refused one did. A broker that knows the producer refuses them for their sequence, upon which some clients begin a
+new epoch and send again what they know no outcome of, appended or not. One that has never seen the producer, such as
+the target right after a flip, takes any first sequence, and the retry of the refused batch would come too late. So what
+follows a refused batch is refused too, until all that was refused before it has come again.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 
 PIPELINE = 5  # the most that idempotent producers have in flight (max.in.flight.requests.per.connection)
 FORGET_S = 10.0
+SEQUENCES = 1 << 31
 
 Batch = tuple[str, int, int, int, int]
 """Topic, partition, producer id, epoch, first sequence."""
@@ -21,7 +24,7 @@ Batch = tuple[str, int, int, int, int]
 @dataclass(slots=True)
 class _Refused:
     epoch: int
-    sequence: int
+    sequences: list[int]  # in the producer's order
     until: float
     left: int
 
@@ -29,23 +32,34 @@ class _Refused:
 class PipelineGuard:
     """Times are monotonic seconds."""
 
-    __slots__ = ("_refused",)
+    __slots__ = ("_forget_at", "_refused")
 
     def __init__(self) -> None:
         self._refused: dict[tuple[str, int, int], _Refused] = {}
+        self._forget_at = 0.0
 
     def refused(self, batches: Iterable[Batch], now: float) -> None:
-        """These were refused. What was refused before them in the same partition stays the one to wait for."""
+        """These were refused, by the gateway or by a broker, and are sent again if the producer goes on."""
+        self._forget_at = now + FORGET_S
         for topic, partition, producer_id, epoch, sequence in batches:
-            if producer_id >= 0 and sequence >= 0:
-                entry = _Refused(epoch, sequence, now + FORGET_S, PIPELINE - 1)
-                self._refused.setdefault((topic, partition, producer_id), entry)
+            if producer_id < 0 or sequence < 0:
+                continue
+            key = (topic, partition, producer_id)
+            entry = self._refused.get(key)
+            if entry is None or entry.epoch != epoch:
+                self._refused[key] = _Refused(epoch, [sequence], self._forget_at, PIPELINE - 1)
+            elif sequence not in entry.sequences:
+                entry.sequences.append(sequence)
+                first = min(entry.sequences, key=lambda one: sum(_precedes(other, one) for other in entry.sequences))
+                entry.sequences.sort(key=lambda one: (one - first) % SEQUENCES)
 
     def admits(self, batches: Iterable[Batch], now: float) -> bool:
         """False when one of the batches follows a refused one that has not come again.
 
         Bounded: no more than what can have been on its way is refused, and nothing after `FORGET_S`.
         """
+        if now >= self._forget_at:
+            self._refused.clear()
         if not self._refused:
             return True
         admitted = True
@@ -54,13 +68,21 @@ class PipelineGuard:
             entry = self._refused.get(key)
             if entry is None:
                 continue
-            came_again = epoch != entry.epoch or sequence == entry.sequence
-            if came_again or entry.left <= 0 or now >= entry.until:
+            if epoch != entry.epoch or entry.left <= 0 or now >= entry.until or entry.sequences == [sequence]:
                 del self._refused[key]
-            else:
+            elif sequence == entry.sequences[0]:
+                entry.sequences.pop(0)
+                entry.left, entry.until = PIPELINE - 1, now + FORGET_S
+                self._forget_at = entry.until
+            elif not _precedes(sequence, entry.sequences[0]):
                 entry.left -= 1
                 admitted = False
         return admitted
 
     def __bool__(self) -> bool:
         return bool(self._refused)
+
+
+def _precedes(one: int, other: int) -> bool:
+    """Sequences are counted round: after 2^31 - 1 comes 0."""
+    return 0 < (other - one) % SEQUENCES < SEQUENCES // 2

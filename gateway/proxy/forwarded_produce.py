@@ -6,7 +6,6 @@ version) sends the client's body and relays the source's body as they are.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,9 @@ from gateway.domain.producer_ids import in_generation, is_gateway_issued
 from gateway.domain.routing import Ack, TopicRoute
 from gateway.proxy.counted_writes import LEASE_OVER, count_until_answered
 from gateway.proxy.exchange import Buffer, Exchange
-from gateway.proxy.produce_plan import Part, ProducePlan
+from gateway.proxy.produce_plan import Part, ProducePlan, batches_of, record_count
 from protocol.apis import ApiKey
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, is_retriable
 from protocol.header import frame_response, response_body_offset
 from protocol.produce import (
     PartitionResult,
@@ -35,16 +34,6 @@ if TYPE_CHECKING:
 _PRODUCE = int(ApiKey.PRODUCE)
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _MOVED = frozenset({_NOT_LEADER, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), int(ErrorCode.LEADER_NOT_AVAILABLE)})
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_BATCH_HEADER_BYTES = 61
-
-
-def record_count(records: Buffer) -> int:
-    """Records in the first v2 batch (lastOffsetDelta + 1, what the broker itself counts by); 0 if it is none."""
-    if len(records) < _BATCH_HEADER_BYTES:
-        return 0
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, 23)[0]
-    return max(delta + 1, 0)
 
 
 class ForwardedProduce:
@@ -98,6 +87,8 @@ class ForwardedProduce:
         forwarder = context.forwarder
         forwarder.begin(topics)
         produced = self._produce_of_transaction()
+        order = self._session.order
+        sent = order.sent(key, parts)
 
         def answered(body: memoryview | None) -> None:
             produced()
@@ -110,6 +101,7 @@ class ForwardedProduce:
                 self._session.close(LEASE_OVER)
                 return
             self._source_answered(body, version, key[0], parts, as_is=as_is)
+            order.ended(sent)
 
         connection.send(_PRODUCE, version, pieces, answered)
 
@@ -123,6 +115,8 @@ class ForwardedProduce:
             topic = names.get(result.topic, result.topic)
             if result.error_code:
                 clean = False
+                if is_retriable(result.error_code):
+                    self._refused(parts, topic, result.partition)
                 if result.error_code in _MOVED:
                     context.sources[link].invalidate(result.topic)
             else:
@@ -137,6 +131,11 @@ class ForwardedProduce:
             self._exchange.reply(body)
         else:
             self._part_done()
+
+    def _refused(self, parts: list[Part], topic: str, partition: int) -> None:
+        session = self._session
+        failed = [part for part in parts if part.topic == topic and part.partition == partition]
+        session.pipeline.refused(batches_of(self._body, failed), session.context.clock())
 
     def _acked_by_both(self, topic: str) -> bool:
         route: TopicRoute | None = self._plan.routes.get(topic)

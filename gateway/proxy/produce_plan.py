@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.domain.pipeline_guard import Batch
 from gateway.domain.routing import Phase, Routing, TopicRoute
+from protocol.producer_stamp import stamp_of
+from protocol.wire import Buffer
 
 if TYPE_CHECKING:
     from gateway.proxy.transactional_produce import TransactionalWrite
+
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_BATCH_HEADER_BYTES = 61
 
 
 class Part(NamedTuple):
@@ -69,3 +76,16 @@ def plan_produce(
             return plan
         plan.source.setdefault((route.link, leader), []).append(part)
     return plan
+
+
+def batches_of(body: Buffer, parts: Sequence[Part]) -> list[Batch]:
+    """The first batch of each part of a request, as a pipeline's guard knows it."""
+    return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
+
+
+def record_count(records: Buffer) -> int:
+    """Records in the first v2 batch (lastOffsetDelta + 1, what the broker itself counts by); 0 if it is none."""
+    if len(records) < _BATCH_HEADER_BYTES:
+        return 0
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, 23)[0]
+    return max(delta + 1, 0)

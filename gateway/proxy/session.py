@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from gateway.domain.gates import Identity
+from gateway.domain.leader_order import LeaderOrder
 from gateway.domain.pipeline_guard import PipelineGuard
 from gateway.net.wire import SPLICE_BYTES, Wire
 from gateway.proxy.context import Handler, ProxyContext
@@ -81,6 +82,7 @@ class Session:
         self.sasl_mechanism = ""
         self.authorized: dict[str, tuple[float, bool]] = {}  # topic -> (asked at, may write)
         self.pipeline = PipelineGuard()
+        self.order = LeaderOrder()
         self.last_active = context.clock()
         self.closed = False
         self.on_close: list[Callable[[], None]] = []

@@ -4,6 +4,8 @@ Behaviour:
 * topics without a mirror go to the client's own target broker, untouched
 * mirrored topics go to the source leader; a request that mixes both is split and its answer merged
 * a fenced topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
+* what follows a refused batch is refused until that one has come again (`domain/pipeline_guard.py`), and after a
+  change of leader on the source nothing overtakes what is in flight to the one before (`domain/leader_order.py`)
 * after a flip, to the target or home, a retry of a batch the mirror has already copied is answered with its old offset
 * a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
@@ -18,22 +20,20 @@ topics by id: neither is advertised. What a source reports as an error is rebuil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from gateway.domain.pipeline_guard import Batch
-from gateway.domain.producer_table import by_producer, retry_of
-from gateway.domain.records import ProducerEntry
-from gateway.domain.routing import TopicRoute
+from gateway.domain.leader_order import Leader
 from gateway.net.errors import ClusterUnavailable, NetError
 from gateway.proxy.authorization import may_write
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.forwarded_produce import ForwardedProduce
-from gateway.proxy.produce_plan import Part, ProducePlan, plan_produce
+from gateway.proxy.mirrored_retries import MirroredRetries
+from gateway.proxy.produce_plan import Part, ProducePlan, batches_of, plan_produce
+from gateway.proxy.stalled import hold
 from gateway.proxy.transactional_produce import TransactionalWrite, concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.produce import PartitionResult, ProduceRequestView, scan_request
-from protocol.producer_stamp import stamp_of
 
 if TYPE_CHECKING:
     from gateway.net.connection import Connection
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 HOLD_S = 8.0
 LEADER_WAIT_S = 5.0
+ANSWERS_S = 2.0
+NO_ANSWER = "the broker that led on the source before does not answer: the outcome of a produce is unknown"
 LANES = 8  # connections per source broker; a client keeps to one, so that its requests stay in order
 
 
@@ -50,7 +52,7 @@ class ProduceHandler:
 
     def __init__(self, context: ProxyContext) -> None:
         self._context = context
-        self._tables: dict[str, tuple[object, list[Mapping[int, tuple[ProducerEntry, ...]]]]] = {}
+        self._retries = MirroredRetries()
 
     def wants(self, session: Session) -> bool:
         return self._context.routing.current.intercepts_produce
@@ -58,7 +60,7 @@ class ProduceHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
         parts = [Part(*part) for part in view.parts]
-        if session.pipeline and not session.pipeline.admits(_batches(exchange, parts), self._context.clock()):
+        if session.pipeline and not session.pipeline.admits(batches_of(exchange.body, parts), self._context.clock()):
             self._refuse(exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused")
             return
         write = None
@@ -71,11 +73,13 @@ class ProduceHandler:
             self._hold(session, exchange, view, parts, plan.fenced)
         elif plan.leaderless is not None:
             self._find_leader(session, exchange, view, parts, plan.leaderless)
+        elif plan.source and session.order.overtakes(plan.source, self._view_of, self._leads):
+            self._await_answers(session, exchange)
         elif not self._may_write(plan):
             code = ErrorCode.NOT_ENOUGH_REPLICAS
             self._refuse(exchange, view, parts, code, "this gateway was not heard by its fleet for too long")
         else:
-            answered = self._answer_retries(exchange, plan)
+            answered = self._retries.answer(exchange.body, plan)
             send = self._to_source if plan.source else self._to_target
             send(session, exchange, view, plan, answered)
 
@@ -100,6 +104,14 @@ class ProduceHandler:
         cluster = self._context.sources.get(link)
         return None if cluster is None else cluster.leader(topic, partition)
 
+    def _view_of(self, link: str) -> object:
+        cluster = self._context.sources.get(link)
+        return None if cluster is None else cluster.view
+
+    def _leads(self, leader: Leader, topic: str, partition: int) -> bool:
+        route = self._context.routing.current.topics.get(topic)
+        return route is None or self._leader_of(leader[0], route.source_topic, partition) == leader[1]
+
     # -- to the target -------------------------------------------------------------------------------------
 
     def _to_target(
@@ -118,42 +130,6 @@ class ProduceHandler:
             exchange.drop()
         else:
             exchange.forward()
-
-    def _answer_retries(self, exchange: Exchange, plan: ProducePlan) -> list[PartitionResult]:
-        """Take the parts out of the plan that repeat a batch mirrored before a flip; what they are answered with."""
-        if not any(route.producers for route in plan.routes.values()):
-            return []
-        answered: list[PartitionResult] = []
-        plan.target = self._without_retries(exchange, plan, plan.target, answered)
-        for key, parts in list(plan.source.items()):
-            plan.source[key] = self._without_retries(exchange, plan, parts, answered)
-            if not plan.source[key]:
-                del plan.source[key]
-        return answered
-
-    def _without_retries(
-        self, exchange: Exchange, plan: ProducePlan, parts: list[Part], answered: list[PartitionResult]
-    ) -> list[Part]:
-        rest: list[Part] = []
-        for part in parts:
-            route = plan.routes.get(part.topic)
-            offset = None
-            if route is not None and part.partition < len(route.producers) and route.producers[part.partition]:
-                table = self._table(route)[part.partition]
-                offset = retry_of(table, exchange.body[part.start : part.end])
-            if offset is None:
-                rest.append(part)
-            else:
-                answered.append(PartitionResult(part.topic, part.partition, 0, offset, -1, -1, None))
-        return rest
-
-    def _table(self, route: TopicRoute) -> list[Mapping[int, tuple[ProducerEntry, ...]]]:
-        """The route's producers by id; worked out once, since snapshots share the record's own tuple."""
-        known = self._tables.get(route.mirror_topic)
-        if known is None or known[0] is not route.producers:
-            known = route.producers, [by_producer(entries) for entries in route.producers]
-            self._tables[route.mirror_topic] = known
-        return known[1]
 
     # -- to the source -------------------------------------------------------------------------------------
 
@@ -243,37 +219,36 @@ class ProduceHandler:
     def _hold(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], topic: str
     ) -> None:
-        session.stall()
         context = self._context
         context.stats.held[topic] = context.stats.held.get(topic, 0) + 1
-        seconds = min(HOLD_S, 0.8 * view.timeout_ms / 1000)
-        key = context.forwarder.hold(topic, lambda: done(lambda: self.handle(session, exchange)))
-
-        def leave() -> None:
-            context.forwarder.leave(topic, key)
-
-        session.on_close.append(leave)
         code = ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, refreshes no metadata
-        timer = context.loop.call_later(
-            seconds, lambda: done(lambda: self._refuse(exchange, view, parts, code, f"{topic} is being promoted"))
+
+        def register(done: Callable[[], None]) -> Callable[[], None]:
+            key = context.forwarder.hold(topic, done)
+            return lambda: context.forwarder.leave(topic, key)
+
+        hold(
+            session,
+            min(HOLD_S, 0.8 * view.timeout_ms / 1000),
+            register,
+            ready=lambda: self.handle(session, exchange),
+            too_late=lambda: self._refuse(exchange, view, parts, code, f"{topic} is being promoted"),
         )
 
-        def done(action: Callable[[], None]) -> None:
-            timer.cancel()
-            leave()
-            if not session.closed:
-                session.on_close.remove(leave)
-                session.again(action)
+    def _await_answers(self, session: Session, exchange: Exchange) -> None:
+        """Until the broker that led before has answered what is in flight to it, as a client does elsewhere."""
+        hold(
+            session,
+            ANSWERS_S,
+            session.order.when_ended,
+            ready=lambda: self.handle(session, exchange),
+            too_late=lambda: session.close(NO_ANSWER),
+        )
 
     def _refuse(
         self, exchange: Exchange, view: ProduceRequestView, parts: list[Part], code: ErrorCode, message: str
     ) -> None:
         plan = ProducePlan()
-        exchange.session.pipeline.refused(_batches(exchange, parts), self._context.clock())
+        exchange.session.pipeline.refused(batches_of(exchange.body, parts), self._context.clock())
         results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
         ForwardedProduce(exchange.session, exchange, view, plan).send({}, results)
-
-
-def _batches(exchange: Exchange, parts: list[Part]) -> list[Batch]:
-    body = exchange.body
-    return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]

@@ -39,6 +39,37 @@ def test_a_retry_that_went_elsewhere_blocks_nothing_for_good() -> None:
     assert guard.admits([batch(500)], FORGET_S)
 
 
+def test_all_that_was_refused_comes_again_in_its_order() -> None:
+    """A broker refused two of three; the third comes when the first has come again, and the second has not."""
+    guard = PipelineGuard()
+    guard.refused([batch(20)], 0)
+    guard.refused([batch(10)], 0)
+    assert guard.admits([batch(5)], 0)  # before all of them
+    assert guard.admits([batch(10)], 0)
+    assert not guard.admits([batch(30)], 0)
+    guard.refused([batch(30)], 0)
+    assert guard.admits([batch(20)], 0)
+    assert guard.admits([batch(30)], 0)
+    assert not guard
+
+
+def test_sequences_are_counted_round() -> None:
+    guard = PipelineGuard()
+    guard.refused([batch(2**31 - 10), batch(5)], 0)
+    assert not guard.admits([batch(15)], 0)
+    assert guard.admits([batch(2**31 - 10)], 0)
+    assert not guard.admits([batch(15)], 0)
+    assert guard.admits([batch(5)], 0)
+    assert guard.admits([batch(15)], 0)
+
+
+def test_what_was_refused_in_an_idle_partition_is_forgotten() -> None:
+    guard = PipelineGuard()
+    guard.refused([batch(10)], 0)
+    assert guard.admits([batch(7, partition=1)], FORGET_S)
+    assert not guard
+
+
 def test_without_an_identity_there_is_no_order_to_keep() -> None:
     guard = PipelineGuard()
     guard.refused([batch(-1, producer=-1)], 0)

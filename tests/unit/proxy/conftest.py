@@ -132,19 +132,27 @@ class View:
 
 
 class Source:
-    """A source cluster with one broker that leads everything it knows."""
+    """A source cluster. Its first broker (`node`) leads every topic it knows, unless `moves` gives it to the other."""
 
     def __init__(self, topics: Sequence[str]) -> None:
         self.topics = set(topics)
-        self.node = SourceConnection()
+        self.node, self.other = SourceConnection(), SourceConnection()
+        self._moved: set[str] = set()
         self.invalidated: list[str] = []
         self.view = View()
 
+    def moves(self, topic: str) -> None:
+        """The other broker leads it from now on, and the cluster has been seen anew."""
+        self._moved.add(topic)
+        self.view = View()
+
     def leader(self, topic: str, partition: int) -> int | None:
-        return 1 if topic in self.topics else None
+        if topic not in self.topics:
+            return None
+        return 2 if topic in self._moved else 1
 
     def cached_connection(self, node_id: int, lane: Any = 0) -> SourceConnection:
-        return self.node
+        return self.node if node_id == 1 else self.other
 
     def invalidate(self, topic: str | None = None) -> None:
         self.invalidated.append(topic or "")

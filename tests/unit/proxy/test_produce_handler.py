@@ -8,6 +8,7 @@ import pytest
 
 from gateway.domain.records import ProducerEntry
 from gateway.domain.routing import Ack, Phase, Routing, TopicRoute
+from gateway.proxy.handlers.produce import ANSWERS_S
 from protocol.apis import ApiKey
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode
@@ -146,6 +147,60 @@ async def test_a_moved_leader_is_told_and_looked_up_again(allowed: Conversation)
     source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.NOT_LEADER_OR_FOLLOWER), -1))
     assert answers(allowed)[0][0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert allowed.source.invalidated == ["mirrored"]
+
+
+def numbered(sequence: int) -> bytes:
+    return make_batch(0, 3, producer_id=2**49 + 7, epoch=0, sequence=sequence)
+
+
+async def test_after_a_change_of_leader_nothing_overtakes_what_the_one_before_has_not_answered(
+    allowed: Conversation,
+) -> None:
+    allowed.says(produce(1, ("mirrored", 0), batch=numbered(0)))
+    allowed.source.moves("mirrored")
+    allowed.says(produce(2, ("mirrored", 1), batch=numbered(0)))
+    assert len(allowed.source.other.sent) == 1  # another partition
+    allowed.says(produce(3, ("mirrored", 0), batch=numbered(3)))
+    assert len(allowed.source.other.sent) == 1
+    source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
+    assert len(allowed.source.other.sent) == 2
+    allowed.loop.fire()
+    assert not allowed.session.closed
+
+
+async def test_a_leader_that_was_and_does_not_answer_ends_the_connection(allowed: Conversation) -> None:
+    """The client sends all of it again, in order, to the new one."""
+    allowed.says(produce(1, ("mirrored", 0), batch=numbered(0)))
+    allowed.source.moves("mirrored")
+    allowed.says(produce(2, ("mirrored", 0), batch=numbered(3)))
+    assert allowed.loop.timers[0].delay == ANSWERS_S
+    allowed.loop.fire()
+    assert allowed.session.closed
+    assert not allowed.source.other.sent
+    allowed.source.node.answer(None)
+
+
+async def test_what_follows_a_batch_that_the_source_refused_waits_for_it(allowed: Conversation) -> None:
+    """One of the two went to a broker that leads no more; the third must not come before it to the one that does."""
+    moved = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    for correlation_id, sequence in ((1, 0), (2, 3)):
+        allowed.says(produce(correlation_id, ("mirrored", 0), batch=numbered(sequence)))
+    source_answers(allowed, PartitionResult("mirrored", 0, moved, -1))
+    allowed.source.moves("mirrored")
+    allowed.says(produce(3, ("mirrored", 0), batch=numbered(6)))
+    assert not allowed.source.other.sent
+    source_answers(allowed, PartitionResult("mirrored", 0, moved, -1))
+    assert [part.error_code for (part,) in answers(allowed)] == [moved, moved, int(ErrorCode.NOT_ENOUGH_REPLICAS)]
+    for correlation_id, sequence in ((4, 0), (5, 3), (6, 6)):
+        allowed.says(produce(correlation_id, ("mirrored", 0), batch=numbered(sequence)))
+    assert len(allowed.source.other.sent) == 3
+
+
+async def test_what_the_source_refused_for_good_is_not_waited_for(allowed: Conversation) -> None:
+    allowed.says(produce(1, ("mirrored", 0), batch=numbered(0)))
+    source_answers(allowed, PartitionResult("mirrored", 0, int(ErrorCode.MESSAGE_TOO_LARGE), -1))
+    allowed.says(produce(2, ("mirrored", 0), batch=numbered(3)))
+    assert len(allowed.source.node.sent) == 2
 
 
 async def test_an_unknown_outcome_closes_the_connection_and_is_remembered(allowed: Conversation) -> None:
