@@ -22,6 +22,7 @@ from gateway.proxy.transactions import Transactions
 if TYPE_CHECKING:
     from gateway.net.cluster import Cluster
     from gateway.proxy.forwarder import Forwarder
+    from gateway.proxy.proxy_session import ProxySession
     from gateway.proxy.session import Session
 
 
@@ -87,10 +88,10 @@ class ProxyContext:
         places = Places(target, sources, lease_valid)
         self.standings = Standings(routing, places)
         self.transactions = Transactions(self.standings, places, Identities(target), clock, alone)
-        self.connect: Callable[[Session], None] = lambda session: None
+        self.connect: Callable[[ProxySession], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 
-    def session_opened(self, session: Session) -> None:
+    def session_opened(self, session: ProxySession) -> None:
         """A client connected: connect it to its target broker."""
         self.sessions.add(session)
         self.no_sessions.clear()

@@ -16,7 +16,7 @@ import structlog
 
 from gateway.net.listening import Acceptor, connect, listen
 from gateway.proxy.context import ProxyContext
-from gateway.proxy.session import Session
+from gateway.proxy.proxy_session import ProxySession
 from gateway.proxy.sides import ClientSide, UpstreamSide
 
 _log = structlog.get_logger("lockgate.proxy")
@@ -118,10 +118,10 @@ class Listeners:
 
     # -- from a session to its broker ----------------------------------------------------------------------
 
-    def _connect(self, session: Session) -> None:
+    def _connect(self, session: ProxySession) -> None:
         self._context.spawn(self._context.loop.create_task(self._connect_session(session)))
 
-    async def _connect_session(self, session: Session) -> None:
+    async def _connect_session(self, session: ProxySession) -> None:
         try:
             host, port = self._address(session.node_id)
             loop, tls = self._context.loop, self._target_tls

@@ -13,7 +13,7 @@ from typing import Any
 from gateway.net.commons import Buffer
 from gateway.net.wire import Wire
 from gateway.proxy.context import ProxyContext
-from gateway.proxy.session import Session
+from gateway.proxy.proxy_session import ProxySession
 
 
 class ClientSide(asyncio.Protocol):
@@ -24,7 +24,7 @@ class ClientSide(asyncio.Protocol):
     """
 
     def __init__(self, context: ProxyContext, node_id: int | None) -> None:
-        self._session = Session(context, node_id)
+        self._session = ProxySession(context, node_id)
         self.data_received = self._session.client_data  # type: ignore[method-assign]
         self.peeked = self._session.request_peeked
 
@@ -57,7 +57,7 @@ class ClientSide(asyncio.Protocol):
 class UpstreamSide(asyncio.Protocol):
     """The face to the session's own connection to the target broker."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ProxySession) -> None:
         self._session = session
         self.data_received = session.upstream_data  # type: ignore[method-assign]
         self.peeked = session.response_peeked

@@ -17,7 +17,7 @@ from gateway.proxy.context import ProxyContext
 from gateway.proxy.counted_writes import CountedWrites
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
-from gateway.proxy.session import Session
+from gateway.proxy.proxy_session import ProxySession
 from protocol.framing import FrameReader
 
 
@@ -198,7 +198,7 @@ class Conversation:
         install(self.context, random.Random(1))
         self.client = Wire()
         self.broker = Wire()
-        self.session = Session(self.context, 1)
+        self.session = ProxySession(self.context, 1)
         self.session.client_connected(cast("Any", self.client), "10.0.0.7")
         self.session.upstream_connected(cast("Any", self.broker))
 
