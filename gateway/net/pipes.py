@@ -7,6 +7,7 @@ import fcntl
 import os
 from typing import Final
 
+SPLICE_FLAGS: Final = getattr(os, "SPLICE_F_MOVE", 0) | getattr(os, "SPLICE_F_NONBLOCK", 0)
 _WANTED_BYTES: Final = 1024 * 1024
 _SET_SIZE: Final = 1031  # F_SETPIPE_SZ and F_GETPIPE_SZ, see fcntl(2); the names are Python 3.10's on Linux
 _GET_SIZE: Final = 1032
