@@ -1,32 +1,30 @@
 """Runs one partition's mirror: feeds `PartitionMirror` and carries out what it asks for.
 
 Every input goes through `_do`: an exception fails this partition and no other. Nothing here awaits: what takes time is
-asked of the partition's topic and link (`carry_out`), and comes back as an input.
+asked of the partition's topic and link (`carry_out`), and comes back as an input (`answers`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from gateway.domain.append_window import Append
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import Commands
 from gateway.domain.partition_state import Phase
 from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import MirrorError, PartitionStart
-from gateway.domain.translator import Planned
+from gateway.domain.records import MirrorError
+from gateway.replication.answers import CommandAnswers
 from gateway.replication.appender import Appender
 from gateway.replication.carry_out import carry_out
-from gateway.replication.log_reader import LogBounds
 from gateway.replication.report import PartitionReport
 from gateway.replication.shells import OffsetShell, Shell
 
 _log = logging.getLogger(__name__)
 
 
-class PartitionRunner:
+class PartitionRunner(CommandAnswers):
     """One partition of a mirror topic.
 
     Attributes:
@@ -134,54 +132,6 @@ class PartitionRunner:
     def target_unreachable(self, message: str) -> None:
         """There is no connection to append on; what is queued waits."""
         self.mirror.target.last_error = message
-
-    # answers to commands
-
-    def target_bounds(self, found: LogBounds | str) -> None:
-        """The target's log, or why it could not be read."""
-        if isinstance(found, str):
-            self._do(self.mirror.target_log_unknown, found)
-        else:
-            self._do(self.mirror.target_log, *found, self._clock())
-        self.pump()
-
-    def source_bounds(self, found: LogBounds | str) -> None:
-        """The source's log, or why it could not be read."""
-        if isinstance(found, str):
-            self._do(self.mirror.source_log_unknown, found, self._clock())
-        else:
-            self._do(self.mirror.source_log, found.start, found.end)
-        self.pump()
-
-    def start_planned(self, start: PartitionStart) -> None:
-        """A new start."""
-        self._do(self.mirror.start_planned, start)
-
-    def deleted(self, error: str) -> None:
-        """DeleteRecords went through (error is "") or not."""
-        if error:
-            self._do(self.mirror.delete_failed, error)
-        else:
-            self._do(self.mirror.records_deleted)
-
-    def breakpoints_decided(self, log_end: int, run: int) -> None:
-        """The ledger is up to the target's log end."""
-        self._do(self.mirror.breakpoints_decided, log_end, run)
-        self.pump()
-
-    def breakpoints_written(self, planned: Planned) -> None:
-        """They are durable."""
-        self._do(self.mirror.breakpoints_written, planned)
-        self.pump()
-
-    def map_delayed(self, message: str) -> None:
-        """The offset map cannot be read or written now."""
-        if not self.mirror.ended:
-            self.mirror.target.last_error = message
-
-    def looked_ahead(self, offset: int, bound: int, found: bool) -> None:
-        """Whether the source has any batch from an offset on."""
-        self._do(partial(self.mirror.looked_ahead, found=found), offset, bound)
 
     # from above
 
