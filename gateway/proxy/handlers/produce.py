@@ -19,17 +19,16 @@ topics by id: neither is advertised. What a source reports as an error is rebuil
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from gateway.domain.leader_order import Leader
-from gateway.net.errors import ClusterUnavailable, NetError
 from gateway.proxy.authorization import may_write
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.forwarded_produce import ForwardedProduce
 from gateway.proxy.mirrored_retries import MirroredRetries
 from gateway.proxy.produce_plan import Part, ProducePlan, batches_of, plan_produce
+from gateway.proxy.source_waits import await_source, find_connection, find_leader
 from gateway.proxy.stalled import hold
 from gateway.proxy.transactional_produce import TransactionalWrite, concerns, find_write
 from protocol.errors import ErrorCode
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session import Session
 
 HOLD_S = 8.0
-LEADER_WAIT_S = 5.0
 ANSWERS_S = 2.0
 NO_ANSWER = "the broker that led on the source before does not answer: the outcome of a produce is unknown"
 LANES = 8  # connections per source broker; a client keeps to one, so that its requests stay in order
@@ -171,11 +169,7 @@ class ProduceHandler:
         self, session: Session, exchange: Exchange, view: ProduceRequestView, key: tuple[str, int], lane: str
     ) -> None:
         cluster = self._context.sources[key[0]]
-
-        async def connect() -> None:
-            await cluster.connection(key[1], lane)
-
-        self._await_source(session, exchange, view, connect())
+        self._await_source(session, exchange, view, find_connection(cluster, key[1], lane))
 
     def _find_leader(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
@@ -185,34 +179,16 @@ class ProduceHandler:
         if cluster is None:
             self._refuse(exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"link {link} is not running")
             return
-
-        async def find() -> None:
-            await cluster.refresh([topic])
-            view_of_topic = cluster.view.topics.get(topic)
-            if view_of_topic is None or all(cluster.leader(topic, p.partition) is None for p in parts):
-                raise ClusterUnavailable(f"no leader on the source for topic {topic}")
-
-        self._await_source(session, exchange, view, find())
+        self._await_source(session, exchange, view, find_leader(cluster, topic, [part.partition for part in parts]))
 
     def _await_source(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, work: Awaitable[None]
     ) -> None:
-        """Stall the session while `work` prepares the source; then handle again, or refuse retriably."""
-        session.stall()
+        def refuse(message: str) -> None:
+            parts = [Part(*part) for part in view.parts]
+            self._refuse(exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
-        async def run() -> None:
-            try:
-                async with asyncio.timeout(LEADER_WAIT_S):
-                    await work
-            except (NetError, TimeoutError, OSError) as error:
-                parts = [Part(*part) for part in view.parts]
-                message = f"source: {error}"
-                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                session.again(lambda: self._refuse(exchange, view, parts, code, message))
-            else:
-                session.again(lambda: self.handle(session, exchange))
-
-        self._context.spawn(self._context.loop.create_task(run()))
+        await_source(session, work, ready=lambda: self.handle(session, exchange), failed=refuse)
 
     # -- held or refused -----------------------------------------------------------------------------------
 
