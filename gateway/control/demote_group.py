@@ -100,11 +100,11 @@ async def _behind(context: ControlContext, record: GroupRecord, meant: Mapping[P
         mirror = context.mirror(record.link, topic)
         if not mirror.is_reverse:
             continue
-        back = maps[topic].back if topic in maps else None
-        if back is None:
+        translated = maps.get(topic)
+        if translated is None:
             position = context.progress.position(topic, partition)
         else:
-            position = back[partition].read_to if partition < len(back) else None
+            position = translated.mirrored_back_to(partition)
         if position is None or position < offset:
             at = "is not known yet" if position is None else f"has come to {position}"
             return f"the mirror back of {topic}-{partition} {at}, the group is at {offset} ({mirror.state})"

@@ -24,6 +24,7 @@ from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
 from gateway.domain.way_home import Producers, handed_over
+from gateway.domain.ways import at_its_end
 from gateway.net.errors import NetError
 
 UNKNOWN = -1
@@ -190,7 +191,7 @@ class Failover:
             record.mirror_topic,
             MirrorOperation.FAILOVER,
             direction=MirrorDirection.FORWARD,
-            stopped_at=record.stopped_at or record.handed_over_at,
+            **at_its_end(record),
             not_mirrored=(),
             then_pause=False,
             recreate={},

@@ -135,7 +135,8 @@ async def _plan(context: ControlContext, record: GroupRecord, progress: GroupPro
         with target_errors():
             ranges = await context.target.log_ranges(topic, partitions)
         ends.update(((topic, index), end) for index, (_, end) in enumerate(ranges) if (topic, index) in keys)
-    maps = await OffsetsBetween(context, record.link).maps(o.topic for o in read)
+    places = [((o.topic, o.partition), o.source_offset) for o in read]
+    maps = await OffsetsBetween(context, record.link).maps_for(places, on_target=False)
     known = {(o.topic, o.partition): _known(context, maps, record.link, o) for o in read}
     return plan_failover(known, held, ends)
 

@@ -87,7 +87,7 @@ class LateRecords:
         self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], beyond: Mapping[int, int]
     ) -> Mapping[int, int]:
         """Without what a mirror back appended, before it was ended: there the last batch is its own."""
-        if not beyond or not mirror.handed_over_at:
+        if not beyond:
             return beyond
         back = mirror_producer_id(link.link_id, mirror.mirror_id, mirror.generation, reverse=True)
         try:

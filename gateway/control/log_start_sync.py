@@ -46,7 +46,12 @@ async def follow_log_starts(
     first = await origin.log_starts({copy.origin_topic: len(copy.mirror.starts) for copy in copies})
     present = await target.log_starts({copy.copy_topic: len(copy.mirror.starts) for copy in copies})
     moved = [copy for copy in copies if any(start > 0 for start in first[copy.origin_topic])]
-    maps = await OffsetsBetween(context, link).maps(copy.mirror.mirror_topic for copy in moved)
+    places = [
+        ((copy.mirror.mirror_topic, partition), start)
+        for copy in moved
+        for partition, start in enumerate(first[copy.origin_topic])
+    ]
+    maps = await OffsetsBetween(context, link).maps_for(places, on_target=False)
     for copy in moved:
         ends = {one.partition: one.target_end for one in context.engine.status(link, copy.mirror.mirror_topic)}
         starts = (first[copy.origin_topic], present[copy.copy_topic])

@@ -92,7 +92,7 @@ class Mirrors:
         mirror = self._context.mirror(link, topic)
         if not 0 <= partition < len(mirror.starts) or offset < 0:
             raise BadRequest(f"mirror topic '{topic}' has no offset {offset} in partition {partition}")
-        maps = await OffsetsBetween(self._context, link).maps((topic,))
+        maps = await OffsetsBetween(self._context, link).maps_for((((topic, partition), offset),), on_target=reverse)
         if topic not in maps:
             return Translation(offset, Rule.EXACT)
         one = maps[topic]

@@ -9,49 +9,70 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import OffsetMap, Rule, Translation
-from gateway.domain.records import CarriedOffset, MirrorDirection, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.ways import before, begin_of
+
+
+@dataclass(frozen=True, slots=True)
+class WayMaps:
+    """The maps of one way, by partition, and the mirror's record in it. They count from its origin to its copy."""
+
+    mirror: MirrorRecord
+    maps: Sequence[OffsetMap]
+
+    def begins(self, partition: int, *, on_target: bool) -> int:
+        """The first offset that belongs to it; 0 on the first way."""
+        begin = begin_of(self.mirror)
+        offsets = () if begin is None else begin.target if on_target else begin.source
+        return offsets[partition] if partition < len(offsets) else 0
+
+    def of(self, partition: int) -> OffsetMap:
+        """The map of a partition."""
+        if partition >= len(self.maps):
+            raise Conflict(f"{self.mirror.mirror_topic}-{partition} has no offset map yet")
+        return self.maps[partition]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMaps:
-    """The maps of one mirror topic in mode translate, by partition.
+    """The ways of one mirror topic in mode translate that are needed, the present one first (`domain/ways.py`)."""
 
-    `forward` counts from the source to the target. `back` is there while the topic is mirrored back, and counts from
-    the target to the source; then offsets below the flip go by `forward`, those from it on by `back`.
-    """
-
-    mirror: MirrorRecord
-    forward: Sequence[OffsetMap]
-    back: Sequence[OffsetMap] | None = None
+    ways: Sequence[WayMaps]
 
     def to_target(self, partition: int, source: int) -> Translation:
         """Where a source offset is on the target."""
-        if self.back is not None and source >= _at(self.mirror.handed_over_at, partition):
-            return _one(self.mirror, self.back, partition).to_source(source)
-        found = _one(self.mirror, self.forward, partition).to_target(source)
-        oldest = self.mirror.handed_over_from if self.back is None else self.mirror.forward_from
-        return self._known(partition, source, found, _at(oldest, partition))
+        way = self._way(partition, source, on_target=False)
+        found = way.of(partition)
+        return found.to_source(source) if way.mirror.is_reverse else found.to_target(source)
 
     def to_source(self, partition: int, target: int) -> Translation:
         """Where a target offset is on the source."""
-        if self.back is not None and target >= _at(self.mirror.handed_over_from, partition):
-            return _one(self.mirror, self.back, partition).to_target(target)
-        found = _one(self.mirror, self.forward, partition).to_source(target)
-        oldest = self.mirror.handed_over_at if self.back is None else self.mirror.forward_at
-        return self._known(partition, target, found, _at(oldest, partition))
+        way = self._way(partition, target, on_target=True)
+        found = way.of(partition)
+        return found.to_target(target) if way.mirror.is_reverse else found.to_source(target)
 
     def mirrored_to(self, partition: int) -> int | None:
         """Below which source offset the target has everything; None when it is not behind at all."""
-        return None if self.back is not None else _one(self.mirror, self.forward, partition).read_to
+        return None if self.ways[0].mirror.is_reverse else self.ways[0].of(partition).read_to
 
-    def _known(self, partition: int, offset: int, found: Translation, oldest: int) -> Translation:
-        """After a way home the map begins at the flip: what is older is in the maps of the ways before."""
-        if found.rule is Rule.LOG_START and offset < oldest:
-            raise Conflict(
-                f"offset {offset} of {self.mirror.mirror_topic}-{partition} is older than the last change of sides at "
-                f"{oldest}; only offsets from there on can be translated"
-            )
-        return found
+    def mirrored_back_to(self, partition: int) -> int | None:
+        """While the topic is mirrored back: below which target offset the source has everything; None: not known."""
+        maps = self.ways[0].maps
+        return maps[partition].read_to if partition < len(maps) else None
+
+    def begins(self, partition: int, *, on_target: bool) -> int:
+        """The lowest offset that can be translated by these ways."""
+        return self.ways[-1].begins(partition, on_target=on_target)
+
+    def _way(self, partition: int, offset: int, *, on_target: bool) -> WayMaps:
+        for way in self.ways:
+            if offset >= way.begins(partition, on_target=on_target):
+                return way
+        raise Conflict(
+            f"offset {offset} of {self.ways[0].mirror.mirror_topic}-{partition} is older than the change of sides at "
+            f"{self.begins(partition, on_target=on_target)}, the last one of which is known where it was; only offsets "
+            "from there on can be translated"
+        )
 
 
 Maps = Mapping[str, TopicMaps]
@@ -66,7 +87,7 @@ class OffsetsBetween:
         self._link = link
 
     async def maps(self, topics: Iterable[str]) -> Maps:
-        """The maps that these topics' offsets need.
+        """The maps of the present ways of these topics.
 
         Raises:
             ControlError: one cannot be read now.
@@ -75,40 +96,39 @@ class OffsetsBetween:
         for topic in sorted(set(topics)):
             mirror = self._context.mirror(self._link, topic)
             if mirror.mode is MirrorMode.TRANSLATE:
-                found[topic] = await self._of_topic(mirror)
+                found[topic] = TopicMaps((await self._of_way(mirror),))
             elif self._context.turned_translated(self._link, topic):
                 raise Conflict(f"mirror topic '{topic}' is being changed to mode translate; try again in a moment")
         return found
 
-    async def _of_topic(self, mirror: MirrorRecord) -> TopicMaps:
+    async def maps_for(self, offsets: Iterable[tuple[Partition, int]], *, on_target: bool) -> Maps:
+        """The maps that these offsets need, those of ways before included where one is older than the present way.
+
+        Raises:
+            ControlError: one cannot be read now.
+        """
+        offsets = tuple(offsets)
+        found = dict(await self.maps(topic for (topic, _), _ in offsets))
+        for (topic, partition), offset in offsets:
+            while topic in found and offset < found[topic].begins(partition, on_target=on_target):
+                earlier = before(found[topic].ways[-1].mirror)
+                if earlier is None:
+                    break
+                found[topic] = TopicMaps((*found[topic].ways, await self._of_way(earlier)))
+        return found
+
+    async def _of_way(self, mirror: MirrorRecord) -> WayMaps:
         try:
-            if not mirror.is_reverse:
-                return TopicMaps(mirror, await self._context.offset_maps(mirror))
-            if mirror.generation and any(mirror.handed_over_at) and not mirror.forward_at:
-                raise ValueError("it changed sides when an older version led the fleet, which did not keep where")
-            return TopicMaps(mirror, await self._forward(mirror), await self._context.offset_maps(mirror))
+            return WayMaps(mirror, await self._context.offset_maps(mirror))
         except ControlError:
             raise
         except Exception as exc:
             raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' cannot be read: {exc}") from exc
 
-    async def _forward(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
-        """The maps to the target of a topic that is mirrored back; none where the old source was created anew."""
-        if not any(mirror.handed_over_at):
-            return ()
-        forward = replace(
-            mirror,
-            direction=MirrorDirection.FORWARD,
-            stopped_at=mirror.handed_over_at,
-            stopped_copy_at=mirror.handed_over_from,
-            handed_over_at=mirror.forward_at,
-            handed_over_from=mirror.forward_from,
-        )
-        return await self._context.offset_maps(forward)
-
     async def to_target(self, offsets: Sequence[CarriedOffset]) -> tuple[CarriedOffset, ...]:
         """Each with its target offset and how that was found."""
-        maps = await self.maps(offset.topic for offset in offsets)
+        places = (((offset.topic, offset.partition), offset.source_offset) for offset in offsets)
+        maps = await self.maps_for(places, on_target=False)
         carried = []
         for offset in offsets:
             found = translated(maps, (offset.topic, offset.partition), offset.source_offset)
@@ -118,7 +138,7 @@ class OffsetsBetween:
 
     async def to_source(self, offsets: Mapping[Partition, tuple[int, str]]) -> dict[Partition, tuple[int, str]]:
         """The same offsets (with their metadata) as the source counts them."""
-        maps = await self.maps(topic for topic, _ in offsets)
+        maps = await self.maps_for(((key, offset) for key, (offset, _) in offsets.items()), on_target=True)
         found = {}
         for (topic, partition), (offset, metadata) in offsets.items():
             back = maps[topic].to_source(partition, offset) if topic in maps else Translation(offset, Rule.EXACT)
@@ -156,13 +176,3 @@ def _cut(mirror: MirrorRecord, offset: CarriedOffset, found: Translation) -> Tra
         return found
     end = mirror.stopped_at[offset.partition]
     return found if found.offset <= end else Translation(end, Rule.BEYOND_END)
-
-
-def _one(mirror: MirrorRecord, maps: Sequence[OffsetMap], partition: int) -> OffsetMap:
-    if partition >= len(maps):
-        raise Conflict(f"{mirror.mirror_topic}-{partition} has no offset map yet")
-    return maps[partition]
-
-
-def _at(offsets: Sequence[int], partition: int) -> int:
-    return offsets[partition] if partition < len(offsets) else 0

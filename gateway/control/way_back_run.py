@@ -32,6 +32,7 @@ from gateway.domain.records import (
 from gateway.domain.routing import Phase, RoutingTable
 from gateway.domain.way_back import LOOK_AGAIN_S, next_step, stopped_at
 from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
+from gateway.domain.ways import remembered
 from gateway.net.errors import BrokerError, NetError
 
 _AGAIN_S = 0.5
@@ -199,8 +200,7 @@ class WayBackRun:
             direction=MirrorDirection.REVERSE,
             handed_over_at=stopped_at(record, source)[: copy.partitions],
             handed_over_from=record.stopped_copy_at,
-            forward_at=record.handed_over_at,
-            forward_from=record.handed_over_from,
+            flips=remembered(record),
             starts=record.starts + (PartitionStart(0, 0),) * added,
             reverse_starts=(),
             restore_configs=dict(copy.configs.restore),
@@ -245,8 +245,7 @@ class WayBackRun:
                 reverse_starts=copy.starts,
                 handed_over_at=(0,) * copy.partitions,
                 handed_over_from=(),
-                forward_at=(),
-                forward_from=(),
+                flips=(),
                 restore_configs=dict(copy.configs.restore),
                 stopped_at=(),
                 stopped_copy_at=(),

@@ -130,6 +130,14 @@ class LostRecords:
         return LostRecords(self.count + max(0, following - begin), max(self.up_to, following))
 
 
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A change of sides: per partition where the log ended on the source, and where on the target."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
@@ -152,8 +160,8 @@ class MirrorRecord:
 
     Mode translate. `compacted`: the source topic is compacted, so records vanish while they are copied.
     `stopped_copy_at[p]`: the copy's log end at the flip, and `handed_over_from[p]`: the origin's offset that goes with
-    `handed_over_at[p]`; empty where offsets are equal: the same numbers. `forward_at[p]`, `forward_from[p]`: what these
-    were for the mirror to the target, while the topic is mirrored back.
+    `handed_over_at[p]`; empty where offsets are equal: the same numbers. `flips`: the changes of sides before the one
+    with which the present way began, oldest first, as far as they are remembered (`domain/ways.py`).
     """
 
     link: str
@@ -187,8 +195,7 @@ class MirrorRecord:
     lost: tuple[LostRecords, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     handed_over_from: tuple[int, ...] = ()
-    forward_at: tuple[int, ...] = ()
-    forward_from: tuple[int, ...] = ()
+    flips: tuple[Flip, ...] = ()
 
     @property
     def is_reverse(self) -> bool:

@@ -15,6 +15,7 @@ from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, b
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase
 from gateway.domain.routing_build import PRODUCERS_KEPT_MS
+from gateway.domain.ways import remembered
 
 Producers = tuple[tuple[ProducerEntry, ...], ...]
 
@@ -71,8 +72,7 @@ def stopped(
         flipped_ms=now_ms,
         handed_over_at=tuple(ends),
         handed_over_from=tuple(copy_ends),
-        forward_at=(),
-        forward_from=(),
+        flips=remembered(record),
         reverse_starts=(),
         stopped_at=(),
         stopped_copy_at=(),

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from gateway.domain import link_config
@@ -15,7 +14,7 @@ from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
 from gateway.mirror.offset_maps import read_offset_maps
@@ -220,23 +219,22 @@ class Engine(PartlyOwned):
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
         """See `domain.ports.OffsetMaps`. Those of a running mirror go on with it.
 
-        While a topic is mirrored back, the maps to the target are to be had too: by its record, with `direction`
-        forward and the ends at the flip.
+        Those of the ways before are to be had too, by the records that `domain.ways.before` makes.
         """
         way, name = self._way_with(mirror.link, mirror.mirror_topic), mirror.mirror_topic
         kept: dict[int, OffsetMap] = {}
-        if way is not None and way.topics[name].record.is_reverse == mirror.is_reverse:
+        if way is not None and _same_way(way.topics[name].record, mirror):
             found = ((index, way.topics[name].offset_map(index)) for index in way.topics[name].partitions)
             kept = {index: one for index, one in found if one is not None}
             if len(kept) == len(way.topics[name].partitions):
                 return [kept[index] for index in sorted(kept)]
-        if mirror.is_reverse:
+        if mirror.is_reverse and mirror.state is not MirrorState.STOPPED:
             raise ValueError("the mirror back is not running")
         maps, link = self._maps.get(mirror.link), self._links.get(mirror.link)
         if maps is None or link is None:
             raise ValueError(f"link '{mirror.link}' keeps no offset maps")
-        forward = replace(mirror, direction=MirrorDirection.FORWARD)
-        return await read_offset_maps(maps, self._target.cluster, mirror, way_of(forward, link.record.link_id), kept)
+        copies = link.source if mirror.is_reverse else self._target.cluster
+        return await read_offset_maps(maps, copies, mirror, way_of(mirror, link.record.link_id), kept)
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A Produce of a client was written to the source: `records` from `base_offset` on. For `bypassed`."""
@@ -255,6 +253,10 @@ class Engine(PartlyOwned):
                     _log.exception("link %s: the once-a-second look failed", way.record.name)
             for destination in (self._target, *(source for _, source in self._back.values())):
                 destination.tick()
+
+
+def _same_way(one: MirrorRecord, other: MirrorRecord) -> bool:
+    return (one.direction, one.generation) == (other.direction, other.generation)
 
 
 def _by_place(link: LinkMirror, topic: str) -> dict[tuple[str, int], PartitionRunner]:

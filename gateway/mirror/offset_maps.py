@@ -15,17 +15,21 @@ from gateway.replication.map_topic import LinkMaps
 async def read_offset_maps(
     maps: LinkMaps, copies: Cluster, mirror: MirrorRecord, way: MirrorWay, kept: Mapping[int, OffsetMap]
 ) -> Sequence[OffsetMap]:
-    """All maps of a mirror to the target, up to the copy's log ends: those at the flip, where there was one.
+    """All maps of a mirror, up to the copy's log ends: those at the flip, where there was one.
 
     Args:
+        copies: the cluster that has the copy.
         kept: those that a mirror in this process keeps.
 
     Raises:
         NetError, ProtocolError: they could not be read.
     """
     partitions = range(len(way.starts))
-    ends = mirror.stopped_copy_at or mirror.stopped_at
-    if not ends:
+    ends, read_to = mirror.stopped_copy_at or mirror.stopped_at, mirror.stopped_at
+    if ends:
+        added = (0,) * len(partitions)  # partitions that came later had nothing then
+        ends, read_to = (*ends, *added), (*read_to, *added)
+    else:
         found = await list_offsets(copies, {way.copy: dict.fromkeys(partitions, LATEST)})
         ends = tuple(found[way.copy, index].offset for index in partitions)
     result = dict(kept)
@@ -35,7 +39,6 @@ async def read_offset_maps(
         ledger = maps.ledger(way.map_key(index), way.implied[index])
         ledger.begin_run()  # nobody in this process appends under it
         await maps.decide(ledger, copies, way.copy, index, ends[index])
-        read_to = mirror.stopped_at[index] if mirror.stopped_at else ledger.position(ends[index])
-        ledger.map.advance(ends[index], read_to)
+        ledger.map.advance(ends[index], read_to[index] if read_to else ledger.position(ends[index]))
         result[index] = ledger.map
     return tuple(result[index] for index in partitions)

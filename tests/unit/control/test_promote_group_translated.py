@@ -9,7 +9,7 @@ import pytest
 
 from gateway.control.errors import Conflict
 from gateway.domain.offset_map import OffsetMap
-from gateway.domain.records import CarriedOffset, GroupState, MirrorDirection, MirrorMode, MirrorRecord
+from gateway.domain.records import CarriedOffset, Flip, GroupState, MirrorDirection, MirrorMode, MirrorRecord
 from tests.support.control_plane import Plane
 from tests.support.group_scene import KEY, GroupScene, gated_group
 from tests.support.waiting import wait_until_async
@@ -43,38 +43,54 @@ async def test_with_maps_both_ways_each_offset_goes_by_the_one_it_belongs_to(tra
     assert again.offsets[0].target_offset == target
 
 
-@pytest.mark.parametrize(("target", "source"), [(10, 30), (19, 39), (20, 40), (25, 50)])
-async def test_after_a_way_home_the_maps_begin_where_it_ended(translated, target, source) -> None:
-    """As above, but it had gone home before: what is below target 10 = source 30 is in maps of older ways."""
+@pytest.mark.parametrize(("target", "source"), [(4, 14), (7, 27), (10, 30), (19, 39), (20, 40), (25, 50)])
+async def test_after_changes_of_sides_each_offset_goes_by_the_way_it_belongs_to(translated, target, source) -> None:
+    """As above, but it had gone to the target at 5 = 15 and home at 10 = 30 before."""
     scene, _ = translated
-    forward = OffsetMap([(30, 10)], end=20, read_to=40)
-    back = OffsetMap([(20, 40), (24, 49)], end=52, read_to=27)
+    maps_of = {
+        (MirrorDirection.FORWARD, 0): OffsetMap([(10, 0)], end=5, read_to=15),
+        (MirrorDirection.REVERSE, 0): OffsetMap([(5, 15), (7, 27)], end=30, read_to=10),
+        (MirrorDirection.FORWARD, 1): OffsetMap([(30, 10)], end=20, read_to=40),
+        (MirrorDirection.REVERSE, 1): OffsetMap([(20, 40), (24, 49)], end=52, read_to=27),
+    }
     mirror = scene.plane.store.mirrors["l", "orders"]
     asked: list[MirrorRecord] = []
 
     async def maps(record: MirrorRecord) -> list[OffsetMap]:
         asked.append(record)
-        return [back if record.is_reverse else forward]
+        return [maps_of[record.direction, record.generation]]
 
     await scene.promoted()
     scene.plane.service.context.offset_maps = maps
     sides = {"handed_over_at": (40,) * 3, "handed_over_from": (20,) * 3}
-    reverse = {"direction": MirrorDirection.REVERSE, "generation": 1, **sides}
-    await scene.plane.store.put(replace(mirror, **reverse))
+    reverse = replace(mirror, direction=MirrorDirection.REVERSE, generation=1, **sides)
+    flips = (Flip((15,) * 3, (5,) * 3), Flip((30,) * 3, (10,) * 3))
+    await scene.plane.store.put(replace(reverse, flips=flips))
     scene.offsets.target_holds = {KEY: (target, "")}
-    with pytest.raises(Conflict, match="an older version led the fleet"):
-        await scene.promoter.demote("l", "g")
 
-    await scene.plane.store.put(replace(mirror, **reverse, forward_at=(10,) * 3, forward_from=(30,) * 3))
     await scene.promoter.demote("l", "g")
 
     assert scene.offsets.source_holds == {KEY: (source, "")}
-    between = next(record for record in asked if not record.is_reverse)
-    assert (between.handed_over_at, between.handed_over_from) == ((10,) * 3, (30,) * 3)
-    assert (between.stopped_at, between.stopped_copy_at) == ((40,) * 3, (20,) * 3)
-    scene.offsets.source_holds = {KEY: (29, "")}
-    with pytest.raises(Conflict, match="offset 29 of orders-0 is older than the last change of sides at 30"):
-        await scene.promoter.promote("l", "g")
+    assert len({(one.direction, one.generation) for one in asked}) == sum(target < at for at in (5, 10, 20)) + 1
+    again = await scene.promoter.promote("l", "g")
+    assert again.offsets[0].target_offset == target
+
+
+async def test_an_offset_from_before_what_is_remembered_is_refused(translated) -> None:
+    scene, _ = translated
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    back = OffsetMap([(20, 40)], end=52, read_to=32)
+    await scene.promoted()
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [back]
+
+    scene.plane.service.context.offset_maps = maps
+    sides = {"handed_over_at": (40,) * 3, "handed_over_from": (20,) * 3}
+    await scene.plane.store.put(replace(mirror, direction=MirrorDirection.REVERSE, generation=1, **sides))
+    scene.offsets.target_holds = {KEY: (19, "")}
+    with pytest.raises(Conflict, match="offset 19 of orders-0 is older than the change of sides at 20"):
+        await scene.promoter.demote("l", "g")
 
 
 @pytest.fixture
