@@ -1,4 +1,4 @@
-"""One mirror topic: its partitions, and what they need of the two clusters."""
+"""One mirror topic: its partitions, whether its source is still the same, and what is told of them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
 from gateway.domain.source_watch import SourceTopicWatch
-from gateway.net.cluster import Cluster, NetError
-from gateway.net.offsets import delete_records
+from gateway.mirror.cluster_requests import ClusterRequests
+from gateway.net.cluster import Cluster
 from gateway.replication.log_reader import LogReader
 from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
-from gateway.replication.start import earliest_start
 from gateway.replication.tasks import Tasks
 from gateway.replication.topic_maps import TopicMaps
-from protocol.errors import ProtocolError
 
 _log = logging.getLogger(__name__)
 
-_DELETE_S: Final = 10.0
 _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, before
 
 
@@ -56,7 +53,7 @@ class Surroundings:
     wall_ms: Callable[[], int]
 
 
-class TopicMirror:
+class TopicMirror(ClusterRequests):
     """Implements `replication.shells.Shell` for its partitions.
 
     Args:
@@ -205,49 +202,7 @@ class TopicMirror:
     def _is_whole(self) -> bool:
         return len(self.runners) == len(self.partitions)
 
-    # Shell
-
-    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the target."""
-        if delay_s:  # a retry: perhaps the leader has moved
-            self._around.target.invalidate(self.way.copy)
-        self._around.target_logs.ask(runner.key, delay_s, runner.target_bounds)
-
-    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
-        """Ask the source."""
-        self._around.source_logs.ask((self.way.origin, runner.partition), delay_s, runner.source_bounds)
-
-    def plan_start(self, runner: PartitionRunner) -> None:
-        """Find the new start."""
-        self._around.tasks.spawn(self._plan_start(runner), "mirror plan start")
-
-    async def _plan_start(self, runner: PartitionRunner) -> None:
-        while not runner.mirror.ended:
-            try:
-                start = await earliest_start(self._around.source, self.way.origin, runner.partition)
-            except (NetError, ProtocolError) as exc:
-                _log.warning("link %s: where %s-%d starts: %s", self._around.link, *runner.key, exc)
-                await asyncio.sleep(1.0)
-            else:
-                runner.start_planned(start)
-                return
-
-    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        """Trim the target."""
-        self._around.tasks.spawn(self._delete_records(runner, offset, delay_s), "mirror delete records")
-
-    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        try:
-            await delete_records(self._around.target, {runner.key: offset}, timeout_s=_DELETE_S)
-        except NetError as exc:
-            runner.deleted(str(exc))
-        else:
-            runner.deleted("")
-
-    def refresh_source(self) -> None:
-        """Soon."""
-        self._around.source.invalidate(self.way.origin)
+    # Shell, beside what is asked of the clusters
 
     def settled(self, runner: PartitionRunner) -> None:
         """Tell when it was the last one."""
