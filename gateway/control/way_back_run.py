@@ -1,6 +1,6 @@
 """One run of a way back: gather a snapshot, ask `domain/way_back.py` for the step, take it, again.
 
-All I/O of the ways back is here, one method per step. What outlives the process is the record alone.
+All I/O of the ways back begins here, one method per step. What outlives the process is the record alone.
 """
 
 from __future__ import annotations
@@ -20,19 +20,12 @@ from gateway.control.lifted_configs import restore_configs
 from gateway.control.old_source import read_old_source
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
-from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
-from gateway.domain.records import (
-    MirrorDirection,
-    MirrorError,
-    MirrorRecord,
-    MirrorState,
-    PartitionStart,
-    SequenceRecord,
-)
+from gateway.control.way_back_records import store_recreated, synchronized
+from gateway.domain.mirror_states import MirrorOperation, WrongState
+from gateway.domain.records import MirrorError, MirrorRecord, MirrorState
 from gateway.domain.routing import Phase, RoutingTable
-from gateway.domain.way_back import LOOK_AGAIN_S, next_step, stopped_at
+from gateway.domain.way_back import LOOK_AGAIN_S, next_step
 from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
-from gateway.domain.ways import remembered
 from gateway.net.errors import BrokerError, NetError
 
 _AGAIN_S = 0.5
@@ -193,21 +186,8 @@ class WayBackRun:
         record, copy, source = self._record(), self._copy, self._source
         if copy is None or source is None:
             return
-        added = copy.partitions - len(record.starts)
         self._context.progress.forget(self._topic)  # they were offsets of the source
-        await self._change(
-            MirrorOperation.SYNCHRONIZED,
-            direction=MirrorDirection.REVERSE,
-            handed_over_at=stopped_at(record, source)[: copy.partitions],
-            handed_over_from=record.stopped_copy_at,
-            flips=remembered(record),
-            starts=record.starts + (PartitionStart(0, 0),) * added,
-            reverse_starts=(),
-            restore_configs=dict(copy.configs.restore),
-            recreate={},
-            error=MirrorError.NO_ERROR,
-            error_message="",
-        )
+        await self._change(MirrorOperation.SYNCHRONIZED, **synchronized(record, source, copy))
 
     async def _abort(self, step: WayBackStep) -> None:
         await self._change(MirrorOperation.ABORT_REVERSE, error_message=step.reason, recreate={})
@@ -227,39 +207,11 @@ class WayBackRun:
         self._source = None
 
     async def _recreated(self, _: WayBackStep) -> None:
-        """A new mirror id: producer ids and offset map of the old copy mean nothing in the new one."""
-        source, copy, context = self._source, self._copy, self._context
+        source, copy = self._source, self._copy
         if source is None or copy is None:
             return
-        context.progress.forget(self._topic)
-        async with context.locks.hold("sequence/mirror"):
-            old = self._record()
-            mirror_id = context.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
-            new = apply(
-                MirrorOperation.RECREATED,
-                old,
-                context.now_ms(),
-                mirror_id=mirror_id,
-                source_topic_id=source.topic_id,
-                starts=(old.starts + copy.starts)[: copy.partitions],
-                reverse_starts=copy.starts,
-                handed_over_at=(0,) * copy.partitions,
-                handed_over_from=(),
-                flips=(),
-                restore_configs=dict(copy.configs.restore),
-                stopped_at=(),
-                stopped_copy_at=(),
-                not_mirrored=(),
-                recreate={},
-                error=MirrorError.NO_ERROR,
-                error_message="",
-            )
-
-            def unchanged() -> None:
-                if self._record() != old:
-                    raise WrongState("changed meanwhile")
-
-            await context.store.put(new, SequenceRecord("mirror", mirror_id), guard=unchanged)
+        self._context.progress.forget(self._topic)
+        new = await store_recreated(self._context, self._record, source, copy)
         self._log.info("mirror state", new=new.state.value)
 
     async def _fail(self, step: WayBackStep) -> None:
