@@ -14,9 +14,9 @@ import structlog
 
 from gateway.control.errors import Conflict, NotFound
 from gateway.control.store import StateStore
+from gateway.domain.gateway_records import FleetRecord, GatewayRecord
 from gateway.domain.leases import Presumptions
 from gateway.domain.membership import Gateway, Registered, admit
-from gateway.domain.records import FleetRecord, GatewayRecord
 from gateway.domain.state_codec import Record
 
 _DEPARTURES = 100

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from gateway.control.errors import NotFound
 from gateway.control.fleet_registry import FleetRegistry
 from gateway.control.store import StateStore
+from gateway.domain.gateway_records import GatewayRecord
 from gateway.domain.membership import MirrorPartition
 from gateway.domain.mirror_states import is_mirroring
-from gateway.domain.records import GatewayRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

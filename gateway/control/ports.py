@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from gateway.control.store import StateStore, StoreError
-from gateway.domain.records import PortRecord
+from gateway.domain.gateway_records import PortRecord
 from gateway.net.errors import NetError
 from gateway.net.peers import Peers
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from gateway.domain.records import (
-    FleetRecord,
-    GatewayRecord,
-    GroupRecord,
-    LinkRecord,
-    MirrorRecord,
-    PortRecord,
-    SequenceRecord,
-)
+from gateway.domain.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, SequenceRecord
 from gateway.domain.state_codec import Record
 
 

@@ -1,4 +1,4 @@
-"""The records of the state topic: what the control plane knows, as immutable values.
+"""The records of the state topic: what the control plane knows, as immutable values. Gateways: `gateway_records.py`.
 
 Each record is one key of the compacted state topic on the target (`control/store.py` writes and reads
 them). They hold decisions, never measurements: positions are the target's own log ends, lag is measured.
@@ -70,10 +70,9 @@ class GroupState(StrEnum):
 class LinkRecord:
     """A cluster link: the source cluster and how its mirrors behave.
 
-    `client` holds Kafka client properties for the source (`bootstrap.servers`, `security.protocol`,
-    `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`, ...); `configs` the link's own
-    options (see `domain/link_config.py`). `link_id` is unique and never reused: mirror producer ids come
-    from it.
+    `client` holds Kafka client properties for the source (`bootstrap.servers`, `security.protocol`, `sasl.mechanism`,
+    `sasl.username`, `sasl.password`, `ssl.ca.location`, ...); `configs` the link's own options (see
+    `domain/link_config.py`). `link_id` is unique and never reused: mirror producer ids come from it.
     """
 
     name: str
@@ -244,40 +243,8 @@ class GroupRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PortRecord:
-    """The listener port of one target broker, kept so that it survives restarts."""
-
-    node_id: int
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class SequenceRecord:
     """The last id given out of a sequence ("link", "mirror"): ids are never reused, not even after a delete."""
 
     name: str
     last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayRecord:
-    """A gateway that was admitted to the fleet: it may write to sources until it is known to have stopped, or presumed.
-
-    `name` stays over restarts, `incarnation` is one per process. `peer`: host:port for the other gateways. `bootstrap`:
-    where its clients connect. `lease_ms`: for how long it may go on without having been heard of.
-    """
-
-    name: str
-    incarnation: str
-    role: str
-    peer: str
-    lease_ms: int
-    bootstrap: str = ""
-    since_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FleetRecord:
-    """What the gateways of a fleet share. `secret`: by which they know one another."""
-
-    secret: str

@@ -17,15 +17,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gateway.domain.records import (
-    FleetRecord,
-    GatewayRecord,
-    GroupRecord,
-    LinkRecord,
-    MirrorRecord,
-    PortRecord,
-    SequenceRecord,
-)
+from gateway.domain.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, SequenceRecord
 
 VERSION = 1
 

@@ -15,7 +15,8 @@ from gateway.control.state_topic import StateTopic
 from gateway.control.store import StateStore
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.devcluster import DevCluster
-from gateway.domain.records import LinkRecord, MirrorRecord, PortRecord, ProducerEntry
+from gateway.domain.gateway_records import PortRecord
+from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
 from gateway.domain.state_codec import encode
 from gateway.net.config import ClusterConfig
 from tests.support.waiting import wait_until_async

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.control import ports
 from gateway.control.ports import PORTS, PortBook
 from gateway.control.store_errors import StoreError
-from gateway.domain.records import PortRecord
+from gateway.domain.gateway_records import PortRecord
 from gateway.net.peers import PeerUnavailable
 
 

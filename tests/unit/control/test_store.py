@@ -8,7 +8,8 @@ import pytest
 
 from gateway.control.store import StateStore, StoreConflict
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
-from gateway.domain.records import LinkRecord, PortRecord
+from gateway.domain.gateway_records import PortRecord
+from gateway.domain.records import LinkRecord
 from gateway.domain.state_codec import StateFormatError
 from tests.support.memory_log import MemoryLog
 

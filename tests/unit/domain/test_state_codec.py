@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.domain.gateway_records import PortRecord
 from gateway.domain.records import (
     CarriedOffset,
     GroupRecord,
@@ -20,7 +21,6 @@ from gateway.domain.records import (
     MirrorRecord,
     MirrorState,
     PartitionStart,
-    PortRecord,
     ProducerEntry,
     SequenceRecord,
 )
