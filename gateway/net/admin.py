@@ -1,19 +1,20 @@
 """Topics and their configs: created, changed, described, deleted.
 
-Requests go to the controller (on KRaft to any broker, which forwards them). A change is sent once: when the
-connection breaks before the answer, ClusterUnavailable says so and the caller looks at what became of it.
+A change is sent once (`controller.py`): when the connection breaks before the answer, ClusterUnavailable says so and
+the caller looks at what became of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gateway.net.backoff import Backoff
-from gateway.net.cluster import CONTROL_LANE, Cluster
+from gateway.net.cluster import Cluster
+from gateway.net.controller import on_controller
 from gateway.net.errors import BrokerError, ClusterUnavailable
-from protocol.errors import ErrorCode, error_name
+from protocol.errors import error_name
 from protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -31,7 +32,6 @@ SET_ON_TOPIC = 1
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
 _SEEN_S = 3.0
-_MOVED = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
 
 
 class AdminError(BrokerError):
@@ -75,7 +75,7 @@ async def create_topic(
     topic = CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=entries
     )
-    response = await _on_controller(
+    response = await on_controller(
         cluster,
         lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
         lambda answer: answer.topics,
@@ -95,7 +95,7 @@ async def delete_topic(cluster: Cluster, name: str, *, timeout_s: float | None =
         ClusterUnavailable: no answer within the deadline; the topic may be gone.
     """
     state = DeleteTopicsRequest.DeleteTopicState(name=name)
-    response = await _on_controller(
+    response = await on_controller(
         cluster,
         lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=[name], timeout_ms=wait_ms),
         lambda answer: answer.responses,
@@ -113,7 +113,7 @@ async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_
         ClusterUnavailable: no answer within the deadline; the topic may have grown.
     """
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
-    response = await _on_controller(
+    response = await on_controller(
         cluster,
         lambda wait_ms: CreatePartitionsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
         lambda answer: answer.results,
@@ -143,7 +143,7 @@ async def alter_topic_configs(
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=TOPIC_RESOURCE, resource_name=name, configs=entries
     )
-    response = await _on_controller(
+    response = await on_controller(
         cluster,
         lambda _: IncrementalAlterConfigsRequest(resources=[resource], validate_only=False),
         lambda answer: answer.responses,
@@ -204,41 +204,6 @@ def _entries(configs: Iterable[Any]) -> dict[str, ConfigEntry]:
         )
         for entry in configs
     }
-
-
-async def _on_controller(
-    cluster: Cluster,
-    build: Callable[[int], Any],
-    results: Callable[[Any], Iterable[Any]],
-    timeout_s: float | None,
-) -> Any:
-    """Send a change to the controller, again only when it certainly was not carried out.
-
-    Args:
-        build: milliseconds for the broker to wait -> request.
-        results: response -> the parts that carry an error code.
-    """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
-    backoff = Backoff(*cluster.config.retry_backoff_s)
-    while True:
-        remaining_s = max(0.001, deadline - loop.time())
-        controller = cluster.view.controller_id
-        if controller is None or controller not in cluster.view.brokers:
-            await cluster.refresh((), timeout_s=remaining_s)
-            controller = cluster.view.controller_id
-        if controller is not None:
-            connection = await cluster.connection(controller, CONTROL_LANE, remaining_s)
-            remaining_s = max(0.001, deadline - loop.time())
-            # The broker gives up a little before we do, so that its own reason is heard.
-            response = await connection.request(build(int(remaining_s * 900)), timeout_s=remaining_s)
-            if not any(result.error_code in _MOVED for result in results(response)):
-                return response
-        wait_s = backoff.next()
-        if loop.time() + wait_s >= deadline:
-            raise ClusterUnavailable("the cluster has no controller")
-        await asyncio.sleep(wait_s)
-        await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
 
 
 async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:

@@ -1,0 +1,53 @@
+"""Changes go to the cluster's controller (on KRaft to any broker, which forwards them), wherever it has moved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gateway.net.backoff import Backoff
+from gateway.net.cluster import CONTROL_LANE, Cluster
+from gateway.net.errors import ClusterUnavailable
+from protocol.errors import ErrorCode
+
+_MOVED = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
+
+
+async def on_controller(
+    cluster: Cluster,
+    build: Callable[[int], Any],
+    results: Callable[[Any], Iterable[Any]],
+    timeout_s: float | None,
+) -> Any:
+    """Send a change to the controller, again only when it certainly was not carried out.
+
+    Args:
+        build: milliseconds for the broker to wait -> request.
+        results: response -> the parts that carry an error code.
+        timeout_s: None: the cluster's own limit.
+
+    Raises:
+        ClusterUnavailable: no controller, or no answer, within the deadline; the change may have been made.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
+    backoff = Backoff(*cluster.config.retry_backoff_s)
+    while True:
+        remaining_s = max(0.001, deadline - loop.time())
+        controller = cluster.view.controller_id
+        if controller is None or controller not in cluster.view.brokers:
+            await cluster.refresh((), timeout_s=remaining_s)
+            controller = cluster.view.controller_id
+        if controller is not None:
+            connection = await cluster.connection(controller, CONTROL_LANE, remaining_s)
+            remaining_s = max(0.001, deadline - loop.time())
+            # The broker gives up a little before we do, so that its own reason is heard.
+            response = await connection.request(build(int(remaining_s * 900)), timeout_s=remaining_s)
+            if not any(result.error_code in _MOVED for result in results(response)):
+                return response
+        wait_s = backoff.next()
+        if loop.time() + wait_s >= deadline:
+            raise ClusterUnavailable("the cluster has no controller")
+        await asyncio.sleep(wait_s)
+        await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
