@@ -11,25 +11,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+SOURCE: Final = "source"
 ENDS: Final = ("gateway-kill", "gateway-restart", "rolling-restart")
 WINDOW_NS: Final = 15_000_000_000
 
 
 def waits(lines: Iterable[str], reader: str) -> dict[str, list[tuple[int, int]]]:
-    """Key -> (when acknowledged, how long until `reader` had it), in ns, of records that were acknowledged first."""
+    """Key -> (when acknowledged, how long until `reader` had it), in ns, of records that were acknowledged first.
+
+    Only of those that the source acknowledged: what is written on the target is there without a mirror.
+    """
+    home: dict[str, str] = {}
     acknowledged: dict[tuple[str, Any], int] = {}
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
         op = json.loads(line)
-        if op["type"] != "ok" or op["f"] not in ("send", "poll"):
-            continue
-        if op["f"] == "send":
+        if op["f"] == "flip":
+            home |= dict.fromkeys(op["value"]["keys"], op["value"]["to"] if op["type"] == "ok" else "")
+        elif op["type"] == "ok" and op["f"] == "send":
             for _, key, (_, value) in op["value"]:
-                acknowledged[key, value] = op["time"]
-        elif op["process"].startswith(reader):
+                if home.get(key, SOURCE) == SOURCE:
+                    acknowledged[key, value] = op["time"]
+        elif op["type"] == "ok" and op["f"] == "poll" and op["process"].startswith(reader):
             for key, records in op["value"][0][1].items():
                 for _, value in records:
-                    if (at := acknowledged.get((key, value))) is not None:
+                    at = acknowledged.pop((key, value), None)  # once: a reader that is started anew reads it again
+                    if at is not None:
                         found[key].append((at, op["time"] - at))
     return found
 
