@@ -39,7 +39,7 @@ def await_source(
             async with asyncio.timeout(LEADER_WAIT_S):
                 await work
         except (NetError, TimeoutError, OSError) as error:
-            message = f"source: {error}"
+            message = f"source: {str(error) or f'not reached within {LEADER_WAIT_S:g} s'}"  # a time-out says nothing
             session.again(lambda: failed(message))
         else:
             session.again(ready)
