@@ -1,9 +1,11 @@
 """The one place that wires the planes together: the life of a `lockgate serve` process.
 
-`gateway.py`: start and stop, in order. `data_plane.py`: what clients connect to. `peering.py`: the gateway among the
-others. `naming.py`: its name. `term.py`: the control plane, for as long as it leads. `api.py`: REST.
+`process.py`: the process and its signals. `gateway.py`: start and stop, in order. `data_plane.py`: what clients connect
+to. `peering.py`: the gateway among the others. `naming.py`: its name. `term.py`: the control plane, for as long as it
+leads. `api.py`: REST.
 """
 
-from gateway.app.gateway import StartError, run
+from gateway.app.gateway import StartError
+from gateway.app.process import run
 
 __all__ = ["StartError", "run"]

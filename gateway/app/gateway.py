@@ -1,4 +1,4 @@
-"""The life of a `lockgate serve` process.
+"""One gateway: what it is made of, brought up and taken down in order, and whether it leads.
 
 Order matters: routes and gates of what was known before are in force before the first client is let in, and the
 last client is answered before the engine and the state topic are closed.
@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
-import sys
 from collections import Counter
 from dataclasses import replace
 
 import structlog
-import uvloop
 
 from gateway.app.api import ApiServer
 from gateway.app.data_plane import DataPlane
@@ -44,34 +41,10 @@ from gateway.telemetry.numbers import FleetNumbers
 
 _log = structlog.get_logger("lockgate")
 SHUTDOWN_GRACE_S = 10.0
-CLOSE_S = 28.0  # what sends SIGTERM commonly waits for 30 s before SIGKILL
 
 
 class StartError(Exception):
     """The gateway cannot start. One line for the operator."""
-
-
-def run(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit code: 0, or 1 when it could not start or go on."""
-    try:
-        return uvloop.run(_serve(settings))
-    except StartError as error:
-        _log.error("cannot start", reason=str(error))
-        return 1
-
-
-async def _serve(settings: Settings) -> int:
-    gateway = Gateway(settings)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, gateway.stop)
-    try:
-        await gateway.start()
-        await gateway.stopped.wait()
-    finally:
-        await _close(gateway)
-        _log.info("stopped")
-    return 1 if gateway.failed else 0
 
 
 def _require_free(settings: Settings) -> None:
@@ -87,17 +60,6 @@ def _require_free(settings: Settings) -> None:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise StartError(f"{key}: cannot listen on {host}:{port}: {reason}") from error
-
-
-async def _close(gateway: Gateway) -> None:
-    """Take the gateway down. What does not end by itself, such as a thread that waits for a target, is left behind."""
-    try:
-        async with asyncio.timeout(CLOSE_S):
-            await gateway.close()
-    except TimeoutError:
-        _log.error("the gateway did not come to its end in time: it is cut off", limit_s=CLOSE_S)
-        sys.stdout.flush()
-        os._exit(1)
 
 
 class Gateway:

@@ -1,0 +1,51 @@
+"""A `lockgate serve` process: one gateway, until a signal or a failure ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import structlog
+import uvloop
+
+from gateway.app.gateway import Gateway, StartError
+from gateway.config import Settings
+
+_log = structlog.get_logger("lockgate")
+CLOSE_S = 28.0  # what sends SIGTERM commonly waits for 30 s before SIGKILL
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit code: 0, or 1 when it could not start or go on."""
+    try:
+        return uvloop.run(_serve(settings))
+    except StartError as error:
+        _log.error("cannot start", reason=str(error))
+        return 1
+
+
+async def _serve(settings: Settings) -> int:
+    gateway = Gateway(settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, gateway.stop)
+    try:
+        await gateway.start()
+        await gateway.stopped.wait()
+    finally:
+        await _close(gateway)
+        _log.info("stopped")
+    return 1 if gateway.failed else 0
+
+
+async def _close(gateway: Gateway) -> None:
+    """Take the gateway down. What does not end by itself, such as a thread that waits for a target, is left behind."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await gateway.close()
+    except TimeoutError:
+        _log.error("the gateway did not come to its end in time: it is cut off", limit_s=CLOSE_S)
+        sys.stdout.flush()
+        os._exit(1)
