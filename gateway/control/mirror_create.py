@@ -1,54 +1,22 @@
-"""Creating a mirror topic: everything is checked first, and a failure leaves the target as it was."""
+"""Creating a mirror topic: all is checked first (`mirror_plan.py`), and a failure leaves the target as it was."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
-
 import structlog
 
-from gateway.control.access import ClusterAccess, TopicInfo
-from gateway.control.context import ControlContext, source_errors, target_errors
-from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
+from gateway.control.access import TopicInfo
+from gateway.control.context import ControlContext, target_errors
+from gateway.control.errors import BadRequest, Conflict, ControlError
+from gateway.control.mirror_plan import MirrorPlan, plan_mirror
 from gateway.control.store import StoreError
 from gateway.domain import link_config
-from gateway.domain.link_config import LinkConfig, Offsets
 from gateway.domain.names import bad_name, is_internal
-from gateway.domain.records import (
-    NOT_PADDED,
-    LinkRecord,
-    MirrorMode,
-    MirrorRecord,
-    PartitionStart,
-    SequenceRecord,
-)
-from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs, unmirrorable
+from gateway.domain.records import MirrorMode, MirrorRecord, SequenceRecord
+from gateway.domain.topic_configs import config_changes
 from gateway.net.errors import NetError
 
 _KEPT = "offsets are kept; they are translated from the first hole on, if there is one"
-_ASK_AGAIN_S: Final = (0.1, 0.3, 0.6)
 _log = structlog.get_logger("lockgate.control")
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """All that was found out and decided before the first change."""
-
-    link: LinkRecord
-    config: LinkConfig
-    source: TopicInfo
-    target: TopicInfo | None  # an empty topic that is taken over
-    configs: SyncedConfigs
-    starts: tuple[PartitionStart, ...]
-    replication_factor: int
-    translated: str  # why offsets cannot be equal; "" when they can, as far as is known
-
-    @property
-    def mirror_topic(self) -> str:
-        """The topic's name on the target."""
-        return self.config.mirror_topic(self.source.name)
 
 
 class MirrorCreator:
@@ -78,7 +46,7 @@ class MirrorCreator:
         async with self._context.locks.hold(f"mirror/{named}"):  # a name has one mirror over all links
             link = self._context.link(link_name)
             self._require_unmirrored(named)
-            plan = await self._plan(link, source_topic)
+            plan = await plan_mirror(self._context, link, source_topic)
             return await self._carry_out(plan)
 
     def _check_names(self, link: str, source_topic: str, named: str, mirror_topic: str) -> None:
@@ -103,7 +71,8 @@ class MirrorCreator:
         async with self._context.locks.hold(f"mirror/{topic}"):
             if self._context.store.mirrors.get((intent.link, topic)) != intent:
                 return
-            plan = await self._plan(self._context.link(intent.link), intent.source_topic, intent.restore_configs)
+            link = self._context.link(intent.link)
+            plan = await plan_mirror(self._context, link, intent.source_topic, intent.restore_configs)
             await self._carry_out(plan)
 
     def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
@@ -111,61 +80,7 @@ class MirrorCreator:
             if name == topic and mirror != besides:
                 raise Conflict(f"topic '{topic}' is already a mirror topic of link '{link}' ({mirror.state})")
 
-    async def _plan(self, link: LinkRecord, topic: str, own: Mapping[str, str] | None = None) -> _Plan:
-        """`own`: what the topic's lifted configs were before, if a create that crashed knew."""
-        context = self._context
-        config = link_config.parse(link.configs)
-        source = await context.sources.reach(link)
-        with source_errors(link.name):
-            found = await _find(source, topic)
-            if found is None:
-                raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
-            source_configs = (await source.topic_configs([topic]))[topic]
-        if found.internal:
-            raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
-        translated = unmirrorable(source_configs)
-        if translated and config.offsets is Offsets.PRESERVE:
-            raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
-        with target_errors():
-            target = await self._adoptable(config.mirror_topic(topic), found.partitions)
-            present = await self._present_configs(target)
-            if own is None:
-                own = await context.target.topic_overrides(target.name) if target else {}
-        configs = synced_configs(source_configs, present, config.sync_include, own)
-        with source_errors(link.name):
-            starts = await context.plan_start(link, topic, found.partitions, config.start_timestamp)
-        wanted = config.replication_factor or found.replication_factor
-        brokers = max(1, context.target.broker_count())
-        if config.replication_factor and config.replication_factor > brokers:
-            raise BadRequest(
-                f"link '{link.name}': replication.factor is {wanted}, but the target has {brokers} broker(s)"
-            )
-        if translated:
-            starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
-        return _Plan(link, config, found, target, configs, starts, min(wanted, brokers), translated)
-
-    async def _adoptable(self, topic: str, partitions: int) -> TopicInfo | None:
-        """The target's topic if it never held a record; None if there is none."""
-        target = self._context.target
-        found = (await target.topics([topic])).get(topic)
-        if found is None:
-            return None
-        if found.partitions != partitions:
-            raise Conflict(
-                f"topic '{topic}' exists on the target with {found.partitions} partitions, "
-                f"on the source it has {partitions}"
-            )
-        if any(end > 0 for _, end in await target.log_ranges(topic, partitions)):
-            raise Conflict(f"topic '{topic}' exists on the target with other data; delete it there first")
-        return found
-
-    async def _present_configs(self, topic: TopicInfo | None) -> Mapping[str, str]:
-        """The configs of the topic; before it exists those of another one, for the names that the target knows."""
-        target = self._context.target
-        name = topic.name if topic else self._context.state_topic
-        return (await target.topic_configs([name]))[name]
-
-    async def _carry_out(self, plan: _Plan) -> MirrorRecord:
+    async def _carry_out(self, plan: MirrorPlan) -> MirrorRecord:
         context = self._context
         topic = plan.mirror_topic
         # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
@@ -202,7 +117,7 @@ class MirrorCreator:
         )
         return record
 
-    async def _verified(self, plan: _Plan) -> TopicInfo:
+    async def _verified(self, plan: MirrorPlan) -> TopicInfo:
         """The topic as it is on the target now, with the configs it must have."""
         target, topic = self._context.target, plan.mirror_topic
         found = plan.target or (await target.topics([topic])).get(topic)
@@ -214,7 +129,7 @@ class MirrorCreator:
                 await target.alter_topic_configs(topic, changes)
         return found
 
-    async def _store(self, plan: _Plan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
+    async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
         context = self._context
         async with context.locks.hold("sequence/mirror"):
             mirror_id = context.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
@@ -228,7 +143,7 @@ class MirrorCreator:
             await context.store.put(record, SequenceRecord("mirror", mirror_id), guard=still_allowed)
         return record
 
-    def _record(self, plan: _Plan, *, mirror_id: int, target_id: str, created: bool = True) -> MirrorRecord:
+    def _record(self, plan: MirrorPlan, *, mirror_id: int, target_id: str, created: bool = True) -> MirrorRecord:
         return MirrorRecord(
             link=plan.link.name,
             source_topic=plan.source.name,
@@ -259,14 +174,3 @@ class MirrorCreator:
         except (NetError, ControlError, TimeoutError, OSError) as exc:
             # It is empty, so the next create of this mirror takes it over.
             _log.warning("a topic of a failed create stays on the target", topic=topic, error=str(exc))
-
-
-async def _find(source: ClusterAccess, topic: str) -> TopicInfo | None:
-    """The topic. One that was created a moment ago may not be known yet to the broker that is asked: ask again."""
-    found = (await source.topics([topic])).get(topic)
-    for pause_s in _ASK_AGAIN_S:
-        if found is not None:
-            break
-        await asyncio.sleep(pause_s)
-        found = (await source.topics([topic])).get(topic)
-    return found
