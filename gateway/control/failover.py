@@ -15,20 +15,19 @@ import structlog
 
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import Conflict, ControlError
+from gateway.control.failover_ends import FailoverEnds, left_behind
 from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError
 from gateway.domain.mirror_states import MirrorOperation, apply, require
 from gateway.domain.ports import Fences
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
 from gateway.domain.way_home import Producers, handed_over
 from gateway.domain.ways import at_its_end
 from gateway.net.errors import NetError
 
-UNKNOWN = -1
-_LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
 _FENCE_S = 2.0  # what is in flight to a source that does not answer is not waited for longer
 _STOP_S = 15.0
 _log = structlog.get_logger("lockgate.failover")
@@ -43,17 +42,15 @@ class FailoverPlan:
 
 
 class Failover:
-    """Fails mirror topics over. `fences`: every live gateway's forwarder."""
+    """Fails mirror topics over. `fences`: every live gateway's forwarder. `ends`: what the numbers are made of."""
 
     def __init__(
         self, context: ControlContext, measure: Measure, ends: SourceEnds, fences: Mapping[str, Fences]
     ) -> None:
         self._context = context
         self._measure = measure
-        self._ends = ends
+        self.ends = FailoverEnds(context, measure, ends)
         self._fences = fences
-        self._seen: dict[tuple[str, str], tuple[int, ...]] = {}
-        context.on_deleted.append(lambda mirror: self._seen.pop((mirror.link, mirror.mirror_topic), None))
 
     async def plan(self, link: str, topic: str) -> FailoverPlan:
         """What it would lose.
@@ -66,8 +63,8 @@ class Failover:
         if written_on_target(record):
             return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts))
         self._require_readable(record)
-        ends = await self._source_ends(record)
-        return FailoverPlan(record=record, not_mirrored=_left_behind(ends, await self._mirrored(record)))
+        ends = await self.ends.of_source(record)
+        return FailoverPlan(record=record, not_mirrored=left_behind(ends, await self.ends.mirrored(record)))
 
     async def run(self, link: str, topic: str) -> MirrorRecord:
         """Fail one topic over; it is STOPPED when this returns.
@@ -96,23 +93,23 @@ class Failover:
 
     async def _flip(self, record: MirrorRecord) -> MirrorRecord:
         context, key = self._context, (record.link, record.mirror_topic)
-        ends, answered = await self._read_ends(record)
+        ends, answered = await self.ends.read(record)
         context.publisher.fence([record.mirror_topic])
         try:
             await self._hold_everywhere(record)
             await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
             if answered:  # what was written until the hold is left behind, too
-                ends = [max(pair) for pair in zip(ends, await self._source_ends(record), strict=True)]
+                ends = [max(pair) for pair in zip(ends, await self.ends.of_source(record), strict=True)]
             seen = context.engine.producer_table(*key)
             try:
                 async with asyncio.timeout(_STOP_S):
                     await self._measure.stop(record)
             except TimeoutError:
                 raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
-            mirrored = await self._mirrored(record)
+            mirrored = await self.ends.mirrored(record)
             with target_errors():
                 copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
-            return await self._persist(mirrored, [end for _, end in copied], _left_behind(ends, mirrored), seen, record)
+            return await self._persist(mirrored, [end for _, end in copied], left_behind(ends, mirrored), seen, record)
         except BaseException:
             current = context.store.mirrors.get(key)
             if current is not None and _runs(current):
@@ -201,59 +198,6 @@ class Failover:
         )
         context.progress.forget(record.mirror_topic)
         return new
-
-    # -- numbers -----------------------------------------------------------------------------------------------
-
-    async def _mirrored(self, record: MirrorRecord) -> tuple[int, ...]:
-        """Per partition the source offset up to which the target has everything."""
-        topic, partitions = record.mirror_topic, len(record.starts)
-        if record.mode is MirrorMode.PRESERVE and not self._context.turned_translated(record.link, topic):
-            # The log itself: what other gateways have appended may not have been told here yet.
-            with target_errors():
-                return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
-        known = [self._context.progress.position(topic, partition) for partition in range(partitions)]
-        if all(position is not None for position in known):
-            return tuple(position or 0 for position in known)
-        with target_errors():
-            return tuple(found.read_to for found in await self._context.offset_maps(record))
-
-    async def look(self) -> None:
-        """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
-        for mirror in list(self._context.store.mirrors.values()):
-            if mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) and not written_on_target(mirror):
-                await self._source_ends(mirror)
-
-    async def _source_ends(self, record: MirrorRecord) -> list[int]:
-        """The source's ends as it tells them now, else as they were last seen; -1 where nobody saw them."""
-        return (await self._read_ends(record))[0]
-
-    async def _read_ends(self, record: MirrorRecord) -> tuple[list[int], bool]:
-        """As `_source_ends`, and whether the source has answered."""
-        key, partitions = (record.link, record.mirror_topic), len(record.starts)
-        engine = {status.partition: status.source_end for status in self._measure.known(record)}
-        before = self._seen.get(key, ())
-        known = [
-            max(engine.get(partition, UNKNOWN), before[partition] if partition < len(before) else UNKNOWN)
-            for partition in range(partitions)
-        ]
-        health = self._context.health.get(record.link)
-        if health is not None and not health.available:
-            return known, False
-        try:
-            async with asyncio.timeout(_LOOK_S):
-                link = self._context.link(record.link)
-                found = await self._ends.read(link, {record.source_topic: partitions}, _LOOK_S)
-        except (ControlError, TimeoutError):
-            return known, False
-        told = found[record.source_topic]
-        tops = told.log_ends if told.log_ends is not None else told.high_watermarks
-        self._seen[key] = tuple(tops)
-        return [max(pair) for pair in zip(known, tops, strict=True)], True
-
-
-def _left_behind(ends: Sequence[int], mirrored: Sequence[int]) -> tuple[int, ...]:
-    """Records on the source beyond what was mirrored. An end below that was never really seen."""
-    return tuple(end - at if end >= at else UNKNOWN for end, at in zip(ends, mirrored, strict=True))
 
 
 def _epoch(record: MirrorRecord) -> int:

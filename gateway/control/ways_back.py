@@ -79,7 +79,7 @@ class WaysBack:
         for (link, topic), mirror in list(self._context.store.mirrors.items()):
             if mirror.state in UNDER_WAY:
                 self._go_on(link, topic)
-        self._context.background.every(_WATCH_S, self._failover.look, "ends of mirrors that rest")
+        self._context.background.every(_WATCH_S, self._failover.ends.look, "ends of mirrors that rest")
 
     # -- reverse -----------------------------------------------------------------------------------------------
 
