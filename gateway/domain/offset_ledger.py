@@ -27,8 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.domain.map_codec import (
     MARK_BASE,
@@ -43,7 +42,7 @@ from gateway.domain.map_codec import (
     encode_value,
 )
 from gateway.domain.offset_map import Breakpoint, OffsetMap
-from protocol.records import BatchHeader
+from gateway.domain.promised import Promised, ascending
 
 Change = tuple[bytes, bytes | None]
 """A record for the map topic: key and value; None deletes."""
@@ -53,25 +52,6 @@ AHEAD: Final = 64
 
 _NOBODY: Final = 0
 _NO_MARK: Final = Mark(0, 0)
-
-
-class Promised(NamedTuple):
-    """A chunk, and the target offset of the batch that it was written for."""
-
-    base: int
-    chunk: Chunk
-
-    def is_in(self, header: BatchHeader | None) -> bool:
-        """True when the log holds the promised batch. `header`: of the batch that holds `base`, or the next after it.
-
-        None, or a later one: retention or compaction has taken the batch; one that compaction has thinned out cannot be
-        told by its CRC any more. Such old batches are taken for what was promised.
-        """
-        if header is None or header.base_offset > self.base:
-            return True
-        if header.base_offset != self.base or header.last_offset_delta + 1 != self.chunk.records:
-            return False
-        return header.crc == self.chunk.crc or not header.is_dense
 
 
 class OffsetLedger:
@@ -213,7 +193,7 @@ class OffsetLedger:
         return all(self.map.to_source(target).offset == source for source, target in pairs)
 
     def _take(self, promised: Iterable[Promised]) -> None:
-        for target, source in _ascending(promised):
+        for target, source in ascending(promised):
             last = self.map.last
             if last is None or target > last.target or (target == last.target and source > last.source):
                 self.map.append(source, target)
@@ -260,11 +240,3 @@ class OffsetLedger:
 
     def _key(self, base: int, writer: int) -> bytes:
         return encode_key(MapKey(self._of, base, writer))
-
-
-def _ascending(promised: Iterable[Promised]) -> Iterable[tuple[int, int]]:
-    """(target, source) of all breakpoints. Chunks hardly ever overlap: then nothing of each breakpoint is kept."""
-    chunks = [chunk for _, chunk in sorted(promised, key=lambda one: one.base) if chunk.targets]
-    pairs = ((t, s) for chunk in chunks for s, t in zip(chunk.sources, chunk.targets, strict=True))
-    apart = all(one.targets[-1] < other.targets[0] for one, other in pairwise(chunks))
-    return pairs if apart else sorted(pairs)

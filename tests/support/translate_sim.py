@@ -15,7 +15,7 @@ from crc32c import crc32c
 
 from gateway.domain.append_window import Append
 from gateway.domain.map_codec import PartitionKey, Value, decode_key, decode_value
-from gateway.domain.offset_ledger import Change, OffsetLedger, Promised
+from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
 from gateway.domain.partition import PartitionMirror
 from gateway.domain.partition_commands import (
@@ -32,6 +32,7 @@ from gateway.domain.partition_commands import (
     WriteBreakpoints,
 )
 from gateway.domain.partition_state import Phase
+from gateway.domain.promised import Promised
 from gateway.domain.records import NOT_PADDED, PartitionStart
 from protocol.errors import ErrorCode
 from protocol.record_reader import read_records
