@@ -155,13 +155,18 @@ class Conductor(threading.Thread):
         self._recorder.write("ok", "control", "flip", flipped)
 
     def _change(self, topics: tuple[str, ...], verb: str, begin: Shown, end: Shown, act: Act) -> None:
-        """Ask for it whenever all topics are where it begins, until all are where it ends."""
+        """Ask for it until all topics are where it ends.
+
+        A promote takes them as one set, so only while all are where it begins; a reverse takes each by itself, and one
+        that was asked of a leader that fell may have taken some.
+        """
         path = f"/v3/links/{LINK}/mirrors:{verb}"
-        body = {"mirror_topic_names": list(topics), **({"force": True} if act.force else {})}
 
         def ask() -> None:
-            if self._mirrors(topics) != {begin}:
+            left = [topic for topic in topics if self._mirrors((topic,)) == {begin}]
+            if not left or (verb == "promote" and len(left) < len(topics)):
                 return
+            body = {"mirror_topic_names": left, **({"force": True} if act.force else {})}
             if act.twice:
                 other = threading.Thread(target=self._ask, args=("POST", path, body), daemon=True)
                 other.start()

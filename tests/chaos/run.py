@@ -15,6 +15,7 @@ from tests.chaos.lab import Lab
 from tests.chaos.nemeses import Trouble
 from tests.chaos.plan import Plan
 from tests.chaos.report import Report
+from tests.chaos.resent import as_line, resent
 from tests.chaos.watch import Watch, leaks
 from tests.checker.check import check
 from tests.checker.merge import merge
@@ -35,10 +36,12 @@ class Run:
         self._cast: Cast | None = None
         self._faults: list[dict[str, Any]] = []
         self._began_ns = 0
+        self._data: dict[str, Path] = {}
 
     def perform(self) -> Report:
         """The whole of it. What goes wrong is in the report."""
         lab = Lab(self._folder, self._plan.gateways, self._patch)
+        self._data = {side: lab.side(side).nodes[1].data for side in (SOURCE, TARGET)}
         try:
             lab.up()
             self._perform(lab)
@@ -129,6 +132,9 @@ class Run:
         self._recorder.lines()  # what is not written yet is, now
         files = [self._recorder.path, *(self._cast.histories if self._cast else [])]
         lines = list(merge(files))
+        again = resent(lines, self._data)
+        lines[1:1] = [as_line(again)]
+        self._report.more["resent"] = again
         (self._folder / "merged.jsonl").write_text("".join(lines), encoding="utf-8")
         try:
             self._report.verdict = check(lines)

@@ -75,6 +75,7 @@ class Collector:
             "assign": self._reset,
             "revoke": self._reset,
             "log": self._final_log,
+            "resent": self._resent,
         }
 
     def feed(self, op: Op, line: int) -> None:
@@ -116,7 +117,7 @@ class Collector:
         for value, offset in log.told.items():
             read = log.offsets.setdefault(value, offset)
             held = log.values.setdefault(offset, value)
-            if read != offset:
+            if read != offset and (key, value) not in self.model.resent:
                 self._findings.add(
                     "inconsistent-offsets", f"{value!r} of {key} was acknowledged at offset {offset}, read at {read}"
                 )
@@ -228,7 +229,7 @@ class Collector:
             at = f"offset {offset} of {key} held {held!r} and {value!r}, line {line}"
             self._findings.add("inconsistent-offsets", at)
         first = log.offsets.setdefault(value, offset)
-        if first != offset:
+        if first != offset and (key, value) not in self.model.resent:
             self._findings.add("duplicate", f"{value!r} of {key} at offsets {first} and {offset}, line {line}")
 
     def _without_answer(self, process: Process, parts: list[Any], outcome: Outcome, line: int) -> None:
@@ -267,6 +268,9 @@ class Collector:
         self.model.migrates = "home" in said
         self.model.topics = {name: Topic(**each) for name, each in said.get("topics", {}).items()}
         self.model.group_homes = {name: each["side"] for name, each in said.get("groups", {}).items()}
+
+    def _resent(self, op: Op, _line: int) -> None:
+        self.model.resent.update((key, value) for key, values in op["value"].items() for value in values)
 
     def _reset(self, op: Op, _line: int) -> None:
         process = self._process(op)

@@ -163,6 +163,7 @@ class Model:
     flips: dict[str, list[Change]] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=lambda: {"ok": 0, "fail": 0, "unknown": 0})
+    resent: set[tuple[str, Value]] = field(default_factory=set)  # (key, record)
     nemeses: int = 0
 
     def log(self, key: str, side: str) -> SideLog:
