@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -91,7 +92,12 @@ class GatewayProcess:
                 self.stop()
         self.kill()
         self.api.close()
-        release_ports(self._claimed)
+        release_ports(set(self._claimed) - self._given_out())
+
+    def _given_out(self) -> set[int]:
+        """Ports that stand for a broker of the target from now on, also at the gateways that come after this one."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return {int(port) for port in re.findall(r"listening .*node_id=\d+ port=(\d+)", text)}
 
     @property
     def pid(self) -> int | None:
