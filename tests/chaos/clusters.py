@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kafka import TopicPartition
@@ -131,6 +131,14 @@ class ChaosCluster(DevCluster):
             found = self._admin().list_topics(topic, timeout=5).topics[topic].partitions.get(partition)
             return max(1, found.leader) if found is not None else 1
         return 1
+
+    def has_committed(self, group: str) -> bool:
+        """Whether the group has a committed offset; False when nobody tells."""
+        with suppress(KafkaException):
+            asked = self._admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+            found = asked[group].result(10).topic_partitions
+            return any(one.offset >= 0 for one in found or ())
+        return False
 
     def move_leaders(self) -> None:
         """Put another replica at the head of each partition's list, and let the preferred one lead.

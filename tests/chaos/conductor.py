@@ -91,6 +91,8 @@ class Conductor(threading.Thread):
                 producer.start(self._lab.gateway_bootstrap, TARGET)
             return
         group, members = act.what, self._cast.members[act.what]
+        # A group without an offset on the source is a new one at the gateway: there is nothing to promote.
+        self._reach(lambda: self._lab.source.has_committed(group), lambda: None, self._group_path(group))
         for member in members[:-1]:
             member.stop()
             member.start(self._lab.gateway_bootstrap, TARGET)
