@@ -49,9 +49,8 @@ class PipelineGuard:
             if entry is None or entry.epoch != epoch:
                 self._refused[key] = _Refused(epoch, [sequence], self._forget_at, PIPELINE - 1)
             elif sequence not in entry.sequences:
-                entry.sequences.append(sequence)
-                first = min(entry.sequences, key=lambda one: sum(_precedes(other, one) for other in entry.sequences))
-                entry.sequences.sort(key=lambda one: (one - first) % SEQUENCES)
+                later = (at for at, other in enumerate(entry.sequences) if _precedes(sequence, other))
+                entry.sequences.insert(next(later, len(entry.sequences)), sequence)
 
     def admits(self, batches: Iterable[Batch], now: float) -> bool:
         """False when one of the batches follows a refused one that has not come again.
