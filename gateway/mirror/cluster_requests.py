@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.domain.mirror_way import MirrorWay
 from gateway.net.errors import NetError
-from gateway.net.offsets import delete_records
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
+from gateway.replication.trim import trim
 from protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
     from gateway.mirror.topic import Surroundings
 
 _log = logging.getLogger(__name__)
-
-_DELETE_S: Final = 10.0
 
 
 class ClusterRequests:
@@ -57,16 +55,7 @@ class ClusterRequests:
 
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
         """Trim the target."""
-        self._around.tasks.spawn(self._delete_records(runner, offset, delay_s), "mirror delete records")
-
-    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        try:
-            await delete_records(self._around.target, {runner.key: offset}, timeout_s=_DELETE_S)
-        except NetError as exc:
-            runner.deleted(str(exc))
-        else:
-            runner.deleted("")
+        self._around.tasks.spawn(trim(self._around.target, runner, offset, delay_s), "mirror delete records")
 
     def refresh_source(self) -> None:
         """Soon."""

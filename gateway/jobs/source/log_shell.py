@@ -8,13 +8,12 @@ from typing import Final
 from gateway.domain.records import MirrorError, PartitionStart
 from gateway.jobs.source.clusters import Clusters
 from gateway.net.cluster import NetError
-from gateway.net.offsets import delete_records
 from gateway.replication.log_reader import LogBounds
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
+from gateway.replication.trim import trim
 from protocol.errors import ProtocolError
 
-_DELETE_S: Final = 10.0
 _NO_END: Final = 2**63 - 1
 
 
@@ -55,16 +54,7 @@ class LogShell:
 
     def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
         """Trim the target."""
-        self._clusters.tasks.spawn(self._delete_records(runner, offset, delay_s), "delete records")
-
-    async def _delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        try:
-            await delete_records(self._clusters.target, {runner.key: offset}, timeout_s=_DELETE_S)
-        except NetError as exc:
-            runner.deleted(str(exc))
-        else:
-            runner.deleted("")
+        self._clusters.tasks.spawn(trim(self._clusters.target, runner, offset, delay_s), "delete records")
 
     def refresh_source(self) -> None:
         """Rows cannot be had again: what is wrong with one shows in `append`."""
