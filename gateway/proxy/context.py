@@ -91,6 +91,13 @@ class ProxyContext:
         self.connect: Callable[[ProxySession], None] = lambda session: None
         self.tasks: set[asyncio.Task[None]] = set()
 
+    def passes_writes(self) -> bool:
+        """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client.
+
+        It may concern a topic that is or was mirrored, and those are written under the lease alone.
+        """
+        return not self.routing.current.topics or self.lease_valid()
+
     def session_opened(self, session: ProxySession) -> None:
         """A client connected: connect it to its target broker."""
         self.sessions.add(session)

@@ -6,12 +6,11 @@ becomes counted while the gateway runs; what was passed on untouched before that
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from gateway.domain.routing import Routing
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.exchange import Exchange, framed
 from gateway.proxy.forwarder import UNKNOWN_KEPT_S
 from protocol.apis import ApiKey
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 LEASE_OVER = "write lease over: the outcome of a write is unknown"
 """Why a connection closes whose answer comes when nobody waits for this gateway any more (`domain/leases.py`)."""
 
-_SIZE = struct.Struct(">i")
 _PRODUCE = int(ApiKey.PRODUCE)
 
 
@@ -66,7 +64,7 @@ class _Counted:
             return None
         for answered in self._answered:
             answered()
-        return b"".join((_SIZE.pack(len(frame)), frame))
+        return framed(frame)
 
 
 class CountedWrites:

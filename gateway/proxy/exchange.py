@@ -6,6 +6,7 @@ Handlers end it in exactly one of these ways: `reply`, `forward`, `drop`; or the
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -87,3 +88,9 @@ class Exchange:
 
 
 _EMPTY = memoryview(b"")
+_SIZE = struct.Struct(">i")
+
+
+def framed(frame: memoryview) -> bytes:
+    """The transform that changes nothing: the response with its size before it."""
+    return b"".join((_SIZE.pack(len(frame)), frame))

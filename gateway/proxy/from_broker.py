@@ -5,19 +5,19 @@ A response that is opaque and whose turn it is passes as it arrives; others are 
 
 from __future__ import annotations
 
-import struct
-
 import structlog
 
 from gateway.net.wire import SPLICE_BYTES
 from gateway.proxy.context import ProxyContext
-from gateway.proxy.exchange import Buffer, Exchange
+from gateway.proxy.counted_writes import LEASE_OVER
+from gateway.proxy.exchange import Buffer, Exchange, framed
 from gateway.proxy.session import Session
 from gateway.proxy.streams import RESPONSE_HEAD, ResponseStream, StreamError
+from protocol.apis import ApiKey
 from protocol.errors import ProtocolError
 
 _log = structlog.get_logger("lockgate.proxy")
-_SIZE = struct.Struct(">i")
+_PRODUCE = int(ApiKey.PRODUCE)
 
 
 class FromBroker(Session):
@@ -60,6 +60,8 @@ class FromBroker(Session):
             return False
         if queue[0] is not exchange or self._draining:
             return False
+        if exchange.api_key == _PRODUCE and not self.context.passes_writes():
+            return False
         expected.popleft()
         through = self._responses.through = size + 4 - have
         if have:
@@ -79,7 +81,12 @@ class FromBroker(Session):
         if exchange.correlation_id != correlation_id:
             raise StreamError(f"correlation id {correlation_id} where {exchange.correlation_id} was due")
         self._current = exchange
+        if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_writes():
+            exchange.transform = self._too_late
         return exchange.transform is not None or not self._sequencer.is_head(exchange)
+
+    def _too_late(self, _frame: memoryview) -> None:
+        self.close(LEASE_OVER)
 
     def response_passed(self, data: Buffer) -> None:
         """Opaque response bytes whose turn it is."""
@@ -102,7 +109,7 @@ class FromBroker(Session):
         if exchange is None:
             return
         if exchange.transform is None:
-            self.answer(exchange, b"".join((_SIZE.pack(len(frame)), frame)))
+            self.answer(exchange, framed(frame))
             return
         response = exchange.transform(frame)
         if response is not None and not exchange.internal:

@@ -148,7 +148,7 @@ class FromClient(Session):
         if api_key != _PRODUCE or self.stand_in or self.pipeline or plain_acks(head, api_version, at) not in _ANSWERED:
             return False
         topic = only_topic(head, api_version, at)
-        return topic is not None and self.context.routing.current.passes(topic)
+        return topic is not None and self.context.routing.current.passes(topic) and self.context.passes_writes()
 
     def passed(self, data: Buffer) -> None:
         """Opaque request bytes go on as they are."""

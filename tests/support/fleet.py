@@ -11,7 +11,7 @@ import httpx
 
 from gateway.devcluster import DevCluster
 from tests.support.gateway import GatewayProcess
-from tests.support.logs import assert_equal, read_logs
+from tests.support.logs import assert_equal, log_ends, read_logs
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 
@@ -120,6 +120,20 @@ class GatewayFleet:
             return answer.is_success and answer.json()["mirror_status"] == state
 
         wait_until(reached, deadline, what=f"state {state}")
+
+    def operate(self, by: GatewayProcess, verb: str) -> None:
+        """One operation on the mirror topic."""
+        path = f"/v3/links/{self.link}/mirrors:{verb}"
+        answer = by.api.post(path, json={"mirror_topic_names": [self.topic]})
+        assert answer.is_success, answer.text
+
+    def wait_level(self, deadline: float = 60.0) -> None:
+        """Until the topic ends alike on both clusters."""
+
+        def ends(cluster: DevCluster) -> list[int]:
+            return log_ends(cluster.bootstrap, self.topic, PARTITIONS)
+
+        wait_until(lambda: ends(self.source) == ends(self.target), deadline, what="equal ends on both clusters")
 
     def wait_waiting(self, by: GatewayProcess) -> str:
         """What a promote of the topic waits for, once it says so."""

@@ -10,7 +10,8 @@ Behaviour:
 * a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
-* without a valid lease (`domain/leases.py`) nothing that a fence concerns is forwarded, nor its answer passed on
+* without a valid lease (`domain/leases.py`) nothing is forwarded of a topic that is or was mirrored, nor its answer
+  passed on: where it is written may have changed since this gateway was heard
 * data of a transaction goes where the transaction lives, under the producer's identity there; a fence lets it go on
 
 Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from gateway.domain.leader_order import Leader
 from gateway.proxy.authorization import may_write
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.exchange import Exchange, framed
 from gateway.proxy.forwarded_produce import ForwardedProduce
 from gateway.proxy.mirrored_retries import MirroredRetries
 from gateway.proxy.produce_plan import Part, ProducePlan, batches_of, plan_produce
@@ -53,7 +54,8 @@ class ProduceHandler:
         self._retries = MirroredRetries()
 
     def wants(self, session: Session) -> bool:
-        return self._context.routing.current.intercepts_produce
+        context = self._context
+        return context.routing.current.intercepts_produce or not context.passes_writes()
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
@@ -82,9 +84,11 @@ class ProduceHandler:
             send(session, exchange, view, plan, answered)
 
     def _may_write(self, plan: ProducePlan) -> bool:
-        """What a fence concerns is written only while the fleet counts on this gateway to acknowledge fences."""
-        concerned = plan.source or any(route.counted for route in plan.routes.values())
-        return not concerned or self._context.lease_valid()
+        """A topic with a route is written only while the fleet counts on this gateway to acknowledge fences.
+
+        On either side: one that was promoted may have gone home meanwhile.
+        """
+        return not plan.routes or self._context.lease_valid()
 
     def _find_write(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
@@ -127,7 +131,7 @@ class ProduceHandler:
             session.send_unanswered(len(exchange.frame), (exchange.frame,))
             exchange.drop()
         else:
-            exchange.forward()
+            exchange.forward(None if self._context.passes_writes() else framed)
 
     # -- to the source -------------------------------------------------------------------------------------
 

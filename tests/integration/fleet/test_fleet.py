@@ -78,6 +78,32 @@ def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_f
 
 
 @pytest.mark.parametrize("fleet", [SHORT], indirect=True)
+def test_a_gateway_that_is_stopped_while_a_topic_goes_home_does_not_write_it_by_its_old_routes(
+    fleet: GatewayFleet,
+) -> None:
+    leader = fleet.leader()
+    (other,) = fleet.others(leader)
+    name = fleet.name_of(other)
+    with fleet.writer(other) as writer:
+        writer.wait_for_acks(300)
+        fleet.operate(leader, "promote")
+        fleet.wait_for("STOPPED", leader)
+        writer.wait_for_acks(300)
+        pause(other)  # while the producer goes on writing to its socket
+        wait_until(lambda: fleet.known(leader)[name]["state"] == "lost", 30.0, what="that it is lost")
+        wait_until(lambda: not fleet.known(leader)[name]["lease_left_s"], 30.0, what="the end of its lease")
+        fleet.operate(leader, "reverse-and-start-mirror")
+        fleet.wait_for("ACTIVE", leader)
+        fleet.operate(leader, "promote")
+        wait_until(lambda: fleet.mirror(leader)["mirror_direction"] == "FORWARD", 60.0, what="the topic at home")
+        go_on(other)
+        writer.wait_for_acks(300)
+    assert fleet.mirror(leader)["mirror_status"] == "ACTIVE", fleet.mirror(leader)["error_message"]
+    fleet.wait_level()
+    fleet.assert_promoted(writer)
+
+
+@pytest.mark.parametrize("fleet", [SHORT], indirect=True)
 def test_an_old_leader_that_wakes_up_follows(fleet: GatewayFleet) -> None:
     leader = fleet.leader()
     (other,) = fleet.others(leader)

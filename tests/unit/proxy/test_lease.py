@@ -111,6 +111,54 @@ async def test_what_was_passed_on_before_it_was_counted_is_not_acknowledged(talk
     assert talk.session.closed
 
 
+@pytest.fixture
+async def promoted(leased: Conversation) -> Conversation:
+    """A topic that was promoted so long ago that its writes pass untouched."""
+    leased.context.routing.publish(Routing({"promoted": route("promoted", Phase.SWITCHED)}))
+    return leased
+
+
+def target_answers(talk: Conversation, correlation_id: int, topic: str) -> None:
+    body = build_response_body(9, [PartitionResult(topic, 0, 0, 42)])
+    talk.session.upstream_data(frame_response(int(ApiKey.PRODUCE), 9, correlation_id, body))
+
+
+@pytest.mark.parametrize("parts", [("promoted",), ("plain", "promoted")])
+async def test_a_promoted_topic_may_have_gone_home_since(
+    promoted: Conversation, lease: Lease, parts: tuple[str, ...]
+) -> None:
+    lease.over = True
+    promoted.says(produce(1, *((topic, 0) for topic in parts)))
+    assert promoted.broker.frames() == []
+    assert {result.error_code for result in answers(promoted)[0]} == {ErrorCode.NOT_ENOUGH_REPLICAS}
+    lease.over = False
+    promoted.says(produce(2, ("promoted", 0)))
+    assert len(promoted.broker.frames()) == 1
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+async def test_what_passed_untouched_is_acknowledged_in_time_or_not_at_all(
+    promoted: Conversation, lease: Lease, size: int
+) -> None:
+    data = produce(1, ("promoted", 0))
+    for at in range(0, len(data), size):
+        promoted.says(data[at : at + size])
+    assert len(promoted.broker.frames()) == 1
+    lease.over = True
+    target_answers(promoted, 1, "promoted")
+    assert promoted.client.take() == b""
+    assert promoted.session.closed
+
+
+async def test_without_a_lease_topics_that_were_never_mirrored_are_served(promoted: Conversation, lease: Lease) -> None:
+    lease.over = True
+    for correlation_id in (1, 2):
+        promoted.says(produce(correlation_id, ("plain", 0)))
+        assert len(promoted.broker.frames()) == 1
+        target_answers(promoted, correlation_id, "plain")
+        assert answers(promoted)[0][0].base_offset == 42
+
+
 async def test_with_acks_of_both_the_source_must_have_answered_in_time(leased: Conversation, lease: Lease) -> None:
     """What the mirror has copied besides is on the target, where no fence loses it."""
     leased.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
