@@ -11,8 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from tests.chaos.cast import GROUPS, SETS
-from tests.chaos.plan import NETWORK, PROCESSES, plan
+from tests.chaos.cast import SETS, groups_of
+from tests.chaos.disks import unmount_all
+from tests.chaos.plan import NETWORK, PROCESSES, plan, source_kafka
 from tests.chaos.run import Run
 from tests.mutations.gateway.patches import PATCHES
 
@@ -32,7 +33,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--report", type=Path, default=BUILD / "chaos.json")
     parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
-    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), GROUPS, frozenset(args.without))
+    groups = groups_of(source_kafka(args.seed))
+    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without))
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -43,6 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     sys.stdout.write("\n".join(chosen.lines()) + "\n")
     if args.plan:
         return 0
+    unmount_all(args.folder)
     shutil.rmtree(args.folder, ignore_errors=True)
     args.folder.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its brokers must not outlive it

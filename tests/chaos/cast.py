@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.chaos.actor import Actor, Positions
 from tests.chaos.java import JavaActor, JavaMember, JavaProducer
+from tests.chaos.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS, Pipeline
 from tests.chaos.producers import (
     ONCE,
     KafkaPythonProducer,
@@ -21,11 +22,18 @@ from tests.support.recorder import Recorder
 SETS: Final[dict[str, dict[str, int]]] = {
     "plain": {"plain-a": 3, "plain-b": 2},
     "transactional": {"tx-a": 2, "tx-b": 2},
+    "processed": {OUTPUT: OUTPUT_PARTITIONS},
 }
-"""Sets that are promoted as one: topic -> partitions."""
+"""Sets that are promoted as one: topic -> partitions. What the pipeline writes goes with its group."""
 
-GROUPS: Final = ("g-librdkafka", "g-python", "g-java", "g-committed")
+_CLASSIC: Final = ("g-librdkafka", "g-python", "g-java", "g-committed", GROUP)
+_SINCE_4: Final = ("g-848", "g-java-848")
 EXTRA_RATE: Final = 20.0
+
+
+def groups_of(source_kafka: str) -> tuple[str, ...]:
+    """Groups of a run: those of KIP-848 need brokers of 4.0 and later on both sides."""
+    return _CLASSIC if source_kafka.startswith("3.") else (*_CLASSIC, *_SINCE_4)
 
 
 def keys(*topics: str) -> Keys:
@@ -37,7 +45,7 @@ def keys(*topics: str) -> Keys:
 class Cast:
     """All clients. `extras`: producers of topics that are created on the way."""
 
-    def __init__(self, recorder: Recorder, seed: int) -> None:
+    def __init__(self, recorder: Recorder, seed: int, groups: Sequence[str]) -> None:
         self.recorder = recorder
         self.producers: list[Actor] = [
             LibrdkafkaProducer(recorder, "rd-idempotent", keys("plain-a", "plain-b"), 80.0),
@@ -46,26 +54,41 @@ class Cast:
             JavaProducer(recorder, "java", keys("plain-a", "plain-b"), 30.0),
             TransactionalProducer(recorder, "rd-transactions", keys("tx-a", "tx-b"), 40.0, seed),
         ]
-        self.positions = {group: Positions() for group in GROUPS}
+        self._positions: dict[str, Positions] = {}  # members of a group share them
         plain, committed = ("plain-a", "plain-b"), ("tx-a", "tx-b")
-        self.members: dict[str, list[Member | JavaMember]] = {
+        everything = (*plain, *committed, OUTPUT)
+        members: dict[str, list[Member | JavaMember]] = {
             "g-librdkafka": [self._librdkafka("g-librdkafka", n, plain) for n in range(2)],
-            "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], self.positions["g-python"])],
+            "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], Positions())],
             "g-java": [JavaMember(recorder, "g-java-0", "g-java", plain[1:])],
-            "g-committed": [self._librdkafka("g-committed", n, committed) for n in range(1)],
+            "g-committed": [self._librdkafka("g-committed", 0, committed)],
+            GROUP: [Pipeline(recorder, "pipeline", plain[1:], Positions())],
+            "g-848": [self._librdkafka("g-848", n, plain, "consumer") for n in range(2)],
+            "g-java-848": [JavaMember(recorder, "g-java-848-0", "g-java-848", committed, "consumer")],
         }
-        self.at_source = Reader(recorder, "reader-source", keys(*plain, *committed))
-        self.at_gateway = Reader(recorder, "reader-gateway", keys(*plain, *committed))
-        self.at_target = Reader(recorder, "reader-target", keys(*plain, *committed))
+        self.members = {group: members[group] for group in groups}
+        self.at_source = Reader(recorder, "reader-source", keys(*everything))
+        self.at_gateway = Reader(recorder, "reader-gateway", keys(*everything))
+        self.at_target = Reader(recorder, "reader-target", keys(*everything))
         self.extras: list[LibrdkafkaProducer] = []
 
-    def _librdkafka(self, group: str, number: int, topics: Sequence[str]) -> LibrdkafkaMember:
-        return LibrdkafkaMember(self.recorder, f"{group}-{number}", group, topics, self.positions[group])
+    def _librdkafka(
+        self, group: str, number: int, topics: Sequence[str], protocol: str = "classic"
+    ) -> LibrdkafkaMember:
+        positions = self._positions.setdefault(group, Positions())
+        return LibrdkafkaMember(self.recorder, f"{group}-{number}", group, topics, positions, protocol)
 
     @property
     def readers(self) -> list[Reader]:
         """Those of no group."""
         return [self.at_source, self.at_gateway, self.at_target]
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """It reads, and it writes."""
+        (one,) = self.members[GROUP]
+        assert isinstance(one, Pipeline)
+        return one
 
     @property
     def all_members(self) -> list[Member | JavaMember]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from gateway.devcluster import DevCluster, claim_ports
+from tests.chaos.disks import SmallDisk
+from tests.chaos.plan import SMALL_DISKS
 from tests.support.waiting import wait_until
 
 BROKERS: Final = 3
@@ -23,7 +24,6 @@ HEAP_MB: Final = 200
 UP_S: Final = 90.0
 Replicas = dict[tuple[str, int], list[int]]
 _LISTENERS: Final = ("listeners", "advertised.listeners", "listener.security.protocol.map")
-_UNLIMITED: Final = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 _PROPERTIES: Final = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -38,16 +38,22 @@ _PROPERTIES: Final = {
     "log.index.size.max.bytes": "1048576",
     "log.segment.bytes": "104857600",
     "transaction.max.timeout.ms": "900000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "8000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "1000",
 }
 
 
 class ChaosCluster(DevCluster):
     """A dev cluster whose brokers advertise other ports to each gateway, where a toxiproxy listens.
 
-    `views`: gateway -> broker -> (port that the broker listens on, port that it tells).
+    `views`: gateway -> broker -> (port that the broker listens on, port that it tells). `disks`: of the brokers that
+    have small ones; what is on the others is there after the run.
     """
 
     views: list[dict[int, tuple[int, int]]]
+    disks: dict[int, SmallDisk]
 
     @classmethod
     def make(cls, name: str, kafka: str, parent: Path, gateways: int) -> ChaosCluster:
@@ -55,6 +61,7 @@ class ChaosCluster(DevCluster):
         cluster = cls.create(name, kafka=kafka, brokers=BROKERS, parent=parent, properties=_PROPERTIES, heap_mb=HEAP_MB)
         assert isinstance(cluster, cls)
         cluster.views = []
+        cluster.disks = {broker: SmallDisk(cluster.nodes[broker]) for broker in SMALL_DISKS}
         for _ in range(gateways):
             ports = claim_ports(2 * BROKERS)
             cluster.views.append({i + 1: (ports[2 * i], ports[2 * i + 1]) for i in range(BROKERS)})
@@ -86,16 +93,12 @@ class ChaosCluster(DevCluster):
         self.nodes[broker].wait_stopped(10.0)
 
     def fill_disk(self, broker: int) -> None:
-        """From now on no write of it to a file succeeds, as on a full disk (there the error is another one)."""
-        pid = self.nodes[broker].pid()
-        if pid is not None:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        """From now on no write of it to a file succeeds."""
+        self.disks[broker].fill()
 
     def empty_disk(self, broker: int) -> None:
         """It may write again, if it still runs."""
-        pid = self.nodes[broker].pid()
-        if pid is not None:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, _UNLIMITED)
+        self.disks[broker].empty()
 
     def restart_broker(self, broker: int) -> None:
         """Start what has ended, and wait until every replica is in sync again.

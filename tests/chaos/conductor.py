@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.chaos.cast import SETS, Cast
 from tests.chaos.lab import Lab
+from tests.chaos.pipeline import GROUP
 from tests.chaos.plan import PRODUCERS, Act, Plan
 from tests.chaos.producers import key_of
 
@@ -21,6 +23,16 @@ SOURCE, TARGET = "source", "target"
 PATIENCE_S: Final = 150.0
 Shown = tuple[str, str]
 """State and direction of a mirror topic."""
+_MIGRATIONS: Final = {
+    "promote": 1,
+    "home": 1,
+    "roll": 1,
+    "demote": 1,
+    "create": 1,
+    "carry": 2,
+    "fetch_back": 2,
+    "reverse": 0,
+}
 _LOOK_S: Final = 0.2
 _ASK_AGAIN_S: Final = 2.0
 
@@ -46,7 +58,7 @@ class Conductor(threading.Thread):
     @property
     def migrations(self) -> int:
         """Flips of topic sets and moves of groups that were completed."""
-        return sum(act["kind"] in ("promote", "home", "roll", "demote", "create") for act in self.done)
+        return sum(_MIGRATIONS[act["kind"]] for act in self.done)
 
     def stop(self) -> None:
         """Begin no more; the step under way is brought to its end."""
@@ -115,6 +127,15 @@ class Conductor(threading.Thread):
 
     def _move(self, kind: str, group: str, to: str) -> None:
         self._recorder.write(kind, "control", "move", {"group": group, "to": to})
+
+    def _carry(self, act: Act) -> None:
+        """The pipeline's group, then what it writes; in between its transactions are refused."""
+        self._roll(replace(act, what=GROUP))
+        self._promote(act)
+
+    def _fetch_back(self, act: Act) -> None:
+        self._home(act)
+        self._demote(replace(act, what=GROUP))
 
     # -- topics --------------------------------------------------------------------------------------------
 

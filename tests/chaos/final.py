@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from tests.chaos.cast import Cast
 from tests.chaos.conductor import LINK, SOURCE, TARGET
+from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
+from tests.chaos.pipeline import OUTPUT, not_once
+from tests.chaos.readers import Member
 from tests.support.exact import read_visible
 from tests.support.logs import Log
 from tests.support.waiting import wait_until
@@ -62,12 +65,15 @@ def _behind(mirror: Mapping[str, object]) -> str:
 def read_everything(lab: Lab, topics: Mapping[str, int]) -> Logs:
     """Both clusters, as committed data."""
     return {
-        side: {
-            topic: [read_visible(lab.side(side).bootstrap, topic, p, deadline=DEADLINE_S) for p in range(partitions)]
-            for topic, partitions in topics.items()
-        }
+        side: {topic: read_topic(lab, side, topic, partitions) for topic, partitions in topics.items()}
         for side in (SOURCE, TARGET)
     }
+
+
+def read_topic(lab: Lab, side: str, topic: str, partitions: int) -> list[Log]:
+    """One topic of one cluster, as committed data."""
+    bootstrap = lab.side(side).bootstrap
+    return [read_visible(bootstrap, topic, partition, deadline=DEADLINE_S) for partition in range(partitions)]
 
 
 def drain(cast: Cast, logs: Logs) -> None:
@@ -79,12 +85,7 @@ def drain(cast: Cast, logs: Logs) -> None:
     waiting: list[str] = []
 
     def is_drained() -> bool:
-        waiting[:] = [
-            f"{one.group} on {one.side} has read {key} to {one.positions.next.get(key, 0)} of {end}"
-            for one, *_ in cast.members.values()
-            for key, end in _ends(logs[one.side], one.topics).items()
-            if one.positions.next.get(key, 0) < end
-        ]
+        waiting[:] = [late for one, *_ in cast.members.values() for late in _late(one, logs[one.side])]
         waiting.extend(
             f"{reader.name} has read {key} to {reader.positions.next.get(key, 0)} of {end}"
             for reader in cast.readers
@@ -97,6 +98,33 @@ def drain(cast: Cast, logs: Logs) -> None:
         wait_until(is_drained, DEADLINE_S)
     except AssertionError:
         raise NotSettled(f"after {DEADLINE_S:g} s of rest: {waiting[0]} (and {len(waiting) - 1} more)") from None
+
+
+def finish_pipeline(lab: Lab, cast: Cast, topics: Mapping[str, int]) -> str:
+    """Wait until it has processed everything, and stop it; what it did not do exactly once, '' for nothing.
+
+    Raises:
+        NotSettled: it has not processed everything.
+    """
+    one = cast.pipeline
+    logs = {topic: read_topic(lab, one.side, topic, topics[topic]) for topic in one.topics}
+    try:
+        wait_until(lambda: not _late(one, logs), DEADLINE_S)
+    except AssertionError:
+        raise NotSettled(f"after {DEADLINE_S:g} s of rest: {_late(one, logs)[0]}") from None
+    finally:
+        one.stop()
+    return not_once(logs, read_topic(lab, one.side, OUTPUT, topics[OUTPUT]))
+
+
+def _late(member: Member | JavaMember, logs: Mapping[str, list[Log]]) -> list[str]:
+    """The partitions that its group has not read to their ends."""
+    positions = member.positions
+    return [
+        f"{member.group} on {member.side} has read {key} to {positions.next.get(key, 0)} of {end}"
+        for key, end in _ends(logs, member.topics).items()
+        if positions.next.get(key, 0) < end
+    ]
 
 
 def _ends(logs: Mapping[str, list[Log]], topics: list[str]) -> dict[str, int]:

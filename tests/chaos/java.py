@@ -68,17 +68,19 @@ class JavaProducer(JavaActor):
 
 
 class JavaMember(JavaActor):
-    """Of a group."""
+    """Of a group. `protocol`: `classic` or `consumer`, which has the coordinator's time-outs (KIP-848)."""
 
-    def __init__(self, recorder: Recorder, name: str, group: str, topics: Sequence[str]) -> None:
+    def __init__(
+        self, recorder: Recorder, name: str, group: str, topics: Sequence[str], protocol: str = "classic"
+    ) -> None:
         said = {
             "do": "consume",
             "topics": ",".join(topics),
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": "false",
-            "session.timeout.ms": "8000",
-            "heartbeat.interval.ms": "1000",
+            "group.protocol": protocol,
+            **({"session.timeout.ms": "8000", "heartbeat.interval.ms": "1000"} if protocol == "classic" else {}),
             "fetch.max.wait.ms": "100",
         }
         super().__init__(recorder, name, said)

@@ -11,16 +11,16 @@ from tests.chaos.clusters import UP_S, ChaosCluster
 from tests.chaos.gateways import GatewayNode, Operator
 from tests.chaos.network import Network
 
-SOURCE_KAFKA, TARGET_KAFKA = "3.9.1", "4.3.1"
+TARGET_KAFKA = "4.3.1"
 _PORTS = 8
 
 
 class Lab:
     """Started by `up`, taken down by `down`, whatever state it is in."""
 
-    def __init__(self, folder: Path, gateways: int, patch: str = "") -> None:
+    def __init__(self, folder: Path, gateways: int, source_kafka: str, patch: str = "") -> None:
         self.folder = folder
-        self.source = ChaosCluster.make("source", SOURCE_KAFKA, folder, gateways)
+        self.source = ChaosCluster.make("source", source_kafka, folder, gateways)
         self.target = ChaosCluster.make("target", TARGET_KAFKA, folder, gateways)
         self.network = Network(folder, patch)
         self._claimed = claim_ports(_PORTS, consecutive=True)
@@ -41,6 +41,9 @@ class Lab:
 
     def up(self) -> None:
         """Start the clusters at once, then proxies and gateways."""
+        for cluster in (self.source, self.target):
+            for disk in cluster.disks.values():
+                disk.mount()
         threads = [threading.Thread(target=c.up, args=(UP_S,), daemon=True) for c in (self.source, self.target)]
         for thread in threads:
             thread.start()
@@ -57,8 +60,9 @@ class Lab:
         """Everything runs and everything reaches everything."""
         self.network.mend()
         for cluster in (self.source, self.target):
-            for broker, node in cluster.nodes.items():
+            for broker in cluster.disks:
                 cluster.empty_disk(broker)
+            for node in cluster.nodes.values():
                 node.signal(signal.SIGCONT)
             for node in cluster.nodes.values():
                 node.start()
@@ -77,4 +81,7 @@ class Lab:
         self.network.close()
         self.source.kill()
         self.target.kill()
+        for cluster in (self.source, self.target):
+            for disk in cluster.disks.values():
+                disk.unmount()
         release_ports(self._claimed)

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from tests.chaos.lab import Lab
 from tests.chaos.network import heal, hurt
-from tests.chaos.plan import Nemesis, Plan
+from tests.chaos.plan import Nemesis, Plan, is_quiet
 from tests.support.recorder import Recorder
 
-SIGSTOPPED_AT_MOST_S: Final = 8.0
+APART_S: Final = 3.0
+"""Between two ends of gateways that are measured."""
 
 
 class Trouble(threading.Thread):
@@ -40,14 +41,17 @@ class Trouble(threading.Thread):
 
     def run(self) -> None:
         """All faults, one after the other."""
+        ended = self._began
         for nemesis in self._todo:
-            if self._over.wait(max(0.0, self._began + nemesis.at_s - time.monotonic())):
+            due = max(self._began + nemesis.at_s, ended + (APART_S if is_quiet(nemesis.at_s) else 0.0))
+            if self._over.wait(max(0.0, due - time.monotonic())):
                 return
             try:
                 self._carry_out(nemesis)
             except Exception as error:  # noqa: BLE001 - a lane that died would let the run pass with fewer faults
                 self.failed = f"{nemesis.kind} (fault {nemesis.number}): {error!r}"
                 return
+            ended = time.monotonic()
 
     def _carry_out(self, nemesis: Nemesis) -> None:
         begun = time.monotonic()

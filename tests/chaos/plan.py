@@ -48,8 +48,14 @@ PROCESSES: Final = {
     "disk-full": 1,
 }
 
+SOURCES: Final = ("3.9.1", "4.3.1")
+PIPELINE: Final = ("g-pipeline", "processed")
+"""A group whose members write what they read to a set of topics, in one transaction: both go as one."""
+
 SIDES: Final = ("source", "target")
 BROKERS: Final = (1, 2, 3)
+SMALL_DISKS: Final = (2, 3)
+"""Brokers whose disks can be full."""
 _HOLD_S: Final = {
     "cut-clients": (0.5, 2.0),
     "latency": (2.0, 8.0),
@@ -89,7 +95,8 @@ class Nemesis:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`.
+    """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`;
+    `carry` and `fetch_back` of the pipeline.
 
     `twice`: two operators ask at once. `force`: although groups still read on the source.
     """
@@ -108,6 +115,7 @@ class Plan:
     seed: int
     duration_s: float
     gateways: int
+    source_kafka: str
     nemeses: tuple[Nemesis, ...]
     acts: tuple[Act, ...]
 
@@ -122,6 +130,11 @@ class Plan:
         ]
         steps = " · ".join(f"{act.kind} {act.what}{' (twice)' if act.twice else ''}" for act in self.acts[:24])
         return [*found, f"migrations, as many as fit in: {steps} …"]
+
+
+def source_kafka(seed: int) -> str:
+    """The version of the source's brokers."""
+    return SOURCES[seed % len(SOURCES)]
 
 
 def plan(
@@ -146,6 +159,7 @@ def plan(
         seed=seed,
         duration_s=duration_s,
         gateways=gateways,
+        source_kafka=source_kafka(seed),
         nemeses=tuple(n for n in numbered if n.kind not in without),
         acts=tuple(_acts(random.Random(dice.random()), int(duration_s / 20) + 2, sets, groups)),
     )
@@ -160,13 +174,15 @@ def _lane(
         if not bag:  # every kind comes as often as it weighs before one comes more often
             bag = [kind for kind, weight in weights.items() for _ in range(weight)]
             dice.shuffle(bag)
-        quiet = _quiet(at_s)
+        quiet = is_quiet(at_s)
         if quiet and lane == "network":
             at_s += 1.0
             continue
         kind = dice.choice(_ENDS) if quiet else bag.pop()
         low, high = _HOLD_S.get(kind, _USUALLY_S)
         hold_s = round(dice.uniform(low, high), 2)
+        gateway = dice.choice([-1, *range(gateways)]) if lane == "network" else dice.randrange(gateways)
+        side, broker, upstream = dice.choice(SIDES), dice.choice(BROKERS), dice.random() < 0.5
         found.append(
             Nemesis(
                 number=0,
@@ -174,17 +190,18 @@ def _lane(
                 at_s=round(at_s, 2),
                 hold_s=hold_s,
                 kind=kind,
-                gateway=dice.choice([-1, *range(gateways)]) if lane == "network" else dice.randrange(gateways),
-                side=dice.choice(SIDES),
-                broker=dice.choice(BROKERS),
-                upstream=dice.random() < 0.5,
+                gateway=gateway,
+                side=side,
+                broker=max(broker, SMALL_DISKS[0]) if kind == "disk-full" else broker,
+                upstream=upstream,
             )
         )
         at_s += hold_s + extra_s + dice.uniform(1.5, 7.0)
     return found
 
 
-def _quiet(at_s: float) -> bool:
+def is_quiet(at_s: float) -> bool:
+    """Whether hand-overs are measured then."""
     low, high, every = QUIET_S
     return low <= at_s % every < high
 
@@ -196,14 +213,18 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
         pause_s = round(dice.uniform(0.5, 4.0), 2)
         return Act(kind, what, pause_s, twice=kind in ("promote", "home", "reverse") and dice.random() < 0.3)
 
+    group, output = PIPELINE
+    groups, others = tuple(one for one in groups if one != group), tuple(one for one in sets if one != output)
     found = [act("roll", PRODUCERS)]
     for cycle in range(cycles):
-        over = [act("roll", group) for group in groups] + [act("promote", one) for one in sets]
+        over = [act("roll", one) for one in groups] + [act("promote", one) for one in others]
+        over.append(act("carry", output))
         dice.shuffle(over)
-        rolled = max(at for at, one in enumerate(over) if one.kind == "roll")
+        rolled = max(at for at, one in enumerate(over) if one.kind != "promote")
         over = [replace(one, force=one.kind == "promote" and at < rolled) for at, one in enumerate(over)]
         back = [act("reverse", one) for one in sets]
-        home = [act("home", one) for one in sets] + [act("demote", group) for group in groups]
+        home = [act("home", one) for one in others] + [act("demote", one) for one in groups]
+        home.append(act("fetch_back", output))
         dice.shuffle(home)
         found += [*over, *back, *home, act("create", f"extra-{cycle}")]
     return found

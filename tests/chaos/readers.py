@@ -16,7 +16,7 @@ from tests.chaos.actor import Actor, Positions
 from tests.chaos.producers import Keys, key_of
 from tests.support.recorder import Recorder
 
-_CONNECTION: Final = {"socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 500, "log_level": 0}
+CONNECTION: Final = {"socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 500, "log_level": 0}
 _BATCH: Final = 200
 _COMMIT_EVERY_S: Final = 0.25
 
@@ -47,25 +47,43 @@ class Member(Actor):
 
 
 class LibrdkafkaMember(Member):
-    """confluent-kafka, one message at a time, so that rebalances fall between two."""
+    """confluent-kafka, one message at a time, so that rebalances fall between two.
+
+    `protocol`: `classic` or `consumer` (KIP-848).
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        name: str,
+        group: str,
+        topics: Sequence[str],
+        positions: Positions,
+        protocol: str = "classic",
+    ) -> None:
+        super().__init__(recorder, name, group, topics, positions)
+        self._protocol = protocol
+
+    def config(self) -> dict[str, Any]:
+        """Of its consumer."""
+        classic = {"session.timeout.ms": 8_000, "heartbeat.interval.ms": 1_000}  # the coordinator's since KIP-848
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": self.group,
+            "group.protocol": self._protocol,
+            "client.id": self.process,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 100,
+            **(classic if self._protocol == "classic" else {}),
+            **CONNECTION,
+        }
 
     def live(self) -> None:
         self.joined()
         self._read: Read = {}
         self._since = time.monotonic()
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": self.group,
-                "client.id": self.process,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "session.timeout.ms": 8_000,
-                "heartbeat.interval.ms": 1_000,
-                "fetch.wait.max.ms": 100,
-                **_CONNECTION,
-            }
-        )
+        consumer = Consumer(self.config())
         consumer.subscribe(self.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         try:
             while not self.stopping.is_set():
@@ -201,7 +219,7 @@ class Reader(Actor):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 50,
-                **_CONNECTION,
+                **CONNECTION,
             }
         )
         try:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.cast import SETS, Cast
+from tests.chaos.cast import SETS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
-from tests.chaos.final import NotSettled, drain, level, read_everything, stop_producers
+from tests.chaos.final import NotSettled, drain, finish_pipeline, level, read_everything, stop_producers
 from tests.chaos.handover import handovers, percentile, waits
 from tests.chaos.lab import Lab
 from tests.chaos.nemeses import Trouble
@@ -40,7 +40,7 @@ class Run:
 
     def perform(self) -> Report:
         """The whole of it. What goes wrong is in the report."""
-        lab = Lab(self._folder, self._plan.gateways, self._patch)
+        lab = Lab(self._folder, self._plan.gateways, self._plan.source_kafka, self._patch)
         self._data = {side: lab.side(side).nodes[1].data for side in (SOURCE, TARGET)}
         try:
             lab.up()
@@ -56,7 +56,7 @@ class Run:
     def _perform(self, lab: Lab) -> None:
         topics = {name: {"preserve": name.startswith("plain")} for each in SETS.values() for name in each}
         self._recorder.setup(SOURCE, topics=topics)
-        cast = self._cast = Cast(self._recorder, self._plan.seed)
+        cast = self._cast = Cast(self._recorder, self._plan.seed, groups_of(self._plan.source_kafka))
         conductor = Conductor(self._plan, lab, cast)
         conductor.prepare()
         self._begin(lab, cast)
@@ -95,9 +95,15 @@ class Run:
         stop_producers(cast)
         reasons = [*failed, conductor.stuck]
         self._say("reading both clusters")
-        for step in (lambda: level(lab), lambda: self._read(lab, cast, conductor)):
+        steps: list[Callable[[], str | None]] = [
+            lambda: level(lab),
+            lambda: finish_pipeline(lab, cast, conductor.topics),
+            lambda: level(lab),  # with what it wrote last
+            lambda: self._read(lab, cast, conductor),
+        ]
+        for step in steps:
             try:
-                step()
+                reasons.append(step() or "")
             except (NotSettled, AssertionError) as error:
                 reasons.append(str(error))
         for client in cast.everybody:

@@ -4,10 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from tests.chaos.cast import GROUPS, SETS
+from tests.chaos.cast import SETS, groups_of
 from tests.chaos.nemeses import _OTHERS
 from tests.chaos.network import _FAULTS
-from tests.chaos.plan import CALM_S, NETWORK, PROCESSES, PRODUCERS, Plan, plan
+from tests.chaos.plan import CALM_S, NETWORK, PIPELINE, PROCESSES, PRODUCERS, SOURCES, Plan, plan
+
+GROUPS = groups_of(SOURCES[-1])
 
 
 def made(seed: int, duration_s: float = 600, gateways: int = 3) -> Plan:
@@ -48,21 +50,24 @@ def test_each_cycle_goes_over_and_back(seed: int):
     state = {**dict.fromkeys(SETS, "source"), **dict.fromkeys(GROUPS, "source")}
     after = {"roll": "target", "promote": "target", "reverse": "back", "home": "source", "demote": "source"}
     before = {"roll": "source", "promote": "source", "reverse": "target", "home": "back", "demote": "target"}
+    pipeline = {"carry": ("roll", "promote"), "fetch_back": ("demote", "home")}
     acts = made(seed).acts
     assert acts[0].what == PRODUCERS
     for act in acts[1:]:
-        if act.kind != "create":
-            assert state[act.what] == before[act.kind]
-            state[act.what] = after[act.kind]
+        steps = zip(pipeline[act.kind], PIPELINE, strict=True) if act.kind in pipeline else [(act.kind, act.what)]
+        for kind, what in steps:
+            if kind != "create":
+                assert state[what] == before[kind]
+                state[what] = after[kind]
 
 
 def test_a_promote_before_a_group_has_moved_is_forced():
     waiting = set(GROUPS)
     for act in made(3).acts[1:]:
-        if act.kind == "roll":
-            waiting.discard(act.what)
-        if act.kind == "demote":
-            waiting.add(act.what)
+        if act.kind in ("roll", "carry"):
+            waiting.discard(PIPELINE[0] if act.kind == "carry" else act.what)
+        if act.kind in ("demote", "fetch_back"):
+            waiting.add(PIPELINE[0] if act.kind == "fetch_back" else act.what)
         if act.kind == "promote":
             assert act.force == bool(waiting)
 
