@@ -78,6 +78,7 @@ class JavaMember(JavaActor):
             "topics": ",".join(topics),
             "group.id": group,
             "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
             "enable.auto.commit": "false",
             "group.protocol": protocol,
             **({"session.timeout.ms": "8000", "heartbeat.interval.ms": "1000"} if protocol == "classic" else {}),
