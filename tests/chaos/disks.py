@@ -10,6 +10,7 @@ import errno
 import os
 import resource
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +59,8 @@ class SmallDisk:
     def _limit(self, limit: tuple[int, int]) -> None:
         pid = self._node.pid()
         if pid is not None:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
 
 
 def _fill(ballast: Path) -> None:
