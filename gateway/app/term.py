@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from fastapi import FastAPI
 
 from gateway.config import Settings
 from gateway.control.context import target_errors
@@ -21,7 +19,6 @@ from gateway.control.net_access import NetAccess
 from gateway.control.promote_group import GroupPromotions
 from gateway.control.promote_topic import TopicPromoter
 from gateway.control.remote_fences import FleetFences
-from gateway.control.rest.app import create_app
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.service import ControlService
 from gateway.control.sources import Sources
@@ -61,11 +58,10 @@ class Surroundings:
     peers: Peers
     local: Fences
     metrics: Metrics
-    names: Callable[[], Mapping[str, str]]
 
 
 class LeaderTerm:
-    """`app` answers REST. `start` and `close` once each."""
+    """`service` and `gateways` are what REST asks. `start` and `close` once each."""
 
     def __init__(self, around: Surroundings, term: Term, fleet: Fleet) -> None:
         self._around = around
@@ -94,7 +90,6 @@ class LeaderTerm:
         self.service.context.claimed = around.mirrors.claimed
         self.service.context.offset_maps = self._offset_maps
         self.gateways = Gateways(fleet.me.name, around.store, term.registry, around.mirrors.mirrored)
-        self.app: FastAPI = create_app(self.service, around.metrics, around.names, self.gateways)
 
     async def start(self) -> None:
         """Take over what the records say is under way."""

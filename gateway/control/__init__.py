@@ -13,7 +13,7 @@ and for a term of leadership:
                              progress=progress, plan_start=..., publisher=publisher)       # service.py
     service.restore()                                        # routes and gates as the records say; no I/O
     await service.start(engine=engine, topic_promoter=..., group_promoter=...)
-    app = create_app(service, metrics, listeners, gateways)  # rest/app.py, FastAPI
+    app = create_app(lambda: service, metrics, listeners, gateways)  # rest/app.py, FastAPI
     ...
     await service.close()
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from gateway.control.librdkafka import error_of, is_fenced, librdkafka_properties, translated
 from gateway.control.state_reader import MORE, WRITER_KEY, Entry, StateReader
 from gateway.control.store_errors import StoreError, StoreUncertain
+from gateway.domain.topic_configs import INTERNAL
 from gateway.net.config import ClusterConfig
 
 TOPIC = "__lockgate_state"
@@ -209,7 +210,7 @@ class StateTopic:
             self._topic,
             num_partitions=1,
             replication_factor=min(3, len(metadata.brokers)),
-            config={"cleanup.policy": "compact", "max.message.bytes": str(_MAX_RECORD_BYTES), "retention.ms": "-1"},
+            config={**INTERNAL, "max.message.bytes": str(_MAX_RECORD_BYTES)},
         )
         try:
             admin.create_topics([new], operation_timeout=timeout_s)[self._topic].result(timeout_s)

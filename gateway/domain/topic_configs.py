@@ -16,6 +16,12 @@ DIFFERENCE_MAX = "message.timestamp.difference.max.ms"  # until Kafka 3.9; repla
 TIMESTAMP_TYPE = "message.timestamp.type"
 LONG_MAX = str(2**63 - 1)
 
+INTERNAL: Mapping[str, str] = MappingProxyType(
+    {"cleanup.policy": "compact", "retention.ms": "-1", TIMESTAMP_TYPE: "LogAppendTime"}
+)
+"""Of the topics that lockgate keeps on the target. The broker stamps their records: with a gateway's own time, a broker
+refuses what a clock that is more than an hour ahead has stamped."""
+
 OWN = "<default>"
 """In place of a value to be set back: the topic had none of its own, so its cluster's default holds again."""
 

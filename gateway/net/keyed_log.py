@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from gateway.domain.topic_configs import INTERNAL
 from gateway.net.admin import AdminError, create_topic
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import Cluster, TopicView
@@ -84,14 +85,13 @@ class KeyedLog:
             return
         view = await self._cluster.refresh((self._topic,))
         if not _is_there(view.topics.get(self._topic)):
-            configs = {"cleanup.policy": "compact", "retention.ms": "-1"}
             try:
                 await create_topic(
                     self._cluster,
                     self._topic,
                     partitions=1,
                     replication_factor=min(3, len(view.brokers)),
-                    configs=configs,
+                    configs=INTERNAL,
                 )
             except AdminError as exc:
                 if exc.code != ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -79,13 +79,16 @@ class Transactions:
             found.came_by = came_by
         return found
 
-    async def look_again(self, producer: TransactionalProducer) -> None:
+    async def look_again(self, producer: TransactionalProducer) -> bool:
         """Another gateway may have served the producer meanwhile: ask its coordinators. The caller holds its lock.
 
-        A cluster from before Kafka 3.0 cannot tell; then what is known here counts. Raises as `identify`.
+        False when what is known here counts: a cluster from before Kafka 3.0 cannot tell, or a request of the
+        producer's own is under way. Raises as `identify`.
         """
-        if await self._lookup.look_again(producer):
+        learnt = await self._lookup.look_again(producer)
+        if learnt:
             self.changed()
+        return learnt
 
     # -- identities elsewhere ------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
 from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
+from gateway.domain.topic_configs import INTERNAL
 from gateway.net.admin import AdminError, create_topic
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import BrokerError, Cluster, ClusterUnavailable, NetError
@@ -34,8 +35,7 @@ _log = logging.getLogger(__name__)
 
 PREFIX: Final = "__lockgate_map."
 CONFIGS: Final = {
-    "cleanup.policy": "compact",
-    "retention.ms": "-1",
+    **INTERNAL,
     "compression.type": "zstd",
     "max.message.bytes": str(64 * 1024 * 1024),  # the breakpoints of one large batch full of holes
 }

@@ -45,7 +45,7 @@ class ControlServer:
     async def _start(self) -> None:
         self.plane = Plane()
         await self.plane.start()
-        app = create_app(self.plane.service, Metrics())
+        app = create_app(lambda: self.plane.service, Metrics())
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
         self._served = asyncio.create_task(self._server._serve([self._listening]), name="uvicorn")
 

@@ -8,18 +8,18 @@ from fastapi import FastAPI
 
 from gateway.control.rest import catch_up, errors, gateways, groups, links, mirrors, status, ways_back
 from gateway.control.rest.gateways import GatewaysView
+from gateway.control.rest.plane import Plane
 from gateway.control.rest.status import MetricsText
-from gateway.control.service import ControlService
 from gateway.version import VERSION
 
 
 def create_app(
-    service: ControlService,
+    plane: Plane,
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]] = dict,
-    fleet: GatewaysView | None = None,
+    fleet: Callable[[], GatewaysView] | None = None,
 ) -> FastAPI:
-    """The application over a started service.
+    """The application over a started service, whichever it is at the time of a request.
 
     Args:
         metrics: rendered at /metrics.
@@ -28,14 +28,14 @@ def create_app(
     """
     app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url="/docs", redoc_url=None)
     errors.install(app)
-    app.include_router(links.router(service))
-    app.include_router(mirrors.batch_router(service))
-    app.include_router(ways_back.batch_router(service))
-    app.include_router(mirrors.router(service))
-    app.include_router(ways_back.router(service))
-    app.include_router(catch_up.router(service))
-    app.include_router(groups.router(service))
-    app.include_router(status.router(service.status, metrics, listeners))
+    app.include_router(links.router(plane))
+    app.include_router(mirrors.batch_router(plane))
+    app.include_router(ways_back.batch_router(plane))
+    app.include_router(mirrors.router(plane))
+    app.include_router(ways_back.router(plane))
+    app.include_router(catch_up.router(plane))
+    app.include_router(groups.router(plane))
+    app.include_router(status.router(lambda: plane().status(), metrics, listeners))
     if fleet is not None:
         app.include_router(gateways.router(fleet))
     return app

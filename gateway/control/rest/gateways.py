@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from fastapi import APIRouter, Response
@@ -61,21 +61,21 @@ class GatewayList(BaseModel):
     data: list[GatewayData]
 
 
-def router(fleet: GatewaysView) -> APIRouter:
+def router(fleet: Callable[[], GatewaysView]) -> APIRouter:
     """The routes of gateways. A name may hold any character."""
     routes = APIRouter(prefix="/v3/gateways", tags=["gateways"])
 
     @routes.get("", summary="List the gateways of the fleet")
     async def list_gateways() -> GatewayList:
-        return GatewayList(data=[GatewayData.of(view) for view in fleet.list()])
+        return GatewayList(data=[GatewayData.of(view) for view in fleet().list()])
 
     @routes.get("/{name:path}", summary="Describe a gateway")
     async def describe_gateway(name: str) -> GatewayData:
-        return GatewayData.of(fleet.describe(name))
+        return GatewayData.of(fleet().describe(name))
 
     @routes.delete("/{name:path}", status_code=204, summary="Wait no more for a lost gateway: it has stopped")
     async def forget_gateway(name: str) -> Response:
-        await fleet.forget(name)
+        await fleet().forget(name)
         return Response(status_code=204)
 
     return routes

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 
 from gateway.control.rest.mirror_models import MirrorData, MirrorList
+from gateway.control.rest.plane import Plane
 from gateway.control.rest.way_back_models import (
     FailoverPlanData,
     FailoverPlanList,
@@ -17,60 +18,59 @@ from gateway.control.rest.way_back_models import (
     RestorePlanData,
     RestorePlanList,
 )
-from gateway.control.service import ControlService
 from gateway.domain.records import MirrorRecord
 
 
-def router(service: ControlService) -> APIRouter:
+def router(plane: Plane) -> APIRouter:
     """The routes of one topic."""
     routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["ways back"])
 
     def view(records: Sequence[MirrorRecord]) -> MirrorData:
-        return MirrorData.of(service.mirrors.view(records[0]))
+        return MirrorData.of(plane().mirrors.view(records[0]))
 
     @routes.post("/{topic}:reverse-and-start-mirror", status_code=202, summary="Mirror a promoted topic back")
     async def reverse_and_start(link: str, topic: str) -> MirrorData:
-        return view(await service.ways_back.reverse(link, [topic]))
+        return view(await plane().ways_back.reverse(link, [topic]))
 
     @routes.post("/{topic}:reverse-and-pause-mirror", status_code=202, summary="The same, and leave it paused")
     async def reverse_and_pause(link: str, topic: str) -> MirrorData:
-        return view(await service.ways_back.reverse(link, [topic], pause=True))
+        return view(await plane().ways_back.reverse(link, [topic], pause=True))
 
     @routes.post("/{topic}:failover", summary="Write on the target at once, whatever the source does")
     async def failover(link: str, topic: str, validate_only: bool = False) -> MirrorData | FailoverPlanData:
         if validate_only:
-            return FailoverPlanData.of(await service.ways_back.failover_plan(link, topic))
-        return view(await service.ways_back.failover(link, [topic]))
+            return FailoverPlanData.of(await plane().ways_back.failover_plan(link, topic))
+        return view(await plane().ways_back.failover(link, [topic]))
 
     @routes.post(
         "/{topic}:truncate-and-restore", status_code=202, summary="Create the old source topic anew, from the target"
     )
     async def restore(link: str, topic: str, validate_only: bool = False) -> MirrorData | RestorePlanData:
         if validate_only:
-            return RestorePlanData.of(await service.ways_back.restore_plan(link, topic))
-        return view(await service.ways_back.restore(link, [topic]))
+            return RestorePlanData.of(await plane().ways_back.restore_plan(link, topic))
+        return view(await plane().ways_back.restore(link, [topic]))
 
     return routes
 
 
-def batch_router(service: ControlService) -> APIRouter:
+def batch_router(plane: Plane) -> APIRouter:
     """The routes of several topics. All are checked before the first is changed."""
     routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["ways back"])
 
     def views(records: Sequence[MirrorRecord]) -> MirrorList:
-        return MirrorList(data=[MirrorData.of(service.mirrors.view(record)) for record in records])
+        return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
 
     @routes.post(":reverse-and-start-mirror", status_code=202, summary="Mirror promoted topics back")
     async def reverse_and_start_all(link: str, body: MirrorNames) -> MirrorList:
-        return views(await service.ways_back.reverse(link, body.mirror_topic_names))
+        return views(await plane().ways_back.reverse(link, body.mirror_topic_names))
 
     @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
     async def reverse_and_pause_all(link: str, body: MirrorNames) -> MirrorList:
-        return views(await service.ways_back.reverse(link, body.mirror_topic_names, pause=True))
+        return views(await plane().ways_back.reverse(link, body.mirror_topic_names, pause=True))
 
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
     async def failover_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | FailoverPlanList:
-        ways = service.ways_back
+        ways = plane().ways_back
         if validate_only:
             plans = [await ways.failover_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
             return FailoverPlanList(data=[FailoverPlanData.of(plan) for plan in plans])
@@ -78,7 +78,7 @@ def batch_router(service: ControlService) -> APIRouter:
 
     @routes.post(":truncate-and-restore", status_code=202, summary="Create old source topics anew, from the target")
     async def restore_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | RestorePlanList:
-        ways = service.ways_back
+        ways = plane().ways_back
         if validate_only:
             plans = [await ways.restore_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
             return RestorePlanList(data=[RestorePlanData.of(plan) for plan in plans])

@@ -54,7 +54,7 @@ class EndTxnHandler:
         transactions = self._context.transactions
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         producer = await transactions.identify(request.transactional_id, client, session.id, to_end=True)
-        if producer.begun_in_vain and not request.committed:
+        if not request.committed and await self._has_nothing(producer):
             return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
         await self._produced(producer)
         if self._is_stranded(producer):
@@ -86,6 +86,17 @@ class EndTxnHandler:
         transactions.places.noticed(place, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)
+
+    async def _has_nothing(self, producer: TransactionalProducer) -> bool:
+        """What was to open its transaction has opened none anywhere, so that there is nothing to abort.
+
+        The target would take the abort for a repeat of how the last transaction ended there, and refuse it for good.
+        """
+        if producer.begun_in_vain:
+            return True
+        if producer.open is not None or not await self._context.transactions.look_again(producer):
+            return False
+        return producer.open is None and producer.last is None
 
     def _is_stranded(self, producer: TransactionalProducer) -> bool:
         """Its transaction is on a source that was failed over: a promote would have waited for its end.

@@ -51,10 +51,14 @@ class TxnOffsetCommitHandler:
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         async with transactions.lock(request.transactional_id):
             producer = await transactions.identify(request.transactional_id, client)
+            looked = True
             if not self._has(producer, request.group_id):  # added through another gateway?
-                await transactions.look_again(producer)
+                looked = await transactions.look_again(producer)
             transaction = producer.open
             if not self._has(producer, request.group_id):
+                if producer.in_transit and not looked:
+                    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                    raise Refused(code, f"a request of {request.transactional_id!r} has no answer yet")
                 code = ErrorCode.INVALID_TXN_STATE
                 raise Refused(code, f"{request.transactional_id!r} has not added group {request.group_id!r}")
             place = OWN if transaction is None else transaction.place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -109,6 +110,19 @@ async def test_a_follower_sees_each_change_whole(store_of):
 
     assert dict(follower.ports) == dict(leader.ports)
     assert all(len(ports) == 1 for ports in seen), "half a change was seen"
+
+
+async def test_a_clock_that_is_days_ahead_does_not_matter(store_of, target, name):
+    """Brokers since 3.6 refuse what is stamped more than an hour ahead of them, where they do not stamp it."""
+    store = store_of()
+    await store.open()
+    await store.lead()
+    done: list[object] = []
+    ahead_ms = int((time.time() + 3 * 86_400) * 1000)
+    producer = Producer({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    producer.produce(name, key=b"?", value=None, timestamp=ahead_ms, on_delivery=lambda error, _: done.append(error))
+    producer.flush(30)
+    assert done == [None]
 
 
 async def test_leadership_goes_there_and_back(store_of):

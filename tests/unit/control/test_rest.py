@@ -26,7 +26,7 @@ LINK = {"link_name": "l", "configs": [{"name": "bootstrap.servers", "value": SOU
 async def api(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
     metrics = Metrics()
     metrics.control = plane.service.numbers
-    app = create_app(plane.service, metrics, lambda: {"bootstrap": "gw:9292", "1": "gw:9293"})
+    app = create_app(lambda: plane.service, metrics, lambda: {"bootstrap": "gw:9292", "1": "gw:9293"})
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
         yield client
