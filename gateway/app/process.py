@@ -11,6 +11,7 @@ import structlog
 import uvloop
 
 from gateway.app.gateway import Gateway, StartError
+from gateway.app.memory import find_trim, keep_trimmed
 from gateway.config import Settings
 
 _log = structlog.get_logger("lockgate")
@@ -31,10 +32,12 @@ async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, gateway.stop)
+    trimming = asyncio.create_task(keep_trimmed(find_trim()), name="memory")
     try:
         await gateway.start()
         await gateway.stopped.wait()
     finally:
+        trimming.cancel()
         await _close(gateway)
         _log.info("stopped")
     return 1 if gateway.failed else 0
