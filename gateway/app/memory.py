@@ -1,7 +1,7 @@
 """Gives back to the system what malloc holds free.
 
-Large buffers that live for a moment (answers to Fetch, batches under way) leave holes in the heap of the C library. They
-are used again, but what a burst has touched stays: over hours a gateway would grow by a few MB each time.
+Large buffers that live for a moment (answers to Fetch, batches under way) leave holes in the heap of the C library.
+They are used again, but what a burst has touched stays: over hours a gateway would grow by a few MB each time.
 """
 
 from __future__ import annotations

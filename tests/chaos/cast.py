@@ -71,12 +71,32 @@ class Cast:
         self.at_gateway = Reader(recorder, "reader-gateway", keys(*everything))
         self.at_target = Reader(recorder, "reader-target", keys(*everything))
         self.extras: list[LibrdkafkaProducer] = []
+        self.hung_for: dict[Member | JavaMember, Member] = {}  # who hangs, by who took its place
 
     def _librdkafka(
         self, group: str, number: int, topics: Sequence[str], protocol: str = "classic"
     ) -> LibrdkafkaMember:
         positions = self._positions.setdefault(group, Positions())
         return LibrdkafkaMember(self.recorder, f"{group}-{number}", group, topics, positions, protocol)
+
+    def replace_hung(self, member: Member | JavaMember) -> KafkaPythonMember:
+        """Leave a member alone whose library hangs before its brokers, without a gateway; another one, to be started.
+
+        Seen of kafka-python 3: after a SyncGroup that the broker had answered, `poll` never came back.
+
+        Raises:
+            AssertionError: it is a client of the gateways, or of a library that does not hang.
+        """
+        assert isinstance(member, KafkaPythonMember), f"{member.name} hangs"
+        assert member.side == "source", f"{member.name} hangs, before the gateways"
+        assert member not in self.hung_for, f"{member.name} hangs again"
+        member.ask_to_stop()
+        members = self.members[member.group]
+        name = f"{member.name}-again"
+        new = KafkaPythonMember(self.recorder, name, member.group, member.topics, member.positions)
+        members[members.index(member)] = new
+        self.hung_for[new] = member
+        return new
 
     @property
     def readers(self) -> list[Reader]:

@@ -13,10 +13,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.chaos.cast import SETS, Cast
+from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
 from tests.chaos.pipeline import GROUP
 from tests.chaos.plan import PRODUCERS, Act, Plan
 from tests.chaos.producers import key_of
+from tests.chaos.readers import Member
 
 LINK: Final = "chaos"
 SOURCE, TARGET = "source", "target"
@@ -106,13 +108,20 @@ class Conductor(threading.Thread):
         # A group without an offset on the source is a new one at the gateway: there is nothing to promote.
         self._reach(lambda: self._lab.source.has_committed(group), lambda: None, self._group_path(group))
         for member in members[:-1]:
-            member.stop()
-            member.start(self._lab.gateway_bootstrap, TARGET)
-        members[-1].stop()
+            self._ended(member).start(self._lab.gateway_bootstrap, TARGET)
+        last = self._ended(members[-1])
         self._move("invoke", group, TARGET)
-        members[-1].start(self._lab.gateway_bootstrap, TARGET)
+        last.start(self._lab.gateway_bootstrap, TARGET)
         self._reach(lambda: self._group(group) == "PROMOTED", lambda: None, self._group_path(group))
         self._move("ok", group, TARGET)
+
+    def _ended(self, member: Member | JavaMember) -> Member | JavaMember:
+        """Who goes on in its place: it does, unless it hangs."""
+        try:
+            member.stop()
+        except AssertionError:
+            return self._cast.replace_hung(member)
+        return member
 
     def _demote(self, act: Act) -> None:
         group, members = act.what, self._cast.members[act.what]
