@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -12,6 +13,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -19,6 +21,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -44,11 +47,14 @@ public final class Clients {
         watch.setDaemon(true);
         watch.start();
         try (History history = new History(Path.of(options.get("history")), options.get("process"))) {
-            if (options.get("do").equals("produce")) {
-                produce(options, config, history);
-            } else {
-                new Member(options, config, history).run();
+            switch (options.get("do")) {
+                case "produce" -> produce(options, config, history);
+                case "consume" -> new Member(options, config, history).run();
+                default -> new Pipeline(options, config, history).run();
             }
+        } catch (KafkaException error) {
+            System.err.println("ended: " + error);
+            System.exit(1);
         }
         System.exit(0);
     }
@@ -98,10 +104,10 @@ public final class Clients {
     }
 
     /** A member of a group: records what it read, then commits it. */
-    private static final class Member implements ConsumerRebalanceListener {
-        private final Map<String, String> options;
-        private final Properties config;
-        private final History history;
+    private static class Member implements ConsumerRebalanceListener {
+        final Map<String, String> options;
+        final Properties config;
+        final History history;
 
         Member(Map<String, String> options, Properties config, History history) {
             this.options = options;
@@ -109,12 +115,17 @@ public final class Clients {
             this.history = history;
         }
 
-        void run() {
+        KafkaConsumer<String, String> open(String more) {
             history.open("{\"side\":\"" + options.get("side") + "\",\"group\":\"" + config.get("group.id")
-                + "\",\"reset\":\"earliest\"}");
+                + "\",\"reset\":\"earliest\"" + more + "}");
             KafkaConsumer<String, String> consumer =
                 new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer());
             consumer.subscribe(List.of(options.get("topics").split(",")), this);
+            return consumer;
+        }
+
+        void run() {
+            KafkaConsumer<String, String> consumer = open("");
             while (!stopped) {
                 try {
                     ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
@@ -129,17 +140,9 @@ public final class Clients {
         }
 
         private void got(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> records) {
-            Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
-            String read = records.partitions().stream().map(at -> {
-                String pairs = records.records(at).stream()
-                    .map(record -> "[" + record.offset() + ",\"" + record.value() + "\"]")
-                    .collect(Collectors.joining(","));
-                List<?> all = records.records(at);
-                next.put(at, new OffsetAndMetadata(records.records(at).get(all.size() - 1).offset() + 1));
-                return name(at) + ":[" + pairs + "]";
-            }).collect(Collectors.joining(",", "{", "}"));
+            Map<TopicPartition, OffsetAndMetadata> next = next(records);
             history.write("invoke", "poll", "[[\"poll\"]]", -1);
-            history.write("ok", "poll", "[[\"poll\"," + read + "]]", -1);
+            history.write("ok", "poll", "[[\"poll\"," + read(records) + "]]", -1);
             String commit = next.entrySet().stream().map(e -> name(e.getKey()) + ":" + e.getValue().offset())
                 .collect(Collectors.joining(",", "{", "}"));
             history.write("invoke", "commit", commit, -1);
@@ -150,6 +153,21 @@ public final class Clients {
                 System.err.println("commit: " + error);
                 history.write("unknown", "commit", commit, -1);
             }
+        }
+
+        static Map<TopicPartition, OffsetAndMetadata> next(ConsumerRecords<String, String> records) {
+            Map<TopicPartition, OffsetAndMetadata> next = new HashMap<>();
+            for (TopicPartition at : records.partitions()) {
+                List<ConsumerRecord<String, String>> all = records.records(at);
+                next.put(at, new OffsetAndMetadata(all.get(all.size() - 1).offset() + 1));
+            }
+            return next;
+        }
+
+        static String read(ConsumerRecords<String, String> records) {
+            return records.partitions().stream().map(at -> name(at) + records.records(at).stream()
+                .map(record -> "[" + record.offset() + ",\"" + record.value() + "\"]")
+                .collect(Collectors.joining(",", ":[", "]"))).collect(Collectors.joining(",", "{", "}"));
         }
 
         @Override
@@ -168,6 +186,72 @@ public final class Clients {
 
         private static String name(TopicPartition at) {
             return "\"" + at.topic() + "/" + at.partition() + "\"";
+        }
+    }
+
+    /**
+     * Consume-transform-produce: what it reads goes to another topic as "value|its own name and number", with the offsets
+     * in the same transaction.
+     */
+    private static final class Pipeline extends Member {
+        private long number;
+
+        Pipeline(Map<String, String> options, Properties config, History history) {
+            super(options, config, history);
+        }
+
+        @Override
+        void run() {
+            KafkaProducer<String, String> producer =
+                new KafkaProducer<>(config, new StringSerializer(), new StringSerializer());
+            producer.initTransactions();
+            KafkaConsumer<String, String> consumer = open(",\"commits\":false");
+            while (!stopped) {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
+                if (!records.isEmpty()) {
+                    transact(producer, consumer, records);
+                }
+            }
+            consumer.close();
+            producer.close(Duration.ofSeconds(10));
+        }
+
+        /** Throws when nobody knows how it ended, or the producer is of no use any more: the next life goes on. */
+        private void transact(KafkaProducer<String, String> producer, KafkaConsumer<String, String> consumer,
+                ConsumerRecords<String, String> records) {
+            List<ProducerRecord<String, String>> out = new ArrayList<>();
+            int partitions = Integer.parseInt(options.get("partitions"));
+            for (ConsumerRecord<String, String> in : records) {
+                String value = in.value() + "|" + history.process + ":" + number++;
+                out.add(new ProducerRecord<>(options.get("output"), in.partition() % partitions, null, value));
+            }
+            history.write("invoke", "txn", sent(out, "[\"poll\"]", ""), -1);
+            boolean committing = false;
+            try {
+                producer.beginTransaction();
+                out.forEach(producer::send);
+                producer.sendOffsetsToTransaction(next(records), consumer.groupMetadata());
+                committing = true;
+                producer.commitTransaction();
+            } catch (KafkaException error) {
+                System.err.println((committing ? "commit: " : "transaction: ") + error);
+                if (committing && error instanceof TimeoutException) {
+                    throw error;
+                }
+                producer.abortTransaction();
+                history.write("fail", "txn", "[]", -1);
+                records.partitions().forEach(at -> consumer.seek(at, records.records(at).get(0).offset()));
+                return;
+            }
+            history.write("ok", "txn", sent(out, "[\"poll\"," + read(records) + "]", "null"), -1);
+        }
+
+        private static String sent(List<ProducerRecord<String, String>> out, String poll, String offset) {
+            return out.stream().map(record -> {
+                String value = "\"" + record.value() + "\"";
+                String told = offset.isEmpty() ? value : "[" + offset + "," + value + "]";
+                return ",[\"send\",\"" + record.topic() + "/" + record.partition() + "\"," + told + "]";
+            }).collect(Collectors.joining("", "[" + poll, "]"));
         }
     }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.chaos.actor import Actor, Positions
-from tests.chaos.java import JavaActor, JavaMember, JavaProducer
-from tests.chaos.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS, Pipeline
+from tests.chaos.java import JavaActor, JavaMember, JavaPipeline, JavaProducer
+from tests.chaos.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS
 from tests.chaos.producers import (
     ONCE,
     KafkaPythonProducer,
@@ -62,7 +62,7 @@ class Cast:
             "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], Positions())],
             "g-java": [JavaMember(recorder, "g-java-0", "g-java", plain[1:])],
             "g-committed": [self._librdkafka("g-committed", 0, committed)],
-            GROUP: [Pipeline(recorder, "pipeline", plain[1:], Positions())],
+            GROUP: [JavaPipeline(recorder, "pipeline", GROUP, plain[1:], OUTPUT, OUTPUT_PARTITIONS)],
             "g-848": [self._librdkafka("g-848", n, plain, "consumer") for n in range(2)],
             "g-java-848": [JavaMember(recorder, "g-java-848-0", "g-java-848", committed, "consumer")],
         }
@@ -104,10 +104,10 @@ class Cast:
         return [self.at_source, self.at_gateway, self.at_target]
 
     @property
-    def pipeline(self) -> Pipeline:
+    def pipeline(self) -> JavaPipeline:
         """It reads, and it writes."""
         (one,) = self.members[GROUP]
-        assert isinstance(one, Pipeline)
+        assert isinstance(one, JavaPipeline)
         return one
 
     @property

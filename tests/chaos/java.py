@@ -71,7 +71,13 @@ class JavaMember(JavaActor):
     """Of a group. `protocol`: `classic` or `consumer`, which has the coordinator's time-outs (KIP-848)."""
 
     def __init__(
-        self, recorder: Recorder, name: str, group: str, topics: Sequence[str], protocol: str = "classic"
+        self,
+        recorder: Recorder,
+        name: str,
+        group: str,
+        topics: Sequence[str],
+        protocol: str = "classic",
+        more: Mapping[str, str] | None = None,
     ) -> None:
         said = {
             "do": "consume",
@@ -84,7 +90,7 @@ class JavaMember(JavaActor):
             **({"session.timeout.ms": "8000", "heartbeat.interval.ms": "1000"} if protocol == "classic" else {}),
             "fetch.max.wait.ms": "100",
         }
-        super().__init__(recorder, name, said)
+        super().__init__(recorder, name, {**said, **(more or {})})
         self.group, self.topics = group, list(topics)
         self._positions = Positions()
         self._read_to: dict[Path, int] = {}
@@ -105,8 +111,32 @@ class JavaMember(JavaActor):
                     return
                 self._read_to[history] = self._read_to.get(history, 0) + len(line)
                 op = json.loads(line)
-                if op["type"] == "ok" and op["f"] == "poll":
-                    self._positions.got(op["value"][0][1])
+                if op["type"] == "ok" and op["f"] in ("poll", "txn"):
+                    self._positions.got(op["value"][0][1])  # of a transaction, too, the poll is the first part
+
+
+class JavaPipeline(JavaMember):
+    """Consume-transform-produce: it writes what it reads to another topic, with its offsets in the same transaction.
+
+    Not librdkafka: its `send_offsets_to_transaction` waited for ten minutes for a coordinator that had moved.
+    """
+
+    def __init__(
+        self, recorder: Recorder, name: str, group: str, topics: Sequence[str], output: str, partitions: int
+    ) -> None:
+        said = {
+            "do": "process",
+            "output": output,
+            "partitions": str(partitions),
+            "transactional.id": name,
+            "transaction.timeout.ms": "30000",
+            "delivery.timeout.ms": "30000",
+            "max.block.ms": "30000",
+            "request.timeout.ms": "10000",
+            "linger.ms": "0",
+            "max.poll.records": "50",
+        }
+        super().__init__(recorder, name, group, topics, more=said)
 
 
 def _java() -> list[str]:
