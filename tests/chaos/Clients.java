@@ -240,10 +240,20 @@ public final class Clients {
                 }
                 producer.abortTransaction();
                 history.write("fail", "txn", "[]", -1);
+                rest();
                 records.partitions().forEach(at -> consumer.seek(at, records.records(at).get(0).offset()));
                 return;
             }
             history.write("ok", "txn", sent(out, "[\"poll\"," + read(records) + "]", "null"), -1);
+        }
+
+        /** Transactions are refused while its group and its topic are on different clusters. */
+        private static void rest() {
+            try {
+                Thread.sleep(300);
+            } catch (InterruptedException end) {
+                stopped = true;
+            }
         }
 
         private static String sent(List<ProducerRecord<String, String>> out, String poll, String offset) {

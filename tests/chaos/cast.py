@@ -26,6 +26,11 @@ SETS: Final[dict[str, dict[str, int]]] = {
 }
 """Sets that are promoted as one: topic -> partitions. What the pipeline writes goes with its group."""
 
+STEADY: Final = {"steady": 3}
+"""Mirrored all the time, so that each end of a gateway is a hand-over that can be measured."""
+TOPICS: Final = {**{topic: count for each in SETS.values() for topic, count in each.items()}, **STEADY}
+"""All topics from the beginning: name -> partitions."""
+
 _CLASSIC: Final = ("g-librdkafka", "g-python", "g-java", "g-committed", GROUP)
 _SINCE_4: Final = ("g-848", "g-java-848")
 EXTRA_RATE: Final = 20.0
@@ -38,8 +43,7 @@ def groups_of(source_kafka: str) -> tuple[str, ...]:
 
 def keys(*topics: str) -> Keys:
     """Every partition of these topics."""
-    known = {topic: count for each in SETS.values() for topic, count in each.items()}
-    return [(topic, partition) for topic in topics for partition in range(known[topic])]
+    return [(topic, partition) for topic in topics for partition in range(TOPICS[topic])]
 
 
 class Cast:
@@ -52,11 +56,11 @@ class Cast:
             KafkaPythonProducer(recorder, "python-once", keys("plain-a"), 20.0, ONCE),
             KafkaPythonProducer(recorder, "python", keys("plain-b"), 30.0),
             JavaProducer(recorder, "java", keys("plain-a", "plain-b"), 30.0),
+            LibrdkafkaProducer(recorder, "rd-steady", keys(*STEADY), 45.0),
             TransactionalProducer(recorder, "rd-transactions", keys("tx-a", "tx-b"), 40.0, seed),
         ]
         self._positions: dict[str, Positions] = {}  # members of a group share them
         plain, committed = ("plain-a", "plain-b"), ("tx-a", "tx-b")
-        everything = (*plain, *committed, OUTPUT)
         members: dict[str, list[Member | JavaMember]] = {
             "g-librdkafka": [self._librdkafka("g-librdkafka", n, plain) for n in range(2)],
             "g-python": [KafkaPythonMember(recorder, "g-python-0", "g-python", plain[:1], Positions())],
@@ -67,9 +71,9 @@ class Cast:
             "g-java-848": [JavaMember(recorder, "g-java-848-0", "g-java-848", committed, "consumer")],
         }
         self.members = {group: members[group] for group in groups}
-        self.at_source = Reader(recorder, "reader-source", keys(*everything))
-        self.at_gateway = Reader(recorder, "reader-gateway", keys(*everything))
-        self.at_target = Reader(recorder, "reader-target", keys(*everything))
+        self.at_source = Reader(recorder, "reader-source", keys(*TOPICS))
+        self.at_gateway = Reader(recorder, "reader-gateway", keys(*TOPICS))
+        self.at_target = Reader(recorder, "reader-target", keys(*TOPICS))
         self.extras: list[LibrdkafkaProducer] = []
         self.hung_for: dict[Member | JavaMember, Member] = {}  # who hangs, by who took its place
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.chaos.cast import SETS, Cast
+from tests.chaos.cast import SETS, TOPICS, Cast
 from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
 from tests.chaos.pipeline import GROUP
@@ -50,7 +50,7 @@ class Conductor(threading.Thread):
         super().__init__(name="conductor", daemon=True)
         self.done: list[dict[str, Any]] = []
         self.stuck = ""
-        self.topics = {topic: count for each in SETS.values() for topic, count in each.items()}
+        self.topics = dict(TOPICS)
         self._plan, self._lab, self._cast = plan, lab, cast
         self._recorder = cast.recorder
         self._over = threading.Event()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.cast import SETS, Cast, groups_of
+from tests.chaos.cast import STEADY, TOPICS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
 from tests.chaos.final import NotSettled, drain, finish_pipeline, level, read_everything, stop_producers
 from tests.chaos.handover import handovers, percentile, waits
@@ -54,7 +54,7 @@ class Run:
         return self._report
 
     def _perform(self, lab: Lab) -> None:
-        topics = {name: {"preserve": name.startswith("plain")} for each in SETS.values() for name in each}
+        topics = {name: {"preserve": name.startswith("plain") or name in STEADY} for name in TOPICS}
         self._recorder.setup(SOURCE, topics=topics)
         cast = self._cast = Cast(self._recorder, self._plan.seed, groups_of(self._plan.source_kafka))
         conductor = Conductor(self._plan, lab, cast)
