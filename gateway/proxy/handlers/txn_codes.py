@@ -1,4 +1,4 @@
-"""Error codes of transactional requests, as old as the version they answer."""
+"""Error codes of transactional requests that the gateway answers itself: as old as the version, and of the target."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ _FENCED_FROM = {
     int(ApiKey.END_TXN): 2,
 }
 _NEVER = 1 << 15
+_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def answered_code(key: int, version: int, code: int) -> int:
-    """The code by which a broker tells a client of this version."""
+    """The code by which a broker tells a client of this version.
+
+    Clients know the target's coordinators only. One that moved elsewhere is found again by the gateway: a client that
+    was told of it would drop its own, to find the same one again.
+    """
+    if code in _MOVED:
+        return int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     if code == ErrorCode.PRODUCER_FENCED and version < _FENCED_FROM.get(key, _NEVER):
         return int(ErrorCode.INVALID_PRODUCER_EPOCH)
     return int(code)

@@ -43,7 +43,7 @@ class TxnOffsetCommitHandler:
         serve(
             session,
             lambda: self._serve(session, exchange, request),
-            lambda code: self._reply(exchange, request, answered_code(_KEY, exchange.api_version, code)),
+            lambda code: self._reply(exchange, request, code),
         )
 
     async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
@@ -118,7 +118,9 @@ class TxnOffsetCommitHandler:
                 partitions=[
                     part(
                         partition_index=p.partition_index,
-                        error_code=found.get((topic.name, p.partition_index), int(code)),
+                        error_code=answered_code(
+                            _KEY, exchange.api_version, found.get((topic.name, p.partition_index), code)
+                        ),
                     )
                     for p in topic.partitions
                 ],

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.domain.routing import Routing
 from gateway.domain.transactional_ids import OWN
-from gateway.proxy.places import SeenTransaction
+from gateway.proxy.places import Refused, SeenTransaction
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
@@ -101,4 +101,13 @@ async def test_offsets_are_refused_for_now_while_a_request_of_the_producer_has_n
     """It was lost on its way back, and the transaction began through another gateway: nobody can tell yet."""
     producer = await moved.lab.transactions.identify("tx", CLIENT)
     producer.in_transit += 1
+    assert await moved.offsets() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+async def test_a_coordinator_that_moved_on_a_source_is_the_gateways_to_find(moved: Talk, code: ErrorCode) -> None:
+    moved.lab.places.seen[OWN] = Refused(code, "it moved")
+    for committed in (True, False):
+        answer = await moved.asks(ApiKey.END_TXN, committed=committed)
+        assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert await moved.offsets() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
