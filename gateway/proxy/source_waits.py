@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from gateway.net.errors import ClusterUnavailable, NetError
@@ -13,11 +13,32 @@ if TYPE_CHECKING:
     from gateway.proxy.session import Session
 
 LEADER_WAIT_S = 5.0
+LOOK_S = 0.5
 
 
-async def find_connection(cluster: Cluster, node_id: int, lane: str) -> None:
-    """Connect to a broker of the source: then the connection is cached. Raises NetError."""
-    await cluster.connection(node_id, lane)
+async def find_connection(cluster: Cluster, node_id: int, lane: str, leads: Collection[tuple[str, int]]) -> None:
+    """Connect to a broker that leads partitions of the source, or find that it does not lead all of them any more.
+
+    A broker that has died refuses connections for as long as the view says that it leads: nothing else here asks who
+    does. Then a connection is cached, or there is a view by which the write goes elsewhere.
+
+    Raises:
+        NetError: neither.
+    """
+    topics = {topic for topic, _ in leads}
+    connecting = asyncio.create_task(cluster.connection(node_id, lane), name=f"connect to source broker {node_id}")
+    try:
+        while True:
+            done, _ = await asyncio.wait({connecting}, timeout=LOOK_S)
+            if done and connecting.exception() is None:
+                return
+            await cluster.refresh(topics)
+            if any(cluster.leader(*partition) not in (node_id, None) for partition in leads):
+                return
+            if done:
+                connecting.result()
+    finally:
+        connecting.cancel()
 
 
 async def find_leader(cluster: Cluster, topic: str, partitions: Sequence[int]) -> None:

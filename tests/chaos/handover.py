@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from tests.chaos.plan import APART_S
+
 SOURCE: Final = "source"
 ENDS: Final = ("gateway-kill", "gateway-restart", "rolling-restart")
 WINDOW_NS: Final = 15_000_000_000
@@ -44,7 +46,7 @@ def waits(lines: Iterable[str], reader: str) -> dict[str, list[tuple[int, int]]]
 def handovers(
     waited: Mapping[str, Sequence[tuple[int, int]]], faults: Sequence[Mapping[str, Any]], began_ns: int
 ) -> list[float]:
-    """Milliseconds, one per partition and end of a gateway that no other fault overlaps."""
+    """Milliseconds, one per partition and end of a gateway that no other fault overlaps, or comes shortly before."""
     found = []
     for fault in faults:
         if fault["kind"] not in ENDS or any(_overlaps(fault, other) for other in faults if other is not fault):
@@ -59,7 +61,7 @@ def handovers(
 
 
 def _overlaps(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return bool(one["began_s"] - 2 < other["ended_s"] and other["began_s"] < one["ended_s"] + 2)
+    return bool(one["began_s"] - APART_S < other["ended_s"] and other["began_s"] < one["ended_s"] + 2)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

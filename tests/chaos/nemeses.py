@@ -13,11 +13,8 @@ from typing import Any, Final
 
 from tests.chaos.lab import Lab
 from tests.chaos.network import heal, hurt
-from tests.chaos.plan import Nemesis, Plan, is_quiet
+from tests.chaos.plan import APART_S, Nemesis, Plan, is_quiet
 from tests.support.recorder import Recorder
-
-APART_S: Final = 3.0
-"""Between two ends of gateways that are measured."""
 
 
 class Trouble(threading.Thread):

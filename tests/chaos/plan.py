@@ -18,6 +18,9 @@ CALM_S: Final = 6.0
 QUIET_S: Final = (30.0, 55.0, 100.0)
 """From, to, and again after: no network is hurt, gateways end, so that hand-overs can be measured."""
 
+APART_S: Final = 8.0
+"""From a fault to an end of a gateway that is measured: what the fault has moved is at rest again."""
+
 NETWORK: Final = {
     "cut-source": 3,
     "cut-target": 3,

@@ -16,6 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from gateway.devcluster import DevCluster, java_command
 from tests.exact.migration import Migration
 from tests.support.clusters import running_cluster
+from tests.support.fleet import PARTITIONS, GatewayFleet
 from tests.support.logs import assert_nothing_lost, log_ends
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
@@ -55,6 +56,12 @@ def create(bootstrap: str, topic: str, replicas: list[list[int]]) -> None:
 def knows(bootstrap: str, topic: str) -> bool:
     found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics.get(topic)
     return found is not None and all(partition.leader >= 0 for partition in found.partitions.values())
+
+
+def leaders(bootstrap: str, topic: str) -> set[int]:
+    """The brokers that lead its partitions."""
+    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10).topics[topic]
+    return {partition.leader for partition in found.partitions.values()}
 
 
 def reassign(cluster: DevCluster, folder: Path, topic: str, replicas: list[list[int]]) -> None:
@@ -143,3 +150,31 @@ def write(bootstrap: str, topic: str, count: int) -> None:
     for number in range(count):
         producer.produce(topic, value=b"value %d" % number, partition=0)
     assert producer.flush(95) == 0
+
+
+def test_a_gateway_that_mirrors_nothing_hears_of_a_new_leader_when_the_old_one_is_dead(
+    three: DevCluster, target: DevCluster, tmp_path: Path, topic: str
+) -> None:
+    """Nothing but its producers tells a sidecar who leads. What it knows is looked at anew every 30 s only."""
+    create(three.bootstrap, topic, [[1 + n % 3, 1 + (n + 1) % 3, 1 + (n + 2) % 3] for n in range(PARTITIONS)])
+    fleet = GatewayFleet(tmp_path, three, target, topic)
+    try:
+        fleet.add()
+        sidecar = fleet.add("sidecar")
+        fleet.wait_together()
+        fleet.mirror_topic()
+        victim, orphans = 1, [partition for partition in range(PARTITIONS) if partition % 3 == 0]
+        with fleet.writer(sidecar, rate=60) as writer:
+            writer.wait_for_acks(200)
+            three.nodes[victim].signal(signal.SIGKILL)
+            survivors = ",".join(server for server in three.bootstrap.split(",")[1:])
+            wait_until(lambda: victim not in leaders(survivors, topic), 60.0, what="new leaders")
+            sent = writer.sent
+
+            def acknowledged() -> set[int]:
+                return {partition for number, (partition, _) in writer.acknowledged.copy().items() if number >= sent}
+
+            wait_until(lambda: acknowledged().issuperset(orphans), 10.0, what="acknowledgements of new leaders")
+        assert not writer.failed
+    finally:
+        fleet.close()

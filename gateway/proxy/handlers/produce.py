@@ -160,7 +160,7 @@ class ProduceHandler:
         for key in plan.source:
             connection = self._context.sources[key[0]].cached_connection(key[1], lane)
             if connection is None:
-                self._connect(session, exchange, view, key, lane)
+                self._connect(session, exchange, view, plan, key, lane)
                 return
             connections[key] = connection
         ForwardedProduce(session, exchange, view, plan).send(connections, refused)
@@ -170,10 +170,17 @@ class ProduceHandler:
                 connection.when_writable(session.resume)
 
     def _connect(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, key: tuple[str, int], lane: str
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        plan: ProducePlan,
+        key: tuple[str, int],
+        lane: str,
     ) -> None:
-        cluster = self._context.sources[key[0]]
-        self._await_source(session, exchange, view, find_connection(cluster, key[1], lane))
+        leads = [(plan.routes[part.topic].source_topic, part.partition) for part in plan.source[key]]
+        work = find_connection(self._context.sources[key[0]], key[1], lane, leads)
+        self._await_source(session, exchange, view, work)
 
     def _find_leader(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
