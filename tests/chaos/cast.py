@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,7 @@ TOPICS: Final = {**{topic: count for each in SETS.values() for topic, count in e
 _CLASSIC: Final = ("g-librdkafka", "g-python", "g-java", "g-committed", GROUP)
 _SINCE_4: Final = ("g-848", "g-java-848")
 EXTRA_RATE: Final = 20.0
+HUNG_S: Final = 60.0
 
 
 def groups_of(source_kafka: str) -> tuple[str, ...]:
@@ -101,6 +103,18 @@ class Cast:
         members[members.index(member)] = new
         self.hung_for[new] = member
         return new
+
+    def go_on_without_hung(self, late: Iterable[Member | JavaMember], since: float) -> None:
+        """Replace those of kafka-python that came to nothing for `HUNG_S`, before their brokers, without a gateway.
+
+        Args:
+            since: when all of them had their chance, by the monotonic clock.
+        """
+        if time.monotonic() - since < HUNG_S:
+            return
+        for one in late:
+            if isinstance(one, KafkaPythonMember) and one.side == "source" and one not in self.hung_for:
+                self.replace_hung(one).start(one.bootstrap, one.side)
 
     @property
     def readers(self) -> list[Reader]:

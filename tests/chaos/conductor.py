@@ -104,9 +104,13 @@ class Conductor(threading.Thread):
                 producer.stop()
                 producer.start(self._lab.gateway_bootstrap, TARGET)
             return
-        group, members = act.what, self._cast.members[act.what]
+        group, members, began = act.what, self._cast.members[act.what], time.monotonic()
         # A group without an offset on the source is a new one at the gateway: there is nothing to promote.
-        self._reach(lambda: self._lab.source.has_committed(group), lambda: None, self._group_path(group))
+        self._reach(
+            lambda: self._lab.source.has_committed(group),
+            lambda: self._cast.go_on_without_hung(tuple(members), began),
+            self._group_path(group),
+        )
         for member in members[:-1]:
             self._ended(member).start(self._lab.gateway_bootstrap, TARGET)
         last = self._ended(members[-1])

@@ -10,13 +10,12 @@ from tests.chaos.conductor import LINK, SOURCE, TARGET
 from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
 from tests.chaos.pipeline import OUTPUT, not_once
-from tests.chaos.readers import KafkaPythonMember, Member
+from tests.chaos.readers import Member
 from tests.support.exact import read_visible
 from tests.support.logs import Log
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 120.0
-HUNG_S = 60.0
 Logs = dict[str, dict[str, list[Log]]]
 """Side -> topic -> partitions."""
 
@@ -90,10 +89,7 @@ def drain(cast: Cast, logs: Logs) -> None:
     def is_drained() -> bool:
         late = {one: found for one, *_ in cast.members.values() if (found := _late(one, logs[one.side]))}
         waiting[:] = [each for found in late.values() for each in found]
-        for one in late:
-            patient = time.monotonic() - began < HUNG_S or one in cast.hung_for
-            if not patient and isinstance(one, KafkaPythonMember) and one.side == SOURCE:
-                cast.replace_hung(one).start(one.bootstrap, one.side)
+        cast.go_on_without_hung(late, began)
         waiting.extend(
             f"{reader.name} has read {key} to {reader.positions.next.get(key, 0)} of {end}"
             for reader in cast.readers
