@@ -52,14 +52,19 @@ def append_twice() -> None:
 
 
 def swap_two_batches() -> None:
-    """Two that wait in the queue change places."""
+    """Two that wait in the queue change places. On a quiet machine none waits: one is kept until there are two."""
+    windows: Any = AppendWindow
+    take, alone = windows.take, set[int]()
 
     def change(window: AppendWindow, last: Pending, batch: Pending) -> Pending | None:
         if window.unsent == 0 or window._queue[-1] is not last:
+            alone.add(id(window))
             return None
+        alone.discard(id(window))
         window._queue[-1] = last._replace(data=batch.data)
         return batch._replace(data=last.data)
 
+    windows.take = lambda window: None if id(window) in alone and window.unsent < 2 else take(window)
     _spoil(change)
 
 
@@ -126,7 +131,7 @@ def answer_before_commit() -> None:
     ForwardedProduce._send_source = lying  # type: ignore[method-assign]
 
 
-def slow_source(seconds: float = 0.4) -> None:
+def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 0.0) -> None:
     """No fault: each forwarded write is on its way for long. What forgets it under a fence has something to forget."""
     from gateway.proxy.forwarded_produce import ForwardedProduce
 
@@ -138,7 +143,16 @@ def slow_source(seconds: float = 0.4) -> None:
             self.version = connection.version
 
         def send(self, *args: Any) -> None:
-            asyncio.get_running_loop().call_later(seconds, self._connection.send, *args)
+            loop = asyncio.get_running_loop()
+
+            def on() -> None:
+                left = held_until() - loop.time()
+                if left > 0:
+                    loop.call_later(left, self._connection.send, *args)
+                else:
+                    self._connection.send(*args)
+
+            loop.call_later(seconds, on)
 
     def slowly(self: Any, connection: Any, *args: Any, **named: Any) -> None:
         send(self, Slow(connection), *args, **named)  # type: ignore[arg-type]
@@ -147,13 +161,17 @@ def slow_source(seconds: float = 0.4) -> None:
 
 
 def forget_an_acknowledgement() -> None:
-    """The fence is acknowledged while writes are on their way to the source."""
+    """The fence is acknowledged while writes are on their way to the source, where they come after the promote."""
     from gateway.proxy.forwarder import Forwarder
 
+    held_until = 0.0
+
     async def at_once(self: Any, topic: str, epoch: int) -> FenceAck:
+        nonlocal held_until
+        held_until = held_until or asyncio.get_running_loop().time() + 4.0  # longer than a promote takes
         return FenceAck(self._gateway, topic, epoch, 0)
 
-    slow_source()
+    slow_source(held_until=lambda: held_until)
     Forwarder.fence = at_once  # type: ignore[method-assign]
 
 
