@@ -16,7 +16,7 @@ from tests.chaos.actor import Actor, Positions
 from tests.chaos.producers import Keys, key_of
 from tests.support.recorder import Recorder
 
-CONNECTION: Final = {"socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 500, "log_level": 0}
+_CONNECTION: Final = {"socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 500, "log_level": 0}
 _BATCH: Final = 200
 _COMMIT_EVERY_S: Final = 0.25
 
@@ -76,7 +76,7 @@ class LibrdkafkaMember(Member):
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 100,
             **(classic if self._protocol == "classic" else {}),
-            **CONNECTION,
+            **_CONNECTION,
         }
 
     def live(self) -> None:
@@ -219,7 +219,7 @@ class Reader(Actor):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 50,
-                **CONNECTION,
+                **_CONNECTION,
             }
         )
         try:
