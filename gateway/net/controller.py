@@ -12,6 +12,7 @@ from gateway.net.errors import ClusterUnavailable
 from protocol.errors import ErrorCode
 
 _MOVED = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
+_NONE_FOUND = "the cluster has no controller"
 
 
 async def on_controller(
@@ -33,13 +34,12 @@ async def on_controller(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
     backoff = Backoff(*cluster.config.retry_backoff_s)
+    if cluster.view.controller_id not in cluster.view.brokers:
+        await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
     while True:
-        remaining_s = max(0.001, deadline - loop.time())
         controller = cluster.view.controller_id
-        if controller is None or controller not in cluster.view.brokers:
-            await cluster.refresh((), timeout_s=remaining_s)
-            controller = cluster.view.controller_id
         if controller is not None:
+            remaining_s = max(0.001, deadline - loop.time())
             connection = await cluster.connection(controller, CONTROL_LANE, remaining_s)
             remaining_s = max(0.001, deadline - loop.time())
             # The broker gives up a little before we do, so that its own reason is heard.
@@ -48,6 +48,16 @@ async def on_controller(
                 return response
         wait_s = backoff.next()
         if loop.time() + wait_s >= deadline:
-            raise ClusterUnavailable("the cluster has no controller")
+            raise ClusterUnavailable(_NONE_FOUND)
         await asyncio.sleep(wait_s)
-        await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
+        await _look_again(cluster, deadline)
+
+
+async def _look_again(cluster: Cluster, deadline: float) -> None:
+    """Refresh a view without a controller. If the time is over before the answer, that is still the reason."""
+    try:
+        await cluster.refresh((), timeout_s=max(0.001, deadline - asyncio.get_running_loop().time()))
+    except ClusterUnavailable as exc:
+        if cluster.available:
+            raise ClusterUnavailable(_NONE_FOUND) from exc
+        raise

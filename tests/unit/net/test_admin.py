@@ -23,7 +23,7 @@ from protocol.messages import (
     DescribeConfigsResponse,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.fake_broker import HANG_UP, Request
+from tests.support.fake_broker import HANG_UP, SILENCE, Request
 from tests.support.fake_cluster import FakeCluster
 from tests.support.waiting import wait_until_async
 from tests.unit.net.conftest import OpenCluster
@@ -116,6 +116,29 @@ async def test_a_cluster_without_controller(fake: FakeCluster, client: OpenClust
     cluster = await client(fake.bootstrap)
 
     with pytest.raises(ClusterUnavailable, match="no controller"):
+        await create_topic(cluster, "t", partitions=1, timeout_s=0.2)
+
+
+async def test_a_deadline_in_the_middle_of_a_look_for_the_controller(fake: FakeCluster, client: OpenCluster) -> None:
+    """The reason is the controller, not the metadata that came too late to tell of one."""
+    fake.controller_id = -1
+    cluster = await client(fake.bootstrap)
+    metadata = fake.brokers[1].handlers[ApiKey.METADATA]
+    known = len(fake.asked(ApiKey.METADATA))
+    fake.on(
+        ApiKey.METADATA, lambda asked: metadata(asked) if len(fake.asked(ApiKey.METADATA)) <= known + 1 else SILENCE
+    )
+
+    with pytest.raises(ClusterUnavailable, match="no controller"):
+        await create_topic(cluster, "t", partitions=1, timeout_s=0.2)
+
+
+async def test_brokers_that_say_nothing_of_a_controller(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.controller_id = -1
+    cluster = await client(fake.bootstrap)
+    fake.on(ApiKey.METADATA, lambda _: SILENCE)
+
+    with pytest.raises(ClusterUnavailable, match=r"no metadata within 0\.[0-9]+ s"):
         await create_topic(cluster, "t", partitions=1, timeout_s=0.2)
 
 
