@@ -167,7 +167,12 @@ class StateStore(StateViews):
     ) -> None:
         """Write records and deletions (None) by key in one transaction. Errors as `put`."""
         # Shielded: a caller that goes away must not leave a commit whose result nobody takes into the views.
-        await asyncio.shield(asyncio.create_task(self._write(changes, guard), name="state-write"))
+        task = asyncio.create_task(self._write(changes, guard), name="state-write")
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_told_to_nobody)
+            raise
 
     async def settle(self) -> None:
         """Find out what became of a write of unknown outcome: then the views are what is written. Errors as `put`."""
@@ -257,3 +262,8 @@ class StateStore(StateViews):
         if self.leading:
             self.leading = False
             self.on_fenced()
+
+
+def _told_to_nobody(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        _log.warning("a write whose caller has gone: %s", exc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -182,27 +183,45 @@ async def test_a_successor_is_noticed_without_writing(store, log):
         await store.put(PORT)
 
 
-async def test_a_cancelled_caller_does_not_lose_the_commit(store, log):
+async def cancelled_in_its_commit(store, log, commit):
+    """Put PORT; its caller goes away while `commit` is under way."""
     entered, go_on = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    commit = log.commit
 
     def slow(changes):
         loop.call_soon_threadsafe(entered.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(5)
         return commit(changes)
 
-    log.commit = slow
+    kept, log.commit = log.commit, slow
     task = asyncio.create_task(store.put(PORT))
     await entered.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     go_on.set()
-    log.commit = commit
+    log.commit = kept
+
+
+async def test_a_cancelled_caller_does_not_lose_the_commit(store, log):
+    await cancelled_in_its_commit(store, log, log.commit)
     await store.put(LINK)  # waits for the write before
 
     assert store.ports == {1: PORT}
+
+
+async def test_a_failure_whose_caller_has_gone_is_one_line_in_the_log(store, log, caplog):
+    def fenced(_changes):
+        raise ProducerFenced("another lockgate process has taken over")
+
+    await cancelled_in_its_commit(store, log, fenced)
+    with pytest.raises(ProducerFenced):
+        await store.put(LINK)
+    gc.collect()  # which is when an exception that nobody took is told, with its traceback
+
+    assert [record.message for record in caplog.records if record.levelname != "INFO"] == [
+        "a write whose caller has gone: another lockgate process has taken over"
+    ]
 
 
 async def test_an_unreadable_record_stops_the_start(log):
