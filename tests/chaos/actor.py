@@ -16,13 +16,14 @@ STOP_S = 120.0
 class Actor(ABC):
     """A client that can be stopped and started anew, each time as a new process of the history.
 
-    `errors` are what its library reported to it. A library that gave up for good (a fatal error) is replaced by a new
-    instance in the next life.
+    `errors` are what its library reported to it, `hung` the lives in which it came to nothing by its own fault. A
+    library that gave up for good (a fatal error) is replaced by a new instance in the next life.
     """
 
     def __init__(self, recorder: Recorder, name: str) -> None:
         self.recorder, self.name = recorder, name
         self.errors: list[str] = []
+        self.hung: list[str] = []
         self.lives = 0
         self.bootstrap, self.side = "", ""
         self.stopping = threading.Event()

@@ -11,12 +11,11 @@ from tests.chaos.actor import Actor, Positions
 from tests.chaos.java import JavaActor, JavaMember, JavaPipeline, JavaProducer
 from tests.chaos.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS
 from tests.chaos.producers import (
-    ONCE,
-    KafkaPythonProducer,
     Keys,
     LibrdkafkaProducer,
     TransactionalProducer,
 )
+from tests.chaos.python_producer import ONCE, KafkaPythonProducer
 from tests.chaos.readers import KafkaPythonMember, LibrdkafkaMember, Member, Reader
 from tests.support.recorder import Recorder
 
@@ -115,6 +114,11 @@ class Cast:
         for one in late:
             if isinstance(one, KafkaPythonMember) and one.side == "source" and one not in self.hung_for:
                 self.replace_hung(one).start(one.bootstrap, one.side)
+
+    @property
+    def hung(self) -> list[str]:
+        """Clients whose library came to nothing, and lives of producers that did."""
+        return [*(one.name for one in self.hung_for.values()), *(life for one in self.producers for life in one.hung)]
 
     @property
     def readers(self) -> list[Reader]:

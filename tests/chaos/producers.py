@@ -1,14 +1,13 @@
-"""Producers of two libraries; the Java one is in `java.py`. Each sends numbered records at an even rate."""
+"""librdkafka's producers, without and with transactions. Each sends numbered records at an even rate."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from kafka import KafkaProducer
 
 from tests.chaos.actor import Actor
 from tests.support.recorder import Recorder
@@ -16,14 +15,6 @@ from tests.support.recorder import Recorder
 Keys = Sequence[tuple[str, int]]
 """Partitions that a producer goes round: (topic, number)."""
 
-ONCE: Final[Mapping[str, Any]] = {
-    "acks": "all",
-    "enable_idempotence": False,
-    "max_in_flight_requests_per_connection": 1,
-    "retries": 0,
-}
-"""Sends each record once. Not with librdkafka: it takes a leader that has gone for one that has not appended, and sends
-again, although brokers also say so of what they have appended a moment before."""
 _DELIVERY_MS: Final = 90_000
 _AHEAD: Final = 2_000  # unanswered records at most
 _CERTAINLY_NOT: Final = (KafkaError._QUEUE_FULL, KafkaError.MSG_SIZE_TOO_LARGE)
@@ -166,59 +157,3 @@ class TransactionalProducer(Actor):
                     raise
             else:
                 return
-
-
-class KafkaPythonProducer(Actor):
-    """kafka-python's producer, idempotent as it is by default, or one that sends each record once (`ONCE`)."""
-
-    def __init__(
-        self, recorder: Recorder, name: str, keys: Keys, rate: float, config: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(recorder, name)
-        self._keys, self._rate, self._config = keys, rate, config or {}
-
-    def live(self) -> None:
-        # A write without an answer may land behind what is sent after it, unless the broker looks at sequences.
-        self.opened(ordered=not self._config)
-        producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap.split(","),
-            client_id=self.process,
-            linger_ms=2,
-            delivery_timeout_ms=_DELIVERY_MS,
-            request_timeout_ms=10_000,
-            reconnect_backoff_max_ms=500,
-            max_block_ms=60_000,
-            **self._config,
-        )
-        self._unanswered, self._fatal = 0, False
-        try:
-            number, due = 0, time.monotonic()
-            while not self.stopping.wait(max(0.0, due - time.monotonic())) and not self._fatal:
-                due = max(due + 1 / self._rate, time.monotonic() - 1)
-                if self._unanswered < _AHEAD:
-                    self._send(producer, number)
-                    number += 1
-            producer.flush(timeout=_DELIVERY_MS / 1000 + 5)
-        finally:
-            producer.close(timeout=5)
-
-    def _send(self, producer: Any, number: int) -> None:
-        (topic, partition), process = self._keys[number % len(self._keys)], self.process
-        key, value = key_of(topic, partition), f"{process}:{number}"
-
-        def done(metadata: Any) -> None:
-            self._unanswered -= 1
-            told = metadata.offset if metadata.offset >= 0 else None
-            self.recorder.write("ok", process, "send", [["send", key, [told, value]]], number)
-
-        def failed(error: BaseException) -> None:
-            self._unanswered -= 1
-            self._fatal = self._fatal or (not self._config and not getattr(error, "retriable", True))
-            self.failed(f"{key}: {error!r}")
-            self.recorder.write("unknown", process, "send", [["send", key, value]], number)
-
-        self._unanswered += 1
-        self.recorder.write("invoke", process, "send", [["send", key, value]], number)
-        future = producer.send(topic, value=value.encode(), partition=partition)
-        future.add_callback(done)
-        future.add_errback(failed)

@@ -128,7 +128,7 @@ class Run:
             "faults_done": self._faults,
             "acts_done": conductor.done,
             "client_errors": {name: {"count": len(e), "first": e[:10]} for name, e in errors.items()},
-            "client_hung": [client.name for client in cast.hung_for.values()],
+            "client_hung": cast.hung,
             "client_lives": {client.name: client.lives for client in cast.everybody},
             "growth": watch.growth(),
             "samples": watch.samples,
