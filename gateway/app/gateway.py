@@ -197,6 +197,7 @@ class Gateway:
             metrics=self._metrics,
         )
         await peering.replica.pause()
+        peering.term_begins()
         self._term = led = LeaderTerm(around, term, peering.fleet)
         await led.start()
         self._front.lead(self._app)
@@ -207,6 +208,7 @@ class Gateway:
         self._metrics.control = None
         if led is not None:
             await led.close()
+        self._peering.term_over()
         self._peering.replica.go_on()
         self._peering.gates.follow()
 

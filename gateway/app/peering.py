@@ -23,7 +23,7 @@ from gateway.control.fleet_mirrors import FleetMirrors
 from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.fleet_quorum import READ
 from gateway.control.lease_guard import LeaseGuard
-from gateway.control.remote_fences import fence_epoch
+from gateway.control.remote_fences import is_in_force
 from gateway.control.replica import Replica
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.sources import Sources
@@ -96,7 +96,7 @@ class Peering:
         self.peers.handlers[READ] = self._read
         self.peers.handlers[GOODBYE] = self._goodbye
         self.fleet: Fleet
-        self._is_open = False
+        self._is_open = self._follows = False
         self.fences: FenceAnswers
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -196,17 +196,28 @@ class Peering:
         self.fleet.records_changed()
 
     def _fences_in_force(self) -> Mapping[str, int]:
-        """Of the leader: what it holds, with the epochs by which the others know it."""
-        mirrors = self._shared.store.mirrors.values()
-        epochs = {record.mirror_topic: fence_epoch(record) for record in mirrors}
-        return {topic: epoch for topic in self._shared.publisher.fenced if (epoch := epochs.get(topic)) is not None}
+        """Of the leader: what it holds in this term, with the epochs by which the others know it."""
+        own = self._shared.publisher.own_fences
+        records = {record.mirror_topic: record for record in self._shared.store.mirrors.values()}
+        return {topic: epoch for topic, epoch in own.items() if topic in records and is_in_force(records[topic], epoch)}
+
+    def term_begins(self) -> None:
+        """This gateway leads, and has read all that was written before."""
+        self._follows = False
+        self._shared.publisher.decided()
+
+    def term_over(self) -> None:
+        """It leads no more. What it has fenced stays so until it is known what has come of it."""
+        self._shared.publisher.term_over()
+        if self._follows:
+            self._shared.publisher.decided()
 
     def _admitted(self, assignment: FleetAssignment) -> None:
         leads = assignment.leader == self.name
-        self.fences.assigned(assignment.leader, assignment.fenced)
+        self.fences.assigned(assignment.term, assignment.fenced)
+        self._follows = not leads
         if not leads:  # the state is read up to here: what a term of this gateway has fenced is decided
-            publisher = self._shared.publisher
-            publisher.unfence(publisher.fenced - assignment.fenced.keys() - self.fences.in_force().keys())
+            self._shared.publisher.decided()
             self.replica.closed = set(assignment.closed)
             self.replica.gates()
         self.gates.assigned(assignment.peers)

@@ -74,6 +74,7 @@ class LeaderTerm:
             publisher=around.publisher,
             record=self._record,
             held_up=around.mirrors.held_up,
+            term=term.number,
         )
         self.service = ControlService(
             store=around.store,

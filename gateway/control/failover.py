@@ -94,7 +94,7 @@ class Failover:
     async def _flip(self, record: MirrorRecord) -> MirrorRecord:
         context, key = self._context, (record.link, record.mirror_topic)
         ends, answered = await self.ends.read(record)
-        context.publisher.fence([record.mirror_topic])
+        context.publisher.fence({record.mirror_topic: _epoch(record)})
         try:
             await self._hold_everywhere(record)
             await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))

@@ -42,7 +42,7 @@ class FenceAnswers:
         self._quiet = quiet
         self._changed = changed
         self._views: dict[str, FenceView] = {}
-        self._leader = ""
+        self._term = -1
         self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
             FENCE: self._fence,
             HOLD: self._hold,
@@ -58,7 +58,7 @@ class FenceAnswers:
         for topic, record in found.items():
             view = self._views.get(topic)
             if view is None:
-                self._views[topic] = FenceView(record.state, record.fence_epoch)
+                self._views[topic] = FenceView(record.state, record.fence_epoch, term=self._term)
                 continue
             was = view.held
             view.record(record.state, record.fence_epoch)
@@ -66,20 +66,17 @@ class FenceAnswers:
                 ended.append(topic)
         self._end(ended)
 
-    def assigned(self, leader: str, fenced: Mapping[str, int]) -> None:
-        """An assignment: the fences in force that it names, mirror topic -> epoch. After `records` up to its offset.
-
-        A fence of a leader that is one no more came to nothing: its successor has read all that it wrote, and a promote
-        that goes on fences anew. It may have to wait for long before that, which nobody's writes should.
-        """
-        new = self._leader not in ("", leader)
-        self._leader = leader
-        held = [topic for topic, epoch in fenced.items() if topic in self._views and self._views[topic].fence(epoch)]
-        if held:
-            self._publisher.fence(held)
-        if new:
-            over = [topic for topic, view in self._views.items() if view.held and topic not in fenced]
-            self._end([topic for topic in over if self._views[topic].unfence(self._views[topic].epoch)])
+    def assigned(self, term: int, fenced: Mapping[str, int]) -> None:
+        """An assignment of a term's leader: the fences in force that it names. After `records` up to its offset."""
+        self._term = max(self._term, term)
+        over: list[str] = []
+        for topic, view in self._views.items():
+            was = view.held
+            view.assigned(term, fenced.get(topic))
+            if was and not view.held:
+                over.append(topic)
+        self._publisher.hold(self.in_force())
+        self._end(over)
 
     def in_force(self) -> Mapping[str, int]:
         """The fences in force here: mirror topic -> epoch."""
@@ -92,12 +89,12 @@ class FenceAnswers:
 
     def _end(self, topics: list[str]) -> None:
         if topics:
-            self._publisher.unfence(topics)
+            self._publisher.let_go(topics)
             self._changed()
 
     async def _fence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
-        view = self._holds(topic, epoch)
+        view = self._holds(topic, epoch, self._term_of(body))
         ack = await self._local.fence(topic, epoch)
         await self._quiet(topic)
         _require_in_force(view, topic, epoch)
@@ -105,24 +102,27 @@ class FenceAnswers:
 
     async def _hold(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
-        view = self._holds(topic, epoch)
+        view = self._holds(topic, epoch, self._term_of(body))
         await self._quiet(topic)
         _require_in_force(view, topic, epoch)
         return {}
 
-    def _holds(self, topic: str, epoch: int) -> FenceView:
+    def _term_of(self, body: Mapping[str, Any]) -> int:
+        return int(body.get("term", self._term))  # a leader of an older version does not say
+
+    def _holds(self, topic: str, epoch: int, term: int) -> FenceView:
         view = self._views.get(topic)
         if view is None:
             raise FenceRefused(f"mirror topic '{topic}' is not known here yet")
-        if not view.fence(epoch):
+        if not view.fence(epoch, term):
             raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} is over here; epoch {view.epoch} is known")
-        self._publisher.fence([topic])
+        self._publisher.hold([topic])
         return view
 
     async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
         view = self._views.get(topic)
-        if view is not None and view.held and view.unfence(epoch):
+        if view is not None and view.held and view.unfence(epoch, self._term_of(body)):
             self._end([topic])
         return {}
 

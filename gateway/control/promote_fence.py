@@ -38,7 +38,7 @@ class PromoteFence:
         """Hold the writes here, and ask each gateway that has not acknowledged these epochs, once. Raises nothing."""
         if self._memory.fenced_at is None:
             self._memory.fence_began(self._tools.clock())
-            self._publisher.fence(self._topics)
+            self._publisher.fence({record.mirror_topic: record.fence_epoch for record in records})
         asked = [
             self._ask(gateway, fences, record)
             for record in records

@@ -35,14 +35,16 @@ class AskPeers(Protocol):
         """See there."""
 
 
-def fence_epoch(record: MirrorRecord) -> int | None:
-    """The epoch of a fence that is in force over a topic; None after its flip.
+def is_in_force(record: MirrorRecord, epoch: int) -> bool:
+    """True while a fence with this epoch holds a topic with this record.
 
-    A promote has marked the record with it; a failover marks nothing before the flip.
+    A promote has marked its record PENDING_STOPPED with the epoch before it fences; a failover marks nothing before its
+    flip, which has the epoch. Between a flip and the end of the hold the fence is in force no more: an assignment that
+    named it would have it begin anew.
     """
     if record.state is MirrorState.PENDING_STOPPED:
-        return record.fence_epoch
-    return None if written_on_target(record) else record.fence_epoch + 1
+        return epoch >= record.fence_epoch
+    return epoch > record.fence_epoch and not written_on_target(record)
 
 
 class RemoteFences:
@@ -50,13 +52,17 @@ class RemoteFences:
 
     Args:
         held_up: what a fence of a topic waits for there, from its beats: (gateway, topic).
+        term: of this leader.
 
     Attributes:
         asked: the fences it was asked for, mirror topic -> epoch; some may not have come to it.
     """
 
-    def __init__(self, peers: AskPeers, gateway: str, held_up: Callable[[str, str], str] = lambda _g, _t: "") -> None:
+    def __init__(
+        self, peers: AskPeers, gateway: str, held_up: Callable[[str, str], str] = lambda _g, _t: "", term: int = -1
+    ) -> None:
         self._peers = peers
+        self._term = term
         self.gateway = gateway
         self._held_up = held_up
         self.asked: dict[str, int] = {}
@@ -68,17 +74,20 @@ class RemoteFences:
             PeerUnavailable, PeerRefused: not acknowledged; to be asked again.
         """
         self.asked[topic] = epoch
-        answer = await self._peers.ask(self.gateway, FENCE, {"topic": topic, "epoch": epoch}, _FENCE_S)
+        answer = await self._peers.ask(self.gateway, FENCE, self._said(topic, epoch), _FENCE_S)
         return FenceAck(self.gateway, topic, int(answer["epoch"]), int(answer["unknown_outcomes"]))
 
     async def hold_writes(self, topic: str, epoch: int) -> None:
         """As `fence`, without waiting for what is in flight to the source; it mirrors nothing of the topic any more."""
         self.asked[topic] = epoch
-        await self._peers.ask(self.gateway, HOLD, {"topic": topic, "epoch": epoch}, _HOLD_S)
+        await self._peers.ask(self.gateway, HOLD, self._said(topic, epoch), _HOLD_S)
 
     async def unfence(self, topic: str, epoch: int) -> None:
         """Tell it that nothing came of the fence. Raises as `fence`."""
-        await self._peers.ask(self.gateway, UNFENCE, {"topic": topic, "epoch": epoch}, _UNFENCE_S)
+        await self._peers.ask(self.gateway, UNFENCE, self._said(topic, epoch), _UNFENCE_S)
+
+    def _said(self, topic: str, epoch: int) -> Mapping[str, Any]:
+        return {"topic": topic, "epoch": epoch, "term": self._term}
 
     def held_up_by(self, topic: str) -> str:
         """As it said in its last beat; or that it did not answer yet."""
@@ -96,6 +105,7 @@ class FleetFences(Mapping[str, Fences]):
         name: this gateway's; `local` are its own fences.
         required: all gateways that may write to a source now, this one too (`membership.fence_quorum`).
         record: a mirror topic's record as it is now; None when there is none.
+        term: of this leader, as its assignments tell it.
     """
 
     def __init__(
@@ -108,8 +118,10 @@ class FleetFences(Mapping[str, Fences]):
         publisher: RoutingPublisher,
         record: Callable[[str], MirrorRecord | None],
         held_up: Callable[[str, str], str] = lambda _g, _t: "",
+        term: int = -1,
     ) -> None:
         self._name = name
+        self._term = term
         self._local = local
         self._peers = peers
         self._required = required
@@ -127,7 +139,7 @@ class FleetFences(Mapping[str, Fences]):
         if gateway not in frozenset(self._required()):
             raise KeyError(gateway)
         if gateway not in self._remote:
-            self._remote[gateway] = _Noted(self._peers, gateway, self._held_up, self._begins)
+            self._remote[gateway] = _Noted(self._peers, gateway, self._held_up, self._term, self._begins)
         return self._remote[gateway]
 
     def __iter__(self) -> Iterator[str]:
@@ -191,9 +203,10 @@ class _Noted(RemoteFences):
         peers: AskPeers,
         gateway: str,
         held_up: Callable[[str, str], str],
+        term: int,
         begins: Callable[[str], None],
     ) -> None:
-        super().__init__(peers, gateway, held_up)
+        super().__init__(peers, gateway, held_up, term)
         self._begins = begins
 
     async def fence(self, topic: str, epoch: int) -> FenceAck:

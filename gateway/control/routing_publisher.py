@@ -1,11 +1,15 @@
-"""Keeps the routing table true to the state store, plus the two things that no record says: fences of a
-running promote, and topics whose create is under way.
+"""Keeps the routing table true to the state store, plus the two things that no record says: fences, and topics whose
+create is under way.
+
+Writes are held by this gateway's own promotes and failovers while it leads (`fence`), and by the word of another leader
+(`hold`). A term that ends leaves its fences behind: until the state is read up to the next leader's assignment, or the
+next term of this gateway has begun, nobody knows whether what they were for has been written (`term_over`, `decided`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from gateway.control.store import StateStore
 from gateway.domain.records import MirrorRecord
@@ -29,7 +33,9 @@ class RoutingPublisher:
         self._store = store
         self._table = table
         self._now_ms = now_ms
-        self._fenced: set[str] = set()
+        self._own: dict[str, int] = {}  # mirror topic -> epoch
+        self._left: set[str] = set()
+        self._held: set[str] = set()
         self._settled: set[str] = set()
         self._reserved: dict[str, MirrorRecord] = {}
         self.on_unfence: list[Callable[[Iterable[str]], None]] = []
@@ -38,20 +44,53 @@ class RoutingPublisher:
     @property
     def fenced(self) -> frozenset[str]:
         """Mirror topics whose writes are held now."""
-        return frozenset(self._fenced)
+        return frozenset(self._own) | self._left | self._held
 
-    def fence(self, topics: Iterable[str]) -> None:
-        """Hold writes to these mirror topics (phase FENCED), at once."""
-        self._fenced.update(topics)
+    @property
+    def own_fences(self) -> Mapping[str, int]:
+        """Those of this gateway's own operations, in this term: mirror topic -> epoch."""
+        return dict(self._own)
+
+    def fence(self, epochs: Mapping[str, int]) -> None:
+        """This gateway leads, and holds writes to these mirror topics (phase FENCED), at once: topic -> epoch."""
+        self._own.update(epochs)
         self.refresh()
 
     def unfence(self, topics: Iterable[str]) -> None:
-        """End the hold: what the topics' records say is in force again."""
-        names = tuple(topics)
-        self._fenced.difference_update(names)
+        """End the hold: what the topics' records say is in force again. The leader's word, so whoever began it."""
+        names = frozenset(topics)
+        for name in names:
+            self._own.pop(name, None)
+        self._left -= names
+        self._held -= names
+        self._ended(names)
+
+    def hold(self, topics: Iterable[str]) -> None:
+        """The leader wants writes to these held."""
+        self._held.update(topics)
         self.refresh()
-        for callback in tuple(self.on_unfence):
-            callback(names)
+
+    def let_go(self, topics: Iterable[str]) -> None:
+        """The end of `hold`; an own fence goes on."""
+        names = frozenset(topics)
+        self._held -= names
+        self._ended(names)
+
+    def term_over(self) -> None:
+        """This gateway leads no more: its fences stay, but they are nobody's."""
+        self._left |= self._own.keys()
+        self._own.clear()
+
+    def decided(self) -> None:
+        """All that earlier terms of this gateway wrote is read: their fences end."""
+        names, self._left = frozenset(self._left), set()
+        self._ended(names)
+
+    def _ended(self, names: frozenset[str]) -> None:
+        self.refresh()
+        if over := names - self.fenced:
+            for callback in tuple(self.on_unfence):
+                callback(over)
 
     def settle(self, topic: str) -> None:
         """The topic is padded: it may be read, even if the store cannot be told now."""
@@ -73,7 +112,9 @@ class RoutingPublisher:
 
     def forget(self, topic: str) -> None:
         """The mirror was deleted."""
-        self._fenced.discard(topic)
+        self._own.pop(topic, None)
+        self._left.discard(topic)
+        self._held.discard(topic)
         self._settled.discard(topic)
         self.refresh()
 
@@ -83,7 +124,7 @@ class RoutingPublisher:
         routing = routing_from(
             self._store.links,
             mirrors.values(),
-            fenced=self._fenced,
+            fenced=self.fenced,
             settled=self._settled,
             now_ms=self._now_ms(),
         )

@@ -25,7 +25,13 @@ from gateway.domain.mirror_states import MirrorOperation, WrongState
 from gateway.domain.records import MirrorError, MirrorRecord, MirrorState
 from gateway.domain.routing import Phase, RoutingTable
 from gateway.domain.way_back import LOOK_AGAIN_S, next_step
-from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
+from gateway.domain.way_back_snapshot import (
+    OldSource,
+    WayBackSnapshot,
+    WayBackStep,
+    WayBackStepKind,
+    WayBackViolated,
+)
 from gateway.net.errors import BrokerError, NetError
 
 _AGAIN_S = 0.5
@@ -119,7 +125,13 @@ class WayBackRun:
             copying=bool(statuses) and all(status.phase == "copying" for status in statuses),
             gave_up=self._gave_up,
         )
-        return next_step(snapshot, patience_s=self._tools.patience_s)
+        try:
+            return next_step(snapshot, patience_s=self._tools.patience_s)
+        except WayBackViolated as exc:  # a bug, here or elsewhere: nothing is done until it is over
+            if str(exc) != self._trouble_told:
+                self._trouble_told = str(exc)
+                self._log.error("a way back must not go on", error=str(exc))
+            return WayBackStep(WayBackStepKind.WAIT, f"held back, by a bug: {exc}")
 
     def _record(self) -> MirrorRecord:
         return self._context.mirror(self._link, self._topic)

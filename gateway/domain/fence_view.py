@@ -2,7 +2,9 @@
 
 Two ways lead here, and neither waits for the other: the state topic, in its order, and commands of the leader, which
 may be late, repeated, or from a leader that is one no more. **Epochs** keep them apart: every run of a promote marks
-its record with the next epoch, and nothing of an older epoch than the highest that was seen has any effect.
+its record with the next epoch, and nothing of an older epoch than the highest that was seen has any effect. **Terms**
+tell leaders apart: what a leader commanded ends with the first assignment of its successor, which may come after that
+one's own first commands.
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ class FenceView:
     """One topic at one gateway. `phase` is what to do with writes; a lease is needed beside FORWARD.
 
     Starts from the record as read up to the assignment's `state_offset`, and the fence that the assignment names.
+    `term` is the highest that was heard of.
     """
 
-    __slots__ = ("_ended", "_fenced", "epoch", "state")
+    __slots__ = ("_ended", "_fenced", "epoch", "state", "term")
 
-    def __init__(self, state: MirrorState, epoch: int, fenced: int | None = None) -> None:
+    def __init__(self, state: MirrorState, epoch: int, fenced: int | None = None, term: int = -1) -> None:
         self.state = state
         self.epoch = epoch
+        self.term = term
         self._ended = -1 if state is MirrorState.PENDING_STOPPED else epoch
         self._fenced = False
         if fenced is not None:
-            self.fence(fenced)
+            self.fence(fenced, term)
 
     @property
     def phase(self) -> Phase:
@@ -51,16 +55,28 @@ class FenceView:
             self._fenced = self._fenced and epoch < self.epoch
         self.epoch = max(self.epoch, epoch)
 
-    def fence(self, epoch: int) -> bool:
-        """The leader commands to hold writes. False when it is too late: the epoch is an older one, or ended."""
-        if epoch < self.epoch or epoch <= self._ended:
+    def fence(self, epoch: int, term: int = -1) -> bool:
+        """The leader commands to hold writes. False when it is too late: the epoch or the term is over."""
+        if epoch < self.epoch or epoch <= self._ended or term < self.term:
             return False
-        self.epoch, self._fenced = epoch, True
+        self.epoch, self._fenced, self.term = epoch, True, term
         return True
 
-    def unfence(self, epoch: int) -> bool:
+    def unfence(self, epoch: int, term: int = -1) -> bool:
         """The leader gave the promote up. False when it is not about the fence in force."""
-        if epoch != self.epoch:
+        if epoch != self.epoch or term < self.term:
             return False
-        self._fenced = False
+        self._fenced, self.term = False, term
         return True
+
+    def assigned(self, term: int, epoch: int | None) -> None:
+        """An assignment was read: its leader names the epoch of this topic's fence, or None.
+
+        A fence of an earlier term came to nothing: the leader has read all that its predecessors wrote, and a promote
+        that goes on fences anew. It may have to wait for long before that, which nobody's writes should. A fence of the
+        same term that is not named began after the assignment was made.
+        """
+        if epoch is not None:
+            self.fence(epoch, term)
+        elif term > self.term:
+            self._fenced, self.term = False, term

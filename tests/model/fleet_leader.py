@@ -40,11 +40,25 @@ class LedFleet(FleetState):
         heirs = [node for node in NODES if node in self.members]
         if heirs:
             if self.memory.fenced_at is not None:
-                self.stale |= {("fence", epoch)}
+                self.stale |= {("fence", epoch, self.term)}
                 if self.records[-1][0] is MirrorState.PENDING_STOPPED:  # a run that persisted STOPPED never gave up
-                    self.stale |= {("unfence", epoch)}
-            self.leader = heirs[0]
-            self._lead()
+                    self.stale |= {("unfence", epoch, self.term)}
+            self._succeed(heirs[0])
+
+    def _succeed(self, g: int) -> None:
+        """A term begins, with the assignment that its leader reads at once and the others when they do."""
+        self.leader, self.term = g, self.term + 1
+        self._told(g)
+        self._lead()
+
+    def _told(self, g: int) -> None:
+        """The assignment with which the term began: nothing was fenced then."""
+        gateway = self._own(g)
+        gateway.told = self.term
+        if self.broken == "terms ignored":
+            gateway.view._fenced = False
+        else:
+            gateway.view.assigned(self.term, None)
 
     def _generation(self) -> None:
         """The leader sees who is in the group now."""
@@ -113,7 +127,8 @@ class LedFleet(FleetState):
             gateway = self.gateways[g]
             if not gateway.reachable or g not in self.members:
                 continue
-            if gateway.view.phase is not Phase.FENCED or gateway.view.epoch != epoch:
+            view = gateway.view
+            if view.phase is not Phase.FENCED or (view.epoch, view.term) != (epoch, self.term):
                 yield f"fence {epoch} reaches {g}", lambda w, g=g, e=epoch: w._hold(g, e)  # type: ignore[misc]
             elif not gateway.write or self.broken == "acknowledged in flight":
                 yield f"{g} acknowledges {epoch}", lambda w, g=g, e=epoch: w._ack(g, e)  # type: ignore[misc]
@@ -125,7 +140,7 @@ class LedFleet(FleetState):
 
     def _hold(self, g: int, epoch: int) -> None:
         gateway = self._own(g)
-        if gateway.view.fence(epoch) and (not gateway.write or self.broken == "acknowledged in flight"):
+        if gateway.view.fence(epoch, self.term) and (not gateway.write or self.broken == "acknowledged in flight"):
             self._ack(g, epoch)
 
     def _ack(self, g: int, epoch: int) -> None:
@@ -203,7 +218,7 @@ class LedFleet(FleetState):
         epoch = self.records[-1][1]
         for g in self.members:
             if self.gateways[g].reachable:
-                self._own(g).view.unfence(epoch)
+                self._own(g).view.unfence(epoch, self.term)
         self.memory.unfenced()
         self.engine = True
 

@@ -27,19 +27,22 @@ BROKEN = (
     "presumed at once",
     "epochs ignored",
     "registry forgotten",
+    "terms ignored",
 )
 
 
 class Gateway:
-    """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log."""
+    """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log; `told`: the term of
+    the last assignment it read."""
 
-    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "unknown", "view", "write")
+    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "told", "unknown", "view", "write")
 
     def __init__(self) -> None:
         self.status = "up"  # up | paused | dead
         self.cut = False  # from the target and from all peers, not from the source
         self.lease = WriteLease(LEASE)
-        self.view = FenceView(MirrorState.ACTIVE, 0)
+        self.view = FenceView(MirrorState.ACTIVE, 0, term=0)
+        self.told = 0
         self.read = 1  # records of the state topic
         self.write = ""
         self.sent_at = 0
@@ -53,6 +56,7 @@ class Gateway:
         other.view = view = object.__new__(FenceView)
         old = self.view
         view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
+        view.term, other.told = old.term, self.told
         return other
 
     def renewed(self, now: int) -> None:
@@ -68,7 +72,7 @@ class Gateway:
         sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
         return (
             self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, self.read, self.write, sent, self.place, self.unknown,
+            view._fenced, view._ended, view.term, self.told, self.read, self.write, sent, self.place, self.unknown,
         )  # fmt: skip
 
 
@@ -102,7 +106,10 @@ class FleetState:
         self.limbo: tuple[int, ...] = ()  # deadlines of writes whose gateway gave them up
         self.mirrored = 0
         self.engine = True
-        self.stale: frozenset[tuple[str, int]] = frozenset()  # commands of a leader that is one no more
+        self.stale: frozenset[tuple[str, int, int]] = (
+            frozenset()
+        )  # (command, epoch, term) of a leader that is one no more
+        self.term = 0
         self.budget = {**dict.fromkeys(("crash", "pause", "cut", "doubt"), 0), **budget, "write": writes}
         self.faults = faults
         self.promotes = promotes  # how often somebody asks for it
@@ -146,7 +153,7 @@ class FleetState:
         memory = self.memory
         return (
             *(gateway.key(self.now) for gateway in self.gateways),
-            self.records, self.members, self.leader, self.log, tuple(d - self.now for d in self.limbo),
+            self.records, self.members, self.leader, self.term, self.log, tuple(d - self.now for d in self.limbo),
             self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
             self.running, self.asked, self._age(memory.fenced_at, 5), memory.committing, bool(memory.gave_up),
             memory._epochs.get(TOPIC), TOPIC in memory._stopped,

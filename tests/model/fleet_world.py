@@ -75,7 +75,9 @@ class FleetWorld(LedFleet):
             return True
         if gateway.cut:
             return False
-        if gateway.read < len(self.records) or (g not in self.members and not gateway.write and self._leads()):
+        if gateway.read < len(self.records) or (g in self.members and gateway.told < self.term):
+            return True
+        if g not in self.members and not gateway.write and self._leads():
             return True
         return g in self.asked and gateway.view.phase is not Phase.FENCED and self._leads()
 
@@ -106,10 +108,12 @@ class FleetWorld(LedFleet):
         if not gateway.cut:
             if gateway.read < len(self.records):
                 yield f"{g} reads the records", lambda w: w._read_records(g)
+            if g in self.members and gateway.told < self.term:
+                yield f"{g} reads its assignment", lambda w: w._told(g)
             if g not in self.members or not self._leased(gateway):
                 yield f"{g} renews", lambda w: w._renew(g)
-            for command, epoch in self.stale:
-                yield f"a late {command} {epoch} reaches {g}", lambda w, c=command, e=epoch: w._stale(g, c, e)  # type: ignore[misc]
+            for late in self.stale:
+                yield f"a late {late[0]} {late[1]} reaches {g}", lambda w, late=late: w._stale(g, *late)  # type: ignore[misc]
 
     def _bad_luck(self, g: int, gateway: Gateway) -> Iterator[Event]:
         if not self.faults:
@@ -186,23 +190,27 @@ class FleetWorld(LedFleet):
             return  # what is in flight is ended first; nobody is there to admit it
         self.members |= {g}
         if orphaned:
-            self.leader = g
-            self._lead()
+            self._succeed(g)
         self._generation()
         state, epoch = self.records[-1]
         fenced = self.memory._epochs.get(TOPIC) if self.memory.fenced_at is not None else None
-        gateway.view, gateway.read = FenceView(state, epoch, fenced), len(self.records)
+        gateway = self._own(g)
+        gateway.view, gateway.read, gateway.told = (
+            FenceView(state, epoch, fenced, self.term),
+            len(self.records),
+            self.term,
+        )
         gateway.renewed(self.now)
 
-    def _stale(self, g: int, command: str, epoch: int) -> None:
-        self.stale -= {(command, epoch)}
+    def _stale(self, g: int, command: str, epoch: int, term: int) -> None:
+        self.stale -= {(command, epoch, term)}
         view = self._own(g).view
         if self.broken == "epochs ignored":
             view._fenced = command == "fence"
         elif command == "fence":
-            view.fence(epoch)
+            view.fence(epoch, term)
         else:
-            view.unfence(epoch)
+            view.unfence(epoch, term)
 
     # -- the group -----------------------------------------------------------------------------------------
 

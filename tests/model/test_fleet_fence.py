@@ -45,6 +45,7 @@ SEEDED: dict[str, tuple[str, dict[str, Any]]] = {
     "presumed at once": ("pause", {"writes": 0, "limits": NOTHING_TO_DRAIN}),
     "epochs ignored": ("doubt", {}),
     "registry forgotten": ("pause", {"writes": 0}),
+    "terms ignored": ("crash", {}),
 }
 
 

@@ -195,7 +195,7 @@ def forget_a_fence_of_the_fleet() -> None:
     from gateway.control.fence_answers import FenceAnswers
 
     async def at_once(self: Any, body: Any) -> Any:
-        self._publisher.fence([str(body["topic"])])
+        self._publisher.hold([str(body["topic"])])
         return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
 
     slow_source(4.0)  # longer than a promote takes, on a busy machine too

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.control.fence_answers import FenceAnswers, FenceRefused
-from gateway.control.remote_fences import FleetFences, fence_epoch
+from gateway.control.remote_fences import FleetFences, is_in_force
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase, RoutingTable
@@ -81,6 +81,7 @@ class Fleet:
             required=lambda: self.required,
             publisher=leader.publisher,
             record=lambda topic: leader.store.mirrors.get(("l", topic)),
+            term=0,
         )
 
     async def ask(self, peer: str, what: str, body: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
@@ -101,7 +102,7 @@ class Fleet:
         return [gateway.phase for gateway in self.gateways.values()]
 
     async def fence(self, epoch: int) -> None:
-        self.gateways["one"].publisher.fence(["t"])
+        self.gateways["one"].publisher.fence({"t": epoch})
         acks = await asyncio.gather(*(fences.fence("t", epoch) for fences in self.fences.values()))
         assert {ack.epoch for ack in acks} == {epoch}
         assert sorted(ack.gateway for ack in acks) == ["any", "three", "two"]  # the local one is named by its caller
@@ -191,19 +192,19 @@ async def test_a_fence_that_ended_while_it_was_awaited_is_not_acknowledged(fleet
 async def test_a_gateway_that_is_new_holds_what_its_assignment_names(fleet: Fleet) -> None:
     new = Gateway()
     new.reads(replace(RECORD, state=MirrorState.PENDING_STOPPED, fence_epoch=3))
-    new.answers.assigned("one", {"t": 3})
+    new.answers.assigned(0, {"t": 3})
     assert new.phase is Phase.FENCED
 
 
 async def test_a_fence_of_a_leader_that_is_gone_came_to_nothing(fleet: Fleet) -> None:
     """Its successor has read all that it wrote, and fences anew what it goes on with."""
     two = fleet.gateways["two"]
-    two.answers.assigned("one", {})
+    two.answers.assigned(0, {})
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     await fleet.fence(1)
-    two.answers.assigned("one", {"t": 1})
+    two.answers.assigned(0, {"t": 1})
     assert two.held()
-    two.answers.assigned("three", {})
+    two.answers.assigned(9, {})
     assert not two.held()
     with pytest.raises(PeerRefused):
         await fleet.fences["two"].fence("t", 0)
@@ -212,11 +213,11 @@ async def test_a_fence_of_a_leader_that_is_gone_came_to_nothing(fleet: Fleet) ->
 async def test_a_failover_that_was_cut_short_came_to_nothing_too(fleet: Fleet) -> None:
     """No record tells of its fence."""
     two = fleet.gateways["two"]
-    two.answers.assigned("one", {})
+    two.answers.assigned(0, {})
     await fleet.fences["two"].hold_writes("t", 1)
     assert two.held()
     assert two.quieted == ["t"]
-    two.answers.assigned("three", {})
+    two.answers.assigned(9, {})
     assert not two.held()
 
 
@@ -241,17 +242,72 @@ async def test_who_came_under_the_fence_is_told_of_its_end_too(fleet: Fleet) -> 
     fleet.required = {"one", "two"}
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     one = fleet.gateways["one"]
-    one.publisher.fence(["t"])
+    one.publisher.fence({"t": 1})
     await fleet.fences["two"].fence("t", 1)
     fleet.required.add("three")
-    fleet.gateways["three"].answers.assigned("one", {"t": 1})
+    fleet.gateways["three"].answers.assigned(0, {"t": 1})
     assert fleet.gateways["three"].held()
     one.publisher.unfence(["t"])
     await wait_until_async(lambda: not fleet.gateways["three"].held())
 
 
-def test_the_epoch_of_a_fence_in_force() -> None:
-    """For who comes while it is."""
-    assert fence_epoch(replace(RECORD, state=MirrorState.PENDING_STOPPED, fence_epoch=3)) == 3
-    assert fence_epoch(replace(RECORD, fence_epoch=3)) == 4  # a failover: nothing is marked before its flip
-    assert fence_epoch(replace(RECORD, state=MirrorState.STOPPED, fence_epoch=4)) is None
+async def test_a_leaders_first_fence_may_come_before_its_first_assignment(fleet: Fleet) -> None:
+    """Who acknowledged it must go on holding, although the assignment was made before the fence began."""
+    two = fleet.gateways["two"]
+    two.answers.assigned(-1, {})
+    fleet.marks(MirrorState.PENDING_STOPPED, 1)
+    await fleet.fence(1)
+    two.answers.assigned(0, {})
+    assert two.held()
+
+
+async def test_commands_of_an_earlier_term_are_refused(fleet: Fleet) -> None:
+    two = fleet.gateways["two"]
+    two.answers.assigned(5, {"t": 1})
+    await fleet.ask("two", "unfence", {"topic": "t", "epoch": 1, "term": 0}, 1)
+    assert two.held()
+    with pytest.raises(PeerRefused, match="epoch 2 is over"):
+        await fleet.fences["two"].fence("t", 2)
+    await fleet.ask("two", "unfence", {"topic": "t", "epoch": 1}, 1)  # of a version that tells no term
+    assert not two.held()
+
+
+async def test_the_leaders_own_fence_outlives_the_end_of_an_older_command(fleet: Fleet) -> None:
+    """It followed, held by its predecessor's word, and its promote goes on before its own assignment is read."""
+    one = fleet.gateways["one"]
+    one.answers.assigned(-1, {"t": 1})
+    fleet.marks(MirrorState.PENDING_STOPPED, 2)
+    await fleet.fence(2)
+    one.answers.assigned(0, {})
+    assert fleet.phases() == [Phase.FENCED] * 3
+    await wait_until_async(lambda: not fleet.fences._tasks)
+    assert fleet.phases() == [Phase.FENCED] * 3, "and nobody is told that it ended"
+
+
+def test_what_a_term_left_fenced_is_held_until_it_is_decided() -> None:
+    gateway = Gateway()
+    gateway.publisher.fence({"t": 1})
+    gateway.publisher.term_over()
+    assert gateway.held()
+    assert gateway.publisher.own_fences == {}
+    gateway.publisher.decided()
+    assert not gateway.held()
+
+
+@pytest.mark.parametrize(
+    ("state", "direction", "marked", "epoch", "in_force"),
+    [
+        (MirrorState.PENDING_STOPPED, MirrorDirection.FORWARD, 3, 3, True),
+        (MirrorState.STOPPED, MirrorDirection.FORWARD, 3, 3, False),
+        (MirrorState.ACTIVE, MirrorDirection.FORWARD, 3, 3, False),  # given up
+        (MirrorState.ACTIVE, MirrorDirection.FORWARD, 3, 4, True),  # a failover: nothing is marked before its flip
+        (MirrorState.STOPPED, MirrorDirection.FORWARD, 4, 4, False),
+        (MirrorState.PENDING_STOPPED, MirrorDirection.REVERSE, 3, 3, True),
+        (MirrorState.PENDING_MIRROR, MirrorDirection.FORWARD, 3, 3, False),  # the flip home
+    ],
+)
+def test_a_fence_in_force(
+    state: MirrorState, direction: MirrorDirection, marked: int, epoch: int, in_force: bool
+) -> None:
+    """For who comes while it is, and for nobody in the moment after the flip."""
+    assert is_in_force(replace(RECORD, state=state, direction=direction, fence_epoch=marked), epoch) is in_force

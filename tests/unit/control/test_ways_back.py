@@ -209,6 +209,20 @@ async def test_home_sets_the_source_back_and_lifts_the_target_again(scene: Scene
     assert scene.phases[-1] is Phase.FORWARD
 
 
+async def test_a_rule_that_does_not_hold_is_told_and_looked_at_again(scene: Scene) -> None:
+    """A hold that ought to have ended with the flip: nothing is done, `describe` has it, and it goes on by itself."""
+    await scene.promoted()
+    scene.plane.service.publisher.fence({"orders": 1})
+    await scene.set(S.PENDING_MIRROR)
+    scene.make().resume()
+    waiting = scene.plane.service.context.way_back_waits
+    await wait_until_async(lambda: "orders is fenced in state PENDING_MIRROR" in waiting("l", "orders"))
+    assert ("l", "orders") not in scene.plane.engine.running
+
+    scene.plane.service.publisher.unfence(["orders"])
+    await scene.until(S.ACTIVE)
+
+
 # -- truncate-and-restore --------------------------------------------------------------------------------------
 
 

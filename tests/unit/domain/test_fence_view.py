@@ -58,3 +58,17 @@ def test_commands_of_a_leader_that_is_one_no_more_have_no_effect() -> None:
 @pytest.mark.parametrize(("fenced", "phase"), [(None, Phase.FORWARD), (3, Phase.FENCED), (2, Phase.FORWARD)])
 def test_whoever_comes_new_is_told_the_fences_in_force(fenced: int | None, phase: Phase) -> None:
     assert FenceView(PENDING, 3, fenced).phase is phase
+
+
+def test_an_assignment_ends_the_fences_of_earlier_terms_only() -> None:
+    view = FenceView(ACTIVE, 0)
+    view.fence(1, term=7)
+    held = []
+    for term in (7, 6, 8):  # one that was made before the fence began; one that was read late; the next leader's
+        view.assigned(term, None)
+        held.append(view.held)
+    assert held == [True, True, False]
+    assert not view.fence(2, term=7)
+    view.assigned(8, 2)
+    assert not view.unfence(2, term=7)
+    assert view.unfence(2, term=8)
