@@ -19,7 +19,7 @@ from gateway.control.failover_ends import FailoverEnds, left_behind
 from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
-from gateway.control.store import ProducerFenced, StoreError
+from gateway.control.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.domain.mirror_states import MirrorOperation, apply, require
 from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState
@@ -30,6 +30,7 @@ from gateway.net.errors import NetError
 
 _FENCE_S = 2.0  # what is in flight to a source that does not answer is not waited for longer
 _STOP_S = 15.0
+_AGAIN_S = 0.2
 _log = structlog.get_logger("lockgate.failover")
 
 
@@ -92,31 +93,58 @@ class Failover:
     # -- a mirror to the target --------------------------------------------------------------------------------
 
     async def _flip(self, record: MirrorRecord) -> MirrorRecord:
-        context, key = self._context, (record.link, record.mirror_topic)
+        context, topic = self._context, record.mirror_topic
         ends, answered = await self.ends.read(record)
-        context.publisher.fence({record.mirror_topic: _epoch(record)})
+        context.publisher.fence({topic: _epoch(record)})
         try:
-            await self._hold_everywhere(record)
-            await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
-            if answered:  # what was written until the hold is left behind, too
-                ends = [max(pair) for pair in zip(ends, await self.ends.of_source(record), strict=True)]
-            seen = context.engine.producer_table(*key)
-            try:
-                async with asyncio.timeout(_STOP_S):
-                    await self._measure.stop(record)
-            except TimeoutError:
-                raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
-            mirrored = await self.ends.mirrored(record)
-            with target_errors():
-                copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
-            return await self._persist(mirrored, [end for _, end in copied], left_behind(ends, mirrored), seen, record)
-        except BaseException:
-            current = context.store.mirrors.get(key)
-            if current is not None and _runs(current):
-                context.engine.start_mirror(current)
+            new = await self._under_the_fence(record, ends, answered)
+        except ProducerFenced:
+            raise  # it may be written: the hold ends when the next leader's assignment tells
+        except (StoreUncertain, asyncio.CancelledError):
+            context.background.spawn(self._when_known(record), f"failover {record.link} {topic}")
             raise
-        finally:
-            context.publisher.unfence([record.mirror_topic])
+        except BaseException:
+            self._go_on(record)
+            raise
+        context.publisher.unfence([topic])
+        return new
+
+    async def _under_the_fence(self, record: MirrorRecord, ends: Sequence[int], answered: bool) -> MirrorRecord:
+        context = self._context
+        await self._hold_everywhere(record)
+        await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
+        if answered:  # what was written until the hold is left behind, too
+            ends = [max(pair) for pair in zip(ends, await self.ends.of_source(record), strict=True)]
+        seen = context.engine.producer_table(record.link, record.mirror_topic)
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self._measure.stop(record)
+        except TimeoutError:
+            raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
+        mirrored = await self.ends.mirrored(record)
+        with target_errors():
+            copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
+        return await self._persist(mirrored, [end for _, end in copied], left_behind(ends, mirrored), seen, record)
+
+    async def _when_known(self, record: MirrorRecord) -> None:
+        """The flip is written, or it is not: until somebody knows nobody may write to the source."""
+        _log.warning("writes are held until it is known whether the failover is stored", topic=record.mirror_topic)
+        while True:
+            try:
+                await self._context.store.settle()
+            except ProducerFenced:
+                return None  # the next leader knows
+            except StoreError:
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return self._go_on(record)
+
+    def _go_on(self, record: MirrorRecord) -> None:
+        """As the record says now."""
+        current = self._context.store.mirrors.get((record.link, record.mirror_topic))
+        if current is not None and _runs(current):
+            self._context.engine.start_mirror(current)
+        self._context.publisher.unfence([record.mirror_topic])
 
     async def _hold_everywhere(self, record: MirrorRecord) -> None:
         """Whoever may write to the source must have stopped: two clusters would be written for one partition."""

@@ -75,7 +75,7 @@ class FenceAnswers:
             view.assigned(term, fenced.get(topic))
             if was and not view.held:
                 over.append(topic)
-        self._publisher.hold(self.in_force())
+        self._publisher.hold(self.in_force().keys() & fenced.keys())
         self._end(over)
 
     def in_force(self) -> Mapping[str, int]:
@@ -122,7 +122,7 @@ class FenceAnswers:
     async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         topic, epoch = str(body["topic"]), int(body["epoch"])
         view = self._views.get(topic)
-        if view is not None and view.held and view.unfence(epoch, self._term_of(body)):
+        if view is not None and view.unfence(epoch, self._term_of(body)):
             self._end([topic])
         return {}
 

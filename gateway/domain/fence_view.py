@@ -20,7 +20,7 @@ class FenceView:
     `term` is the highest that was heard of.
     """
 
-    __slots__ = ("_ended", "_fenced", "epoch", "state", "term")
+    __slots__ = ("_ended", "_fenced", "_given_up", "epoch", "state", "term")
 
     def __init__(self, state: MirrorState, epoch: int, fenced: int | None = None, term: int = -1) -> None:
         self.state = state
@@ -28,6 +28,7 @@ class FenceView:
         self.term = term
         self._ended = -1 if state is MirrorState.PENDING_STOPPED else epoch
         self._fenced = False
+        self._given_up = (-1, -1)  # (term, epoch) of a fence whose end was heard of
         if fenced is not None:
             self.fence(fenced, term)
 
@@ -63,8 +64,14 @@ class FenceView:
         return True
 
     def unfence(self, epoch: int, term: int = -1) -> bool:
-        """The leader gave the promote up. False when it is not about the fence in force."""
-        if epoch != self.epoch or term < self.term:
+        """The leader gave it up. True when that ends a fence that was in force here.
+
+        One that is not is remembered: the assignment that names it may come later.
+        """
+        if epoch < self.epoch or term < self.term:
+            return False
+        self._given_up = (term, epoch)
+        if epoch > self.epoch or not self._fenced:
             return False
         self._fenced, self.term = False, term
         return True
@@ -77,6 +84,7 @@ class FenceView:
         same term that is not named began after the assignment was made.
         """
         if epoch is not None:
-            self.fence(epoch, term)
+            if (term, epoch) != self._given_up:
+                self.fence(epoch, term)
         elif term > self.term:
             self._fenced, self.term = False, term

@@ -174,8 +174,21 @@ class ChaosCluster(DevCluster):
         return self._client
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """With three replicas, two of which must have a record before it is acknowledged."""
-        self._admin().create_topics([NewTopic(topic, partitions, BROKERS)])[topic].result(30)
+        """With three replicas, two of which must have a record before it is acknowledged.
+
+        Again while the controller is away.
+
+        Raises:
+            AssertionError: it could not be created in time.
+        """
+        wait_until(lambda: self._has_created(topic, partitions), UP_S, what=f"topic {topic} on {self.spec.name}")
+
+    def _has_created(self, topic: str, partitions: int) -> bool:
+        try:
+            self._admin().create_topics([NewTopic(topic, partitions, BROKERS)])[topic].result(30)
+        except KafkaException as exc:
+            return bool(exc.args[0].name() == "TOPIC_ALREADY_EXISTS")
+        return True
 
 
 def _reassign(admin: KafkaAdminClient, moved: Replicas) -> None:

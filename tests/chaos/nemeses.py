@@ -7,7 +7,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -17,11 +18,37 @@ from tests.chaos.plan import APART_S, Nemesis, Plan, is_quiet
 from tests.support.recorder import Recorder
 
 
+class Turns:
+    """Lanes go on side by side, until one of them asks to be alone: for a hand-over that can be measured."""
+
+    def __init__(self) -> None:
+        self._one, self._nobody_asks = threading.Lock(), threading.Event()
+        self._nobody_asks.set()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait for the others' faults to end; they begin none."""
+        self._nobody_asks.clear()
+        with self._one:
+            try:
+                yield
+            finally:
+                self._nobody_asks.set()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Not while another lane is alone, or wants to be. For one lane."""
+        self._nobody_asks.wait()
+        with self._one:
+            yield
+
+
 class Trouble(threading.Thread):
     """One lane. `failed`: the first fault that could not be carried out or undone, in words."""
 
-    def __init__(self, lane: str, plan: Plan, lab: Lab, recorder: Recorder, began: float) -> None:
+    def __init__(self, lane: str, plan: Plan, lab: Lab, recorder: Recorder, began: float, turns: Turns) -> None:
         super().__init__(name=f"nemeses {lane}", daemon=True)
+        self._turns = turns
         self.lane = lane
         self.done: list[dict[str, Any]] = []
         self.failed = ""
@@ -38,17 +65,25 @@ class Trouble(threading.Thread):
 
     def run(self) -> None:
         """All faults, one after the other."""
-        ended = self._began
         for nemesis in self._todo:
-            due = max(self._began + nemesis.at_s, ended + (APART_S if is_quiet(nemesis.at_s) else 0.0))
-            if self._over.wait(max(0.0, due - time.monotonic())):
+            if self._over.wait(max(0.0, self._began + nemesis.at_s - time.monotonic())):
                 return
             try:
-                self._carry_out(nemesis)
+                self._in_turn(nemesis)
             except Exception as error:  # noqa: BLE001 - a lane that died would let the run pass with fewer faults
                 self.failed = f"{nemesis.kind} (fault {nemesis.number}): {error!r}"
                 return
-            ended = time.monotonic()
+
+    def _in_turn(self, nemesis: Nemesis) -> None:
+        if nemesis.lane == "network":
+            with self._turns.beside():
+                self._carry_out(nemesis)
+        elif is_quiet(nemesis.at_s):
+            with self._turns.alone():
+                if not self._over.wait(APART_S + 0.5):
+                    self._carry_out(nemesis)
+        else:
+            self._carry_out(nemesis)
 
     def _carry_out(self, nemesis: Nemesis) -> None:
         begun = time.monotonic()

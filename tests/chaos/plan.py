@@ -15,7 +15,7 @@ PRODUCERS: Final = "producers"
 CALM_S: Final = 6.0
 """Nothing is broken before."""
 
-QUIET_S: Final = (30.0, 55.0, 100.0)
+QUIET_S: Final = (30.0, 42.0, 100.0)
 """From, to, and again after: no network is hurt, gateways end, so that hand-overs can be measured."""
 
 APART_S: Final = 8.0

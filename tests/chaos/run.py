@@ -12,7 +12,7 @@ from tests.chaos.conductor import SOURCE, TARGET, Conductor
 from tests.chaos.final import NotSettled, drain, finish_pipeline, level, read_everything, stop_producers
 from tests.chaos.handover import handovers, percentile, waits
 from tests.chaos.lab import Lab
-from tests.chaos.nemeses import Trouble
+from tests.chaos.nemeses import Trouble, Turns
 from tests.chaos.plan import Plan
 from tests.chaos.report import Report
 from tests.chaos.resent import as_line, resent
@@ -62,7 +62,8 @@ class Run:
         self._begin(lab, cast)
         began = time.monotonic()
         self._began_ns = time.monotonic_ns()
-        lanes = [Trouble(lane, self._plan, lab, self._recorder, began) for lane in ("network", "processes")]
+        turns = Turns()
+        lanes = [Trouble(lane, self._plan, lab, self._recorder, began, turns) for lane in ("network", "processes")]
         watch = Watch(lab.gateways, began)
         for thread in (*lanes, conductor, watch):
             thread.start()

@@ -56,7 +56,7 @@ class Gateway:
         other.view = view = object.__new__(FenceView)
         old = self.view
         view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
-        view.term, other.told = old.term, self.told
+        view.term, view._given_up, other.told = old.term, old._given_up, self.told
         return other
 
     def renewed(self, now: int) -> None:
@@ -72,7 +72,8 @@ class Gateway:
         sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
         return (
             self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, view.term, self.told, self.read, self.write, sent, self.place, self.unknown,
+            view._fenced, view._ended, view.term, view._given_up, self.told,
+            self.read, self.write, sent, self.place, self.unknown,
         )  # fmt: skip
 
 

@@ -284,6 +284,18 @@ async def test_the_leaders_own_fence_outlives_the_end_of_an_older_command(fleet:
     assert fleet.phases() == [Phase.FENCED] * 3, "and nobody is told that it ended"
 
 
+async def test_what_the_leader_gave_up_is_not_held_again_by_an_assignment(fleet: Fleet) -> None:
+    """Its record says ACTIVE a little later: as soon as the target takes it."""
+    one = fleet.gateways["one"]
+    fleet.marks(MirrorState.PENDING_STOPPED, 1)
+    await fleet.fence(1)
+    one.answers.assigned(0, {"t": 1})
+    one.publisher.unfence(["t"])
+    assert not one.held()
+    one.answers.assigned(0, {})
+    assert not one.held()
+
+
 def test_what_a_term_left_fenced_is_held_until_it_is_decided() -> None:
     gateway = Gateway()
     gateway.publisher.fence({"t": 1})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.control.errors import BadRequest, Conflict, SourceUnreachable
-from gateway.control.store_errors import StoreError
+from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.control.way_back_run import WayBackTools
 from gateway.control.ways_back import WaysBack
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
@@ -326,6 +326,22 @@ async def test_a_failover_that_cannot_be_stored_goes_back(scene: Scene) -> None:
     assert scene.record.state is S.ACTIVE
     assert ("l", "orders") in scene.plane.engine.running
     assert scene.phases[-1] is Phase.FORWARD
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_a_failover_of_unknown_outcome_holds_writes_until_it_is_known(scene: Scene, made: bool) -> None:
+    await scene.set(S.ACTIVE, settled=True)
+    log = scene.plane.log
+    log.failures, log.settled_as = [StoreUncertain("no answer")], StoreUncertain("still no answer")
+    with pytest.raises(StoreUncertain):
+        await scene.ways.failover("l", ["orders"])
+    assert scene.phases[-1:] == [Phase.FENCED]
+    assert ("l", "orders") not in scene.plane.engine.running
+
+    log.settled_as = True if made else StoreError("aborted")
+    await wait_until_async(lambda: scene.phases[-1] is not Phase.FENCED)
+    assert scene.phases[-1] is (Phase.SWITCHED if made else Phase.FORWARD)
+    assert (("l", "orders") in scene.plane.engine.running) is not made
 
 
 async def test_what_holds_nothing_yet_is_not_failed_over_to(scene: Scene) -> None:

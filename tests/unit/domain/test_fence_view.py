@@ -72,3 +72,14 @@ def test_an_assignment_ends_the_fences_of_earlier_terms_only() -> None:
     view.assigned(8, 2)
     assert not view.unfence(2, term=7)
     assert view.unfence(2, term=8)
+
+
+def test_the_end_of_a_fence_may_be_heard_before_the_assignment_that_names_it() -> None:
+    """A failover that was given up: no record tells of it."""
+    view = FenceView(ACTIVE, 3)
+    assert not view.unfence(4, term=7)
+    view.assigned(7, 4)
+    phases = [view.phase]
+    assert view.fence(4, term=7), "it is tried again"
+    phases.append(view.phase)
+    assert phases == [Phase.FORWARD, Phase.FENCED]
