@@ -21,6 +21,8 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.errors.OutOfOrderSequenceException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -195,6 +197,7 @@ public final class Clients {
      */
     private static final class Pipeline extends Member {
         private long number;
+        private KafkaProducer<String, String> producer;
 
         Pipeline(Map<String, String> options, Properties config, History history) {
             super(options, config, history);
@@ -202,23 +205,25 @@ public final class Clients {
 
         @Override
         void run() {
-            KafkaProducer<String, String> producer =
-                new KafkaProducer<>(config, new StringSerializer(), new StringSerializer());
-            producer.initTransactions();
+            openProducer();
             KafkaConsumer<String, String> consumer = open(",\"commits\":false");
             while (!stopped) {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
                 if (!records.isEmpty()) {
-                    transact(producer, consumer, records);
+                    transact(consumer, records);
                 }
             }
             consumer.close();
             producer.close(Duration.ofSeconds(10));
         }
 
+        private void openProducer() {
+            producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer());
+            producer.initTransactions();
+        }
+
         /** Throws when nobody knows how it ended, or the producer is of no use any more: the next life goes on. */
-        private void transact(KafkaProducer<String, String> producer, KafkaConsumer<String, String> consumer,
-                ConsumerRecords<String, String> records) {
+        private void transact(KafkaConsumer<String, String> consumer, ConsumerRecords<String, String> records) {
             List<ProducerRecord<String, String>> out = new ArrayList<>();
             int partitions = Integer.parseInt(options.get("partitions"));
             for (ConsumerRecord<String, String> in : records) {
@@ -241,6 +246,12 @@ public final class Clients {
                 producer.abortTransaction();
                 history.write("fail", "txn", "[]", -1);
                 rest();
+                if (error instanceof AuthorizationException || error instanceof OutOfOrderSequenceException) {
+                    // As KafkaProducer's documentation wants it. One that goes on commits offsets of the aborted
+                    // transaction with the next one: what was not sent for an error is not forgotten (4.3.1).
+                    producer.close(Duration.ofSeconds(10));
+                    openProducer();
+                }
                 records.partitions().forEach(at -> consumer.seek(at, records.records(at).get(0).offset()));
                 return;
             }

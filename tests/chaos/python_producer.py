@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafka import KafkaProducer
+from kafka.errors import KafkaTimeoutError
 
 from tests.chaos.actor import Actor
 from tests.chaos.producers import Keys, key_of
@@ -64,11 +65,21 @@ class KafkaPythonProducer(Actor):
                     self._send(producer, number)
                     number += 1
                 if self._unanswered and time.monotonic() - self._heard > _HUNG_S:
-                    self.hung.append(self.process)
-                    return self.failed(f"hangs:\n{stacks_of(self.process)}")
-            producer.flush(timeout=_DELIVERY_S + 5)
+                    return self._hangs()
+            self._flush(producer)
         finally:
             producer.close(timeout=5)
+
+    def _flush(self, producer: Any) -> None:
+        try:
+            producer.flush(timeout=_DELIVERY_S + 5)
+        except KafkaTimeoutError:  # longer than the library itself gives any record
+            self._hangs()
+            raise
+
+    def _hangs(self) -> None:
+        self.hung.append(self.process)
+        self.failed(f"hangs:\n{stacks_of(self.process)}")
 
     def _send(self, producer: Any, number: int) -> None:
         (topic, partition), process = self._keys[number % len(self._keys)], self.process
