@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tests.chaos.plan import APART_S
+from tests.chaos.plan import AFTER_S, APART_S
 
 SOURCE: Final = "source"
 ENDS: Final = ("gateway-kill", "gateway-restart", "rolling-restart")
@@ -61,7 +61,7 @@ def handovers(
 
 
 def _overlaps(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return bool(one["began_s"] - APART_S < other["ended_s"] and other["began_s"] < one["ended_s"] + 2)
+    return bool(one["began_s"] - APART_S < other["ended_s"] and other["began_s"] < one["ended_s"] + AFTER_S)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

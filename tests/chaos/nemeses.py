@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tests.chaos.lab import Lab
 from tests.chaos.network import heal, hurt
-from tests.chaos.plan import APART_S, Nemesis, Plan, is_quiet
+from tests.chaos.plan import AFTER_S, APART_S, Nemesis, Plan, is_quiet
 from tests.support.recorder import Recorder
 
 
@@ -82,6 +82,7 @@ class Trouble(threading.Thread):
             with self._turns.alone():
                 if not self._over.wait(APART_S + 0.5):
                     self._carry_out(nemesis)
+                    self._over.wait(AFTER_S + 0.5)
         else:
             self._carry_out(nemesis)
 

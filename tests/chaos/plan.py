@@ -21,6 +21,9 @@ QUIET_S: Final = (30.0, 42.0, 100.0)
 APART_S: Final = 8.0
 """From a fault to an end of a gateway that is measured: what the fault has moved is at rest again."""
 
+AFTER_S: Final = 2.0
+"""From there to the next fault."""
+
 NETWORK: Final = {
     "cut-source": 3,
     "cut-target": 3,
