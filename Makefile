@@ -67,8 +67,8 @@ test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults,
 	@$(BIN)/python -m tests.chaos --duration 120 --gateways $(GATEWAYS) $(SEEDED)
 
 .PHONY: chaos
-chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2)
-	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED)
+chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2 BUSY=1)
+	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED) $(if $(filter 1,$(BUSY)),--busy 2)
 
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
