@@ -1,0 +1,256 @@
+"""What a simulated run does: operations in their order, and faults at their steps. Pure: worked out from a seed alone.
+
+Every run is one life of a migration: topics are created and mirrored, clients move, groups and topics are promoted, go
+home, are failed over and restored. A fault is tied to an operation and to a step of it, so that it strikes there and not
+at a time that may mean nothing; or, in random runs, to a time after the operation began.
+
+Which step x fault pairs there are is known before (`PAIRS`). The systematic runs go through all of them: run number n
+gives each operation the n-th of its pairs. Seeds from `RANDOM_FROM` on draw two pairs and faults at random times for each
+operation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+
+class Operation(StrEnum):
+    """What an operator, or the fleet itself, does."""
+
+    CREATE = "create"
+    GROUP_PROMOTE = "group-promote"
+    PROMOTE = "promote"
+    PROMOTE_SET = "promote-set"
+    REVERSE = "reverse"
+    HOME = "home"
+    HOME_SET = "home-set"
+    DEMOTE = "demote"
+    FAILOVER = "failover"
+    RESTORE = "truncate-and-restore"
+    REBALANCE = "rebalance"
+    RESTART = "restart-in-order"
+
+
+class FaultKind(StrEnum):
+    """What breaks. Faults that keep Kafka's promises: nothing that was acknowledged with acks=all is lost by a broker."""
+
+    LEADER_LEAVES = "leader-leaves"
+    LEADER_KILLED = "leader-killed"
+    LEADER_PAUSED = "leader-paused"
+    FOLLOWER_LEAVES = "follower-leaves"
+    FOLLOWER_KILLED = "follower-killed"
+    FOLLOWER_PAUSED = "follower-paused"
+    PARTITION_MOVES = "partition-moves"
+    GATEWAY_JOINS = "gateway-joins"
+    TARGET_COORDINATOR_MOVES = "target-coordinator-moves"
+    SOURCE_COORDINATOR_MOVES = "source-coordinator-moves"
+    SOURCE_LEADER_MOVES = "source-leader-moves"
+    SOURCE_LEADER_LOST = "source-leader-lost"
+    TARGET_LEADER_MOVES = "target-leader-moves"
+    TARGET_LEADER_LOST = "target-leader-lost"
+    ANSWER_LOST_SOURCE = "answer-lost-source"
+    ANSWER_LOST_TARGET = "answer-lost-target"
+    ANSWER_LOST_PEER = "answer-lost-peer"
+    CUT_FROM_TARGET = "cut-from-target"
+    CLOCK_JUMPS = "clock-jumps"
+
+
+_PROMOTE: Final = (
+    "mark_pending",
+    "fence",
+    "read_ends",
+    "stop_mirror",
+    "persist_stopped",
+    "publish_switched",
+    "restore_configs",
+)
+_BACK: Final = ("read_source", "keep", "prepare", "synchronized", "start", "begin")
+
+STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
+    Operation.CREATE: ("begin", "intent", "read_by_all", "create_topic", "store"),
+    Operation.GROUP_PROMOTE: (
+        "check_members",
+        "mark_pending",
+        "read_offsets",
+        "commit",
+        "read_back",
+        "mark_promoted",
+        "open_gate",
+    ),
+    Operation.PROMOTE: _PROMOTE,
+    Operation.PROMOTE_SET: _PROMOTE,
+    Operation.REVERSE: _BACK,
+    Operation.HOME: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
+    Operation.HOME_SET: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
+    Operation.DEMOTE: ("begin", "close_gate", "answered", "carry_back", "mark_active"),
+    Operation.FAILOVER: ("begin", "hold", "drain", "stop_mirror", "log_ranges", "persist", "after"),
+    Operation.RESTORE: ("read_source", "keep", "delete", "create", "prepare", "recreated", "start", "begin"),
+    Operation.REBALANCE: ("begin", "assign", "assigned", "release"),
+    Operation.RESTART: ("begin", "leave", "goodbye", "close"),
+}
+"""Operation -> the steps at which a fault can strike, by the names that `steps.py` tells them by."""
+
+Pair = tuple[Operation, str, FaultKind]
+
+PAIRS: Final[tuple[Pair, ...]] = tuple(
+    (operation, step, fault) for operation, steps in STEPS.items() for step in steps for fault in FaultKind
+)
+"""Every step x fault pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault. It strikes when `operation` (the `nth` of the run with this name) takes `step` for the first time,
+    `delay_s` later; without a step, `delay_s` after the operation began. `hold_s`: how long what is stopped stays so."""
+
+    kind: FaultKind
+    act: int
+    step: str = ""
+    delay_s: float = 0.0
+    hold_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One operation. `number` names it: shrinking leaves acts out and the others keep theirs. `pause_s` comes before it."""
+
+    number: int
+    operation: Operation
+    topics: tuple[str, ...] = ()
+    group: str = ""
+    pause_s: float = 0.5
+    twice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A whole run."""
+
+    seed: int
+    gateways: int = 3
+    source_kafka: str = "3.9.1"
+    acts: tuple[Act, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    bypass: bool = False
+    notes: str = field(default="", compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file; `from_json` reads it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> RunPlan:
+        """The plan that `as_json` wrote."""
+        acts = (
+            Act(**{**act, "operation": Operation(act["operation"]), "topics": tuple(act["topics"])})
+            for act in value["acts"]
+        )
+        faults = (Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in value["faults"])
+        return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults)})
+
+    def without(self, *, acts: frozenset[int] = frozenset(), faults: frozenset[int] = frozenset()) -> RunPlan:
+        """The same run without the acts of these numbers (and what is tied to them), and without the faults at these places."""
+        return replace(
+            self,
+            acts=tuple(act for act in self.acts if act.number not in acts),
+            faults=tuple(f for at, f in enumerate(self.faults) if at not in faults and f.act not in acts),
+        )
+
+
+PLAIN: Final = ("plain",)
+SET: Final = ("tx-a", "tx-b")
+TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
+"""Topic -> partitions."""
+GROUP: Final = "readers"
+RANDOM_FROM: Final = 100_000
+_LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
+    (Operation.CREATE, PLAIN),
+    (Operation.CREATE, SET[:1]),
+    (Operation.CREATE, SET[1:]),
+    (Operation.GROUP_PROMOTE, ()),
+    (Operation.PROMOTE, PLAIN),
+    (Operation.PROMOTE_SET, SET),
+    (Operation.REVERSE, PLAIN),
+    (Operation.REVERSE, SET),
+    (Operation.REBALANCE, ()),
+    (Operation.HOME, PLAIN),
+    (Operation.HOME_SET, SET),
+    (Operation.DEMOTE, ()),
+    (Operation.RESTART, ()),
+    (Operation.FAILOVER, PLAIN),
+    (Operation.RESTORE, PLAIN),
+    (Operation.HOME, PLAIN),
+)
+"""One life. A second way home follows a restore."""
+
+
+def plan(seed: int) -> RunPlan:
+    """The run of a seed."""
+    return _random(seed) if seed >= RANDOM_FROM else systematic(seed)
+
+
+def systematic_runs() -> int:
+    """How many seeds from 0 on go through every pair once."""
+    return max(len(steps) for steps in STEPS.values()) * len(FaultKind)
+
+
+def systematic(number: int) -> RunPlan:
+    """Each operation gets the pair of this number, counted round; with every lap holds and delays differ."""
+    dice = random.Random(f"simulate/{number}")
+    acts = _acts(dice)
+    faults, seen = [], set[Operation]()
+    for act in acts:
+        of = STEPS[act.operation]
+        if act.operation in seen:
+            continue  # one pair per kind of operation: a run in which everything breaks says less of each
+        seen.add(act.operation)
+        step, kind = divmod(number % (len(of) * len(FaultKind)), len(FaultKind))
+        faults.append(Fault(tuple(FaultKind)[kind], act.number, of[step], 0.0, _hold(dice)))
+    return RunPlan(number, source_kafka=_version(number), acts=acts, faults=tuple(faults))
+
+
+def _random(seed: int) -> RunPlan:
+    dice = random.Random(f"simulate/{seed}")
+    acts = _acts(dice)
+    kinds = tuple(FaultKind)
+    faults = []
+    for act in acts:
+        for _ in range(dice.choice((0, 1, 2, 2))):
+            at_step = dice.random() < 0.7
+            step = dice.choice(STEPS[act.operation]) if at_step else ""
+            delay_s = dice.choice((0.0, 0.0, dice.uniform(0.0, 0.3))) if at_step else dice.uniform(0.0, 4.0)
+            faults.append(Fault(dice.choice(kinds), act.number, step, round(delay_s, 3), _hold(dice)))
+    return RunPlan(
+        seed,
+        gateways=dice.choice((1, 2, 3, 3)),
+        source_kafka=_version(seed),
+        acts=acts,
+        faults=tuple(faults),
+        bypass=dice.random() < 0.1,
+    )
+
+
+def _acts(dice: random.Random) -> tuple[Act, ...]:
+    return tuple(
+        Act(
+            number,
+            operation,
+            topics,
+            GROUP if operation in (Operation.GROUP_PROMOTE, Operation.DEMOTE) else "",
+            round(dice.uniform(0.1, 1.5), 2),
+            twice=dice.random() < 0.2,
+        )
+        for number, (operation, topics) in enumerate(_LIFE)
+    )
+
+
+def _hold(dice: random.Random) -> float:
+    return round(dice.choice((dice.uniform(0.1, 1.0), dice.uniform(1.0, 4.0), dice.uniform(4.0, 12.0))), 2)
+
+
+def _version(seed: int) -> str:
+    return ("3.9.1", "4.3.1")[seed % 2]
