@@ -303,15 +303,38 @@ class Judge:
             for key, start, end, records in self._final(side)
         ]
         found = self._recorder.operations(topics, logs, groups=self._homes(), lossy=lossy, at_target=at_target)
-        return map(self._excusing, found)
+        kept_from = self._kept_from()
+        return (self._excusing(op, kept_from) for op in found)
 
-    def _excusing(self, op: Op) -> Op:
-        """An acknowledged record that a failover left behind may be there or not."""
-        if self._excused and op["type"] == "ok" and op["f"] in ("send", "txn"):
+    def _excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
+        """An acknowledged record that a failover left behind, or retention took, may be there or not."""
+        if (self._excused or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
             for part in op["value"]:
-                if part[0] == "send" and part[2][1] in self._excused.get(part[1], ()):
+                if part[0] != "send":
+                    continue
+                if part[2][1] in self._excused.get(part[1], ()) or op["time"] < kept_from.get(part[1], -1):
                     return {**op, "type": "unknown"}
         return op
+
+    def _kept_from(self) -> dict[str, float]:
+        """Of partitions whose beginning was deleted where they are written: when the first record that is left was sent.
+
+        What was acknowledged before that may be gone.
+        """
+        first: dict[str, str | None] = {}
+        for side in (SOURCE, TARGET):
+            for key, start, _, records in self._final(side):
+                if start and self._sides.get(key.rpartition("/")[0], SOURCE) == side:
+                    first[key] = records[0][1] if records else None
+        if not first:
+            return {}
+        found = {key: float("inf") for key in first}
+        for op in self._recorder.ops:
+            if op["type"] == "invoke" and op["f"] in ("send", "txn"):
+                for part in op["value"]:
+                    if part[0] == "send" and part[2] == first.get(part[1], ""):
+                        found[part[1]] = op["time"]
+        return found
 
     def _homes(self) -> dict[str, str]:
         """Group -> where it reads at the start: on the source, if it was ever seen there or is mirrored."""

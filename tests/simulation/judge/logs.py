@@ -144,7 +144,7 @@ def _compare_tails(
 
 
 def _compare_cut(pair: Pair, count: int, findings: Findings, now: float, *, failed_over: bool) -> None:
-    """At the cutover both sides held the same; what came later is a late record on the source, a write on the target."""
+    """At the cutover both held the same; what came later is a late record on the source, a write on the target."""
     mirror, index = pair.mirror, pair.partition
     if index >= len(mirror.stopped_at):
         return
