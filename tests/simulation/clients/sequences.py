@@ -1,0 +1,516 @@
+"""What a producer's library decides: which batch may be sent next, and what an answer means for it. No I/O.
+
+Two libraries, of which each does what it does in its own way:
+
+* `Java` (TransactionManager, RecordAccumulator, Sender): a batch keeps its sequence until it is done. A retried one
+  goes to the front, and only the lowest that is not done may be sent, so that in a retry one is in flight. A sequence that
+  the broker did not expect is retried while a lower one is not done; else the epoch is bumped here (no RPC), and what
+  is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent leaves
+  the partition *unresolved*: nothing new is sent until all in flight are done, then either the numbers fit or the epoch
+  is bumped (KIP-360, KAFKA-5494).
+* `Librdkafka` (rd_kafka_handle_Produce_error, rdkafka_idempotence.c): after a retriable error nothing is sent to the
+  partition until everything in flight is answered; then all are sent again, in order, with their sequences. An
+  unexpected sequence ends the producer if it was the lowest that is not done, else the epoch is bumped once nothing is
+  in flight anywhere. Every partition begins at sequence 0 in a new epoch.
+
+Both send what they have no answer for again under the new epoch, and no broker can tell that it is there already:
+these records are told to `on_resent`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from protocol.errors import ErrorCode, error_name, is_retriable
+from tests.simulation.clients.records import Sent
+
+Key = tuple[str, int]
+"""(topic, partition)."""
+
+_E = ErrorCode
+CERTAINLY_NOT: Final = frozenset(
+    (
+        _E.UNKNOWN_TOPIC_OR_PARTITION,
+        _E.MESSAGE_TOO_LARGE,
+        _E.NOT_ENOUGH_REPLICAS,
+        _E.TOPIC_AUTHORIZATION_FAILED,
+        _E.INVALID_TIMESTAMP,
+        _E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        _E.INVALID_PRODUCER_EPOCH,
+        _E.UNKNOWN_PRODUCER_ID,
+        _E.INVALID_TXN_STATE,
+        _E.INVALID_RECORD,
+        _E.PRODUCER_FENCED,
+    )
+)
+"""Answers after which the batch is not there. (NOT_LEADER_OR_FOLLOWER is none: the leader may lose its place while it
+waits for its replicas.)"""
+CERTAINLY_NOT_WITH_ONE_ACK: Final = CERTAINLY_NOT | {_E.NOT_LEADER_OR_FOLLOWER}
+"""With acks=1 it says so before it appends."""
+_METADATA: Final = frozenset(
+    (
+        _E.UNKNOWN_TOPIC_OR_PARTITION,
+        _E.LEADER_NOT_AVAILABLE,
+        _E.NOT_LEADER_OR_FOLLOWER,
+        _E.REPLICA_NOT_AVAILABLE,
+        _E.NETWORK_EXCEPTION,
+        _E.FENCED_LEADER_EPOCH,
+        _E.KAFKA_STORAGE_ERROR,
+    )
+)
+_DENIED: Final = frozenset((_E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _E.CLUSTER_AUTHORIZATION_FAILED))
+NO_SEQUENCE: Final = -1
+
+
+class Identity(NamedTuple):
+    """Producer id and epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """Some records of one partition. `doubt`: an attempt may have appended it."""
+
+    key: Key
+    records: tuple[Sent, ...]
+    body: bytes
+    number: int
+    created: float
+    deadline: float
+    identity: Identity | None = None
+    sequence: int = NO_SEQUENCE
+    attempts: int = 0
+    on_wire: bool = False
+    doubt: bool = False
+    reset: bool = False
+    retry_at: float = 0.0
+    done: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many records."""
+        return len(self.records)
+
+
+@dataclass(slots=True)
+class Partition:
+    """What the library knows of one. `queue`: not on the wire, in order; `flight`: those with a sequence, not done."""
+
+    queue: deque[Batch] = field(default_factory=deque)
+    flight: list[Batch] = field(default_factory=list)
+    identity: Identity | None = None
+    next_sequence: int = 0
+    last_acked: int = NO_SEQUENCE
+    last_acked_offset: int = -1
+    unresolved: bool = False
+    draining: bool = False
+
+    @property
+    def on_wire(self) -> bool:
+        """Something waits for its answer."""
+        return any(batch.on_wire for batch in self.flight)
+
+
+class End(Enum):
+    """How a batch ended for the application."""
+
+    OK = "ok"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class Refused(NamedTuple):
+    """A batch failed, so the transaction does, or the whole producer."""
+
+    code: int
+    why: str
+    fatal: bool
+
+
+Ended = Callable[[Batch, End, int, str], None]
+"""(batch, how, base offset or -1, why)."""
+
+
+class Sequences:
+    """What both libraries share.
+
+    Args:
+        idempotent: False: no identity, no sequences; retried only what is certainly not there.
+        certain: answers after which a batch is not there.
+        transactional: the epoch is bumped by the coordinator, not here.
+        backoff: seconds before a batch is tried again, first and longest.
+
+    Attributes:
+        identity: what new batches are stamped with; None until the broker gave one.
+        refused: why the transaction, or the producer, cannot go on.
+        stale: topics whose leader should be asked for.
+        bumps: how many epochs were begun here.
+    """
+
+    fenced_by: frozenset[ErrorCode] = frozenset((_E.PRODUCER_FENCED,))
+
+    def __init__(
+        self,
+        ended: Ended,
+        on_resent: Callable[[Batch], None],
+        *,
+        idempotent: bool,
+        transactional: bool,
+        backoff: tuple[float, float],
+        certain: frozenset[ErrorCode] = CERTAINLY_NOT,
+    ) -> None:
+        self._ended, self._on_resent = ended, on_resent
+        self.idempotent, self.transactional = idempotent, transactional
+        self._backoff = backoff
+        self._certain = certain
+        self.identity: Identity | None = None
+        self.partitions: dict[Key, Partition] = {}
+        self.refused: Refused | None = None
+        self.stale: set[str] = set()
+        self.unanswered = 0
+        self.bumps = 0
+
+    def add(self, batch: Batch) -> None:
+        """The application sends it."""
+        self.unanswered += 1
+        self.partition(batch.key).queue.append(batch)
+
+    def partition(self, key: Key) -> Partition:
+        """Known, or new."""
+        return self.partitions.setdefault(key, Partition())
+
+    @property
+    def ready(self) -> bool:
+        """Sending is possible at all."""
+        return (self.identity is not None or not self.idempotent) and not (self.refused and self.refused.fatal)
+
+    def waiting(self) -> list[Key]:
+        """Partitions with something to send."""
+        return [key for key, partition in self.partitions.items() if partition.queue]
+
+    def next_time(self) -> float:
+        """When a retry or a deadline comes due next."""
+        found = float("inf")
+        for partition in self.partitions.values():
+            if partition.queue:
+                head = partition.queue[0]
+                found = min(found, head.deadline, head.retry_at or head.deadline)
+            for batch in partition.flight:
+                found = min(found, batch.deadline)
+        return found
+
+    def take(self, key: Key, now: float) -> Batch | None:
+        """The batch that may be sent to a partition now; it is on the wire then."""
+        partition = self.partitions[key]
+        if not partition.queue or partition.queue[0].retry_at > now or not self.ready:
+            return None
+        batch = partition.queue[0]
+        if self.idempotent and not self._may_go(partition, batch):
+            return None
+        partition.queue.popleft()
+        if self.idempotent and batch.sequence == NO_SEQUENCE:
+            batch.identity, batch.sequence = partition.identity, partition.next_sequence
+            partition.next_sequence += batch.count
+        if batch not in partition.flight:
+            partition.flight.append(batch)
+        batch.on_wire = True
+        batch.attempts += 1
+        batch.retry_at = 0.0
+        return batch
+
+    def unheard(self, batch: Batch) -> None:
+        """It was sent with acks=0: no answer comes."""
+        batch.on_wire = False
+        self._over(self.partitions[batch.key], batch, End.UNKNOWN, -1, "")
+
+    def lost(self, batch: Batch, now: float) -> None:
+        """No answer: the connection is gone."""
+        self.answered(batch, _E.NETWORK_EXCEPTION, -1, -1, now)
+
+    def answered(self, batch: Batch, code: int, offset: int, log_start: int, now: float) -> None:
+        """The broker's answer for a batch."""
+        batch.on_wire = False
+        if code in _METADATA:
+            self.stale.add(batch.key[0])
+        if batch.done:  # given up meanwhile
+            self.tick(now)
+            return
+        if code in (0, _E.DUPLICATE_SEQUENCE_NUMBER):
+            self._acknowledged(batch, -1 if code else offset)
+        else:
+            batch.doubt |= code not in self._certain
+            if code in _DENIED or (self.transactional and code in self.fenced_by):
+                self._refuse(Refused(code, error_name(code), fatal=True))
+            if not self._may_retry(batch, code, log_start):
+                self._fail(batch, code, now)
+            elif not batch.done:
+                self._again(batch, now)
+        self.tick(now)
+
+    def tick(self, now: float) -> None:
+        """What time and finished batches bring about."""
+        for partition in self.partitions.values():
+            for batch in [batch for batch in partition.flight if batch.deadline <= now]:
+                self._expire(partition, batch)
+            while partition.queue and partition.queue[0].deadline <= now:
+                self._expire(partition, partition.queue[0])
+        self._settle()
+
+    def give_up(self, why: str) -> None:
+        """The producer is closed without waiting, or has failed: nothing is tried again."""
+        for partition in self.partitions.values():
+            for batch in dict.fromkeys((*partition.flight, *partition.queue)):
+                if not batch.done:
+                    self._over(partition, batch, End.UNKNOWN if batch.attempts else End.FAIL, -1, why)
+            partition.queue.clear()
+            partition.flight.clear()
+
+    def drop_unsent(self, why: str) -> None:
+        """The transaction is to be aborted: what was never sent is not sent."""
+        for partition in self.partitions.values():
+            for batch in [batch for batch in partition.queue if not batch.attempts]:
+                self._over(partition, batch, End.FAIL, -1, why)
+
+    def begin(self, identity: Identity) -> None:
+        """The broker gave an identity."""
+        self.identity = identity
+        self.refused = None
+
+    # -- of both ---------------------------------------------------------------------------------------------
+
+    def _may_go(self, partition: Partition, batch: Batch) -> bool:
+        raise NotImplementedError
+
+    def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        raise NotImplementedError
+
+    def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
+        raise NotImplementedError
+
+    def _acknowledged(self, batch: Batch, offset: int) -> None:
+        partition = self.partitions[batch.key]
+        if batch.identity == partition.identity and batch.sequence != NO_SEQUENCE:
+            partition.last_acked = max(partition.last_acked, batch.sequence + batch.count - 1)
+        if offset >= 0:
+            partition.last_acked_offset = max(partition.last_acked_offset, offset + batch.count - 1)
+        self._over(partition, batch, End.OK, offset, "")
+
+    def _again(self, batch: Batch, now: float) -> None:
+        """To the front, in order of sequence."""
+        batch.retry_at = now + min(self._backoff[0] * 2.0 ** min(batch.attempts - 1, 10), self._backoff[1])
+        queue = self.partitions[batch.key].queue
+        if batch.sequence == NO_SEQUENCE:
+            queue.appendleft(batch)
+            return
+        later = [*queue]
+        at = next(
+            (i for i, b in enumerate(later) if b.sequence == NO_SEQUENCE or b.sequence > batch.sequence), len(later)
+        )
+        queue.insert(at, batch)
+
+    def _fail(self, batch: Batch, code: int, _now: float) -> None:
+        partition = self.partitions[batch.key]
+        self._over(partition, batch, End.UNKNOWN if batch.doubt else End.FAIL, -1, error_name(code))
+        if self.transactional and self.refused is None:
+            self.refused = Refused(code, error_name(code), fatal=False)
+        if self.idempotent:
+            self._failed_for_good(partition, batch, code)
+
+    def _expire(self, partition: Partition, batch: Batch) -> None:
+        sent = batch.attempts > 0
+        self._over(partition, batch, End.UNKNOWN if batch.on_wire or batch.doubt else End.FAIL, -1, "delivery timeout")
+        if self.transactional and self.refused is None:
+            self.refused = Refused(_E.REQUEST_TIMED_OUT, "delivery timeout", fatal=False)
+        if self.idempotent and sent:
+            partition.unresolved = True
+
+    def _over(self, partition: Partition, batch: Batch, end: End, offset: int, why: str) -> None:
+        batch.done = True
+        self.unanswered -= 1
+        if batch in partition.flight:
+            partition.flight.remove(batch)
+        if batch in partition.queue:
+            partition.queue.remove(batch)
+        self._ended(batch, end, offset, why)
+
+    def _refuse(self, refused: Refused) -> None:
+        if self.refused is None or not self.refused.fatal:
+            self.refused = refused
+
+    def _told_again(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            if batch.doubt or batch.on_wire:
+                self._on_resent(batch)
+
+
+class Java(Sequences):
+    """See the module."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+        self._to_rewrite: dict[Key, None] = {}
+
+    def begin(self, identity: Identity) -> None:
+        """As the libraries' initTransactions, or their first metadata."""
+        super().begin(identity)
+        self._to_rewrite.clear()
+
+    def _may_go(self, partition: Partition, batch: Batch) -> bool:
+        if batch.sequence != NO_SEQUENCE:
+            return partition.flight[0] is batch
+        if partition.identity != self.identity:
+            if partition.flight:
+                return False
+            self._begin_at_zero(partition)
+        return not partition.unresolved
+
+    def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
+        if not self.idempotent:
+            return is_retriable(code) and not batch.doubt
+        partition = self.partitions[batch.key]
+        if code == _E.UNKNOWN_PRODUCER_ID:
+            if log_start < 0:
+                return False
+            if batch.reset:
+                return True
+            if not self.transactional:
+                self._to_rewrite[batch.key] = None
+                return True
+            if partition.last_acked_offset < log_start:
+                self._begin_at_zero(partition)
+                return True
+            return False
+        if code == _E.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            if not partition.unresolved and (batch.reset or batch.sequence != partition.last_acked + 1):
+                return True
+            if not self.transactional:
+                self._to_rewrite[batch.key] = None
+                return True
+            return False
+        return is_retriable(code)
+
+    def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
+        if self.refused is not None and self.refused.fatal:
+            return
+        if not self.transactional:
+            self._to_rewrite[batch.key] = None
+            return
+        for other in partition.flight:  # the numbers close up
+            if other.sequence > batch.sequence:
+                other.sequence -= batch.count
+                other.reset = True
+        if batch.sequence != NO_SEQUENCE and batch.identity == partition.identity:
+            partition.next_sequence -= batch.count
+
+    def _settle(self) -> None:
+        for key, partition in self.partitions.items():
+            if partition.unresolved and not partition.flight:
+                partition.unresolved = False
+                if partition.next_sequence != partition.last_acked + 1:
+                    if self.transactional:
+                        self.refused = self.refused or Refused(_E.REQUEST_TIMED_OUT, "unresolved sequence", fatal=False)
+                    else:
+                        self._to_rewrite[key] = None
+        if self._to_rewrite and not self.transactional and self.identity is not None:
+            self.identity = self.identity._replace(epoch=self.identity.epoch + 1)
+            self.bumps += 1
+            for key in self._to_rewrite:
+                self.partitions[key].unresolved = False
+                self._begin_at_zero(self.partitions[key])
+            self._to_rewrite.clear()
+
+    def _begin_at_zero(self, partition: Partition) -> None:
+        self._told_again(partition.flight)
+        partition.identity, partition.last_acked = self.identity, NO_SEQUENCE
+        at = 0
+        for batch in partition.flight:
+            batch.identity, batch.sequence, batch.reset = self.identity, at, True
+            at += batch.count
+        partition.next_sequence = at
+
+
+class Librdkafka(Sequences):
+    """See the module."""
+
+    fenced_by = frozenset((_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_EPOCH))
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+        self._bumping = False
+
+    def begin(self, identity: Identity) -> None:
+        """A new identity ends the drain."""
+        super().begin(identity)
+        self._bumping = False
+
+    def _may_go(self, partition: Partition, batch: Batch) -> bool:
+        if self._bumping or (partition.draining and partition.on_wire):
+            return False
+        partition.draining = False
+        if partition.identity != self.identity:
+            if partition.on_wire:
+                return False
+            self._told_again(partition.queue)
+            for each in partition.queue:
+                each.sequence = NO_SEQUENCE
+            partition.flight.clear()
+            partition.identity, partition.next_sequence, partition.last_acked = self.identity, 0, NO_SEQUENCE
+            partition.unresolved = False
+        return True
+
+    def _acknowledged(self, batch: Batch, offset: int) -> None:
+        """What is before it and may be there is there."""
+        partition = self.partitions[batch.key]
+        before = [
+            b for b in partition.queue if b.doubt and b.identity == batch.identity and b.sequence < batch.sequence
+        ]
+        for earlier in before if self.idempotent else ():
+            super()._acknowledged(earlier, -1)
+        super()._acknowledged(batch, offset)
+
+    def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
+        if not self.idempotent:
+            return is_retriable(code) and not batch.doubt
+        partition = self.partitions[batch.key]
+        if code in (_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID):
+            lowest = min((b.sequence for b in partition.flight if b.identity == batch.identity), default=batch.sequence)
+            unknown = code == _E.UNKNOWN_PRODUCER_ID
+            if self.transactional:
+                return False
+            if batch.attempts == 1 if unknown else batch.sequence > lowest:
+                self._bumping = partition.draining = True
+                return True
+            self._refuse(Refused(code, f"{error_name(code)} of the first batch that is not done", fatal=True))
+            return False
+        if not is_retriable(code):
+            return False
+        partition.draining = True
+        return True
+
+    def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
+        if not self.transactional:
+            self._bumping = True  # its numbers are a gap now
+
+    def _expire(self, partition: Partition, batch: Batch) -> None:
+        super()._expire(partition, batch)
+        if self.idempotent and not self.transactional and partition.unresolved:
+            self._bumping = True
+
+    def _settle(self) -> None:
+        if not self._bumping or self.identity is None:
+            return
+        if any(partition.on_wire for partition in self.partitions.values()):
+            return
+        self._bumping = False
+        if not self.transactional:
+            self.identity = self.identity._replace(epoch=self.identity.epoch + 1)
+            self.bumps += 1

@@ -1,0 +1,381 @@
+"""An event loop with a virtual clock and many nodes on it, the same for the same seed.
+
+Nothing ready means that time jumps to the next timer. Each handle belongs to the node of its context (`CURRENT`): what
+comes due on a stopped node is kept until it wakes up, what comes due on a dead one is dropped.
+
+Why a loop of our own: async-solipsism and looptime have a virtual clock, but one process that nobody can stop, kill or
+cut off from the others, and detangle and simloop ask for a newer Python than the gateway does.
+
+    loop = SimLoop(seed=7)
+    task = loop.spawn(loop.node("gw-0"), serve(), "serve")
+    loop.run_until_complete(story())     # runs on the node "lab", which nobody stops
+    loop.close()                         # what is left unfinished ends here, and can do no more
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from contextvars import Context, copy_context
+from typing import Any, TypeVar
+
+from tests.simulation.kernel.blocking import Executors
+from tests.simulation.kernel.network import Network
+from tests.simulation.kernel.node import CURRENT, Node, State
+
+_T = TypeVar("_T")
+_START_S = 1000.0
+EPOCH_MS = 1_700_000_000_000
+"""The wall clock where the loop's clock is 0."""
+_SPINS = 200_000
+_LEAST_TO_SWEEP = 256
+
+
+class Spinning(BaseException):
+    """Work without end at one instant, or nothing left that could ever happen. A BaseException: nobody retries it."""
+
+
+class SimHandle(asyncio.Handle):
+    """A handle that knows its node."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: Context) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self.node = context.get(CURRENT, loop.lab)
+
+
+class SimTimer(asyncio.TimerHandle):
+    """A timer that knows its node."""
+
+    __slots__ = ("node",)
+
+    def __init__(
+        self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: Context
+    ) -> None:
+        self._when = when
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._scheduled = True
+        self._repr = None
+        self._source_traceback = None
+        self.node = context.get(CURRENT, loop.lab)
+
+    def cancel(self) -> None:
+        """As asyncio's."""
+        if not self._cancelled:
+            self._cancelled = True
+            self._loop.timer_cancelled(self)
+            self._callback = _nothing
+            self._args = ()
+
+
+class SimTask(asyncio.Task[Any]):
+    """A task that knows its node, and whose hash is its number: sets of tasks have the same order each time."""
+
+    number: int
+    node: Node
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """See the module.
+
+    Attributes:
+        rng: for the story; parts that want their own ask `random(name)`.
+        lab: the node of whoever is no node: stories, faults, judges.
+        unhandled: what would have been logged as an exception that nobody retrieved.
+    """
+
+    def __init__(self, seed: int, spins: int = _SPINS) -> None:
+        self.lab = Node("lab")
+        super().__init__()
+        self.seed = seed
+        self.rng = self.random("loop")
+        self.nodes: dict[str, Node] = {"lab": self.lab}
+        self.unhandled: list[dict[str, Any]] = []
+        self.network = Network(self)
+        self.now = _START_S
+        self.handled = 0
+        self._queue: deque[Any] = deque()
+        self._timers: list[tuple[float, int, Any]] = []
+        self._sequence = 0
+        self._cancelled_timers = 0
+        self._tasks = 0
+        self._spins = self._spins_allowed = spins
+        self._over = False
+        self._bodies: list[Node] = []
+        self._executors = Executors(self)
+        self.set_exception_handler(lambda _loop, context: self.unhandled.append(context))
+
+    def random(self, name: str) -> random.Random:
+        """Random numbers for one purpose: what others draw does not change them."""
+        return random.Random(f"{self.seed}/{name}")
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node:
+        """The node of that name, made on first use."""
+        found = self.nodes.get(name)
+        if found is None:
+            found = self.nodes[name] = Node(name)
+        return found
+
+    def restart(self, node: Node) -> Node:
+        """A fresh process on the machine of a dead one."""
+        if not node.is_in(State.DEAD):
+            raise ValueError(f"{node.name} is {node.state.value}: only a dead node can be started again")
+        fresh = Node(node.name)
+        fresh.wall_offset_ms = node.wall_offset_ms
+        fresh.next_port = node.next_port
+        self.nodes[node.name] = fresh
+        return fresh
+
+    def spawn(self, node: Node, coro: Coroutine[Any, Any, _T], name: str) -> asyncio.Task[_T]:
+        """Run a coroutine as a task of the node."""
+        return self.create_task(coro, name=name, context=node.context.copy())
+
+    def pause(self, node: Node) -> None:
+        """SIGSTOP. What comes due from now on is kept."""
+        if node.is_in(State.RUNNING):
+            node.state, node.running = State.PAUSED, False
+
+    def wake(self, node: Node) -> None:
+        """SIGCONT. What was kept comes first, then what its sockets have received."""
+        if not node.is_in(State.PAUSED):
+            return
+        node.state, node.running = State.RUNNING, True
+        kept, node.kept = node.kept, []
+        self._queue.extend(kept)
+        for endpoint in tuple(node.endpoints):
+            endpoint.woken()
+
+    def kill(self, node: Node) -> None:
+        """SIGKILL. No `finally` runs, ports refuse, and the peers learn it from the network."""
+        if node.is_in(State.DEAD):
+            return
+        node.state, node.running = State.DEAD, False
+        node.kept.clear()
+        node.remains += [task for task in asyncio.all_tasks(self) if isinstance(task, SimTask) and task.node is node]
+        node.remains += self._executors.of(node)
+        self._bodies.append(node)
+        node.servers.clear()
+        for endpoint in tuple(node.endpoints):
+            endpoint.died()
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self.now
+
+    def wall_ms(self, node: Node) -> int:
+        """The wall clock of a node, milliseconds since the epoch."""
+        return EPOCH_MS + node.wall_offset_ms + int(self.now * 1000)
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As asyncio's."""
+        handle = SimHandle(callback, args, self, copy_context() if context is None else context)
+        if not self._over:
+            self._queue.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As asyncio's."""
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As asyncio's; timers of one instant fire in the order in which they were set."""
+        timer = SimTimer(when, callback, args, self, copy_context() if context is None else context)
+        self.push(when, timer)
+        return timer
+
+    def push(self, when: float, timer: asyncio.Handle) -> None:
+        """Have a handle run at an instant."""
+        if self._over:
+            return
+        self._sequence += 1
+        heapq.heappush(self._timers, (when, self._sequence, timer))
+
+    def at(self, node: Node, when: float, context: Context, callback: Callable[..., object], *args: Any) -> None:
+        """Run something in a context, but on behalf of another node, which is the one that can be stopped."""
+        timer = SimTimer(when, callback, args, self, context)
+        timer.node = node
+        self.push(when, timer)
+
+    def timer_cancelled(self, _timer: SimTimer) -> None:
+        """Too many of them: throw them away."""
+        self._cancelled_timers += 1
+        if self._cancelled_timers > _LEAST_TO_SWEEP and self._cancelled_timers * 2 > len(self._timers):
+            self._timers = [each for each in self._timers if not each[2]._cancelled]
+            heapq.heapify(self._timers)
+            self._cancelled_timers = 0
+
+    def _run_once(self) -> None:
+        queue = self._queue
+        timers = self._timers
+        if not queue and not self._stopping:  # type: ignore[attr-defined]
+            while timers and timers[0][2]._cancelled:
+                heapq.heappop(timers)
+                self._cancelled_timers -= 1
+            if not timers:
+                raise Spinning(f"nothing is left that could happen: {self._waiting()}")
+            if timers[0][0] > self.now:
+                self.now = timers[0][0]
+                self._spins = self._spins_allowed
+        now = self.now
+        while timers and timers[0][0] <= now:
+            timer = heapq.heappop(timers)[2]
+            if timer._cancelled:
+                self._cancelled_timers -= 1
+            else:
+                timer._scheduled = False
+                queue.append(timer)
+        self._spins -= len(queue)
+        if self._spins < 0:
+            raise Spinning(f"no end of work at {now:.6f}: {[_named(each) for each in list(queue)[:5]]}")
+        self._run_queue(queue)
+
+    def _run_queue(self, queue: deque[Any]) -> None:
+        todo = len(queue)
+        self.handled += todo
+        for _ in range(todo):
+            handle = queue.popleft()
+            if handle._cancelled:
+                continue
+            node = handle.node
+            if not node.running:
+                if node.state is State.PAUSED:
+                    node.kept.append(handle)
+                continue
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt, Spinning):
+                raise
+            except BaseException as exc:  # noqa: BLE001 - as asyncio does
+                self.call_exception_handler(
+                    {"message": f"Exception in callback {_named(handle)}", "exception": exc, "handle": handle}
+                )
+
+    def _waiting(self) -> list[str]:
+        return sorted(task.get_name() for task in asyncio.all_tasks(self))[:10]
+
+    # -- tasks, executors, connections -----------------------------------------------------------------------------
+
+    def create_task(  # type: ignore[override]
+        self, coro: Any, *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        """As asyncio's."""
+        self._tasks = number = self._tasks + 1
+        task = SimTask.__new__(SimTask)
+        task.number = number
+        task.node = CURRENT.get(self.lab) if context is None else context.get(CURRENT, self.lab)
+        SimTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context)
+        return task
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., _T], *args: Any
+    ) -> asyncio.Future[_T]:
+        """Run blocking code in a greenlet, see `kernel.blocking`; one worker runs one call after the other."""
+        return self._executors.run(executor, func, *args)
+
+    async def shutdown_default_executor(self) -> None:
+        """There is none."""
+
+    async def getaddrinfo(self, host: Any, port: Any, **_ignored: Any) -> list[tuple[Any, ...]]:
+        """Names of nodes are their addresses."""
+        return self.network.resolve(host, port)
+
+    async def create_connection(
+        self, protocol_factory: Callable[[], Any], host: Any = None, port: Any = None, **_ignored: Any
+    ) -> tuple[Any, Any]:
+        """From the current node. Takes a round trip; waits as long as the link is cut. TLS is left out."""
+        return await self.network.connect(CURRENT.get(self.lab), protocol_factory, host, port)
+
+    async def create_server(
+        self, protocol_factory: Callable[[], Any], host: Any = None, port: Any = None, **_ignored: Any
+    ) -> Any:
+        """On the current node."""
+        return self.network.listen(CURRENT.get(self.lab), protocol_factory, port)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End what is unfinished, in a world where nothing has an effect any more."""
+        if self._over:
+            return
+        self._over = True
+        self._queue.clear()
+        self._timers.clear()
+        self.network.close()
+        asyncio.events._set_running_loop(self)
+        try:
+            for node in (*self._bodies, *self.nodes.values()):
+                _bury(node.remains)
+                node.remains.clear()
+                node.kept.clear()
+            _bury([*sorted(_unfinished(self), key=hash), *self._executors.everybody()])
+            gc.collect()
+        finally:
+            asyncio.events._set_running_loop(None)
+        super().close()
+
+    async def shutdown_asyncgens(self) -> None:
+        """They end with `close`."""
+
+    def __enter__(self) -> SimLoop:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _unfinished(loop: SimLoop) -> list[asyncio.Task[Any]]:
+    return list(asyncio.all_tasks(loop))
+
+
+def _bury(remains: list[Any]) -> None:
+    for body in remains:
+        if isinstance(body, asyncio.Task):
+            body._log_destroy_pending = False  # type: ignore[attr-defined]
+            coro: Generator[Any, Any, Any] | None = body.get_coro()  # type: ignore[assignment]
+        else:
+            coro = body
+        with suppress(BaseException):  # what its `finally` wants has no meaning any more
+            if coro is not None:
+                coro.close()
+
+
+def _named(handle: Any) -> str:
+    callback = handle._callback
+    task = getattr(callback, "__self__", None)
+    name = task.get_name() if isinstance(task, asyncio.Task) else getattr(callback, "__qualname__", repr(callback))
+    return f"{handle.node.name}: {name}"
