@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.config import Settings
@@ -16,6 +14,7 @@ from gateway.domain.ports_alloc import allocate
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
 from gateway.net.cluster import Cluster
+from gateway.net.host import MACHINE, Host
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.counted_writes import CountedWrites
 from gateway.proxy.forwarder import Forwarder
@@ -47,6 +46,7 @@ class DataPlane:
         lease_valid: Callable[[], bool],
         views: StateViews,
         store_ports: Callable[[Mapping[int, int]], Awaitable[None]],
+        host: Host = MACHINE,
     ) -> None:
         self._settings = settings
         self._views = views
@@ -60,7 +60,7 @@ class DataPlane:
             source_topics=source_topics,
             target=target,
             sources=sources,
-            clock=time.monotonic,
+            clock=host.monotonic,
             loop=asyncio.get_running_loop(),
             max_request_bytes=listener.max_request_bytes,
             groupless_allowed=settings.groups.groupless == "allow",
@@ -68,10 +68,10 @@ class DataPlane:
             lease_valid=lease_valid,
             alone=lambda: len(views.gateways) < 2,
         )
-        self.forwarder = context.forwarder = Forwarder(name, time.monotonic)
+        self.forwarder = context.forwarder = Forwarder(name, host.monotonic)
         routing.subscribe(CountedWrites(context).routing_changed)  # before what the fence held is released
         routing.subscribe(context.forwarder.routing_changed)
-        install(context, random.Random())  # noqa: S311 - spreads holds, guards nothing
+        install(context, host.rng)
         self.listeners = context.endpoints = Listeners(
             context,
             host=listener.host,
@@ -81,7 +81,8 @@ class DataPlane:
             client_tls=_server_tls(settings),
             target_tls=target.config.ssl_context(),
             idle_timeout_s=listener.idle_timeout_s,
-            rng=random.Random(),  # noqa: S311 - picks a bootstrap broker
+            rng=host.rng,
+            plain_sockets=host.plain_sockets,
         )
 
     def _port_of(self, node_id: int) -> int:

@@ -37,6 +37,7 @@ from gateway.domain.routing import Routing, RoutingTable
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import NetError
+from gateway.net.host import MACHINE, Host
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import FleetNumbers
 
@@ -66,8 +67,9 @@ def _require_free(settings: Settings) -> None:
 class Gateway:
     """One process. `stopped` is set by `stop`; `failed` says why it could not go on."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, host: Host = MACHINE) -> None:
         self.settings = settings
+        self._host = host
         self.stopped = asyncio.Event()
         self.failed = ""
         self._metrics = Metrics()
@@ -96,15 +98,17 @@ class Gateway:
 
     async def _start(self) -> None:
         settings = self.settings
-        _require_free(settings)  # before the fleet hears of it: a second process of one name must not replace the first
+        if self._host.plain_sockets:
+            # Before the fleet hears of it: a second process of one name must not replace the first.
+            _require_free(settings)
         config = ClusterConfig.from_client_properties(settings.target)
-        self._target = NetAccess(config)
+        self._target = NetAccess(config, self._host)
         self._closers.push_async_callback(self._target.close)
         await self._target.start()
-        group = Cluster(config)
+        group = Cluster(config, host=self._host)
         self._closers.push_async_callback(group.close)
         await group.start()
-        self._store = StateStore(config)
+        self._store = StateStore(config, host=self._host)
         self._store.on_broken = self._fail
         self._closers.push_async_callback(self._store.close)
         await self._store.open()
@@ -116,7 +120,7 @@ class Gateway:
         self._publisher.refresh()
         await self._data.listeners.start()
         self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
-        api = ApiServer(self._front, settings.api)
+        api = (self._host.serve_api or ApiServer)(self._front, settings.api)
         api.start()
         self._closers.push_async_callback(api.close)
         self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
@@ -133,8 +137,8 @@ class Gateway:
         self._routing = RoutingTable()
         self._gates = GroupGates()
         self._progress = MirrorProgress()
-        self._sources = Sources(NetAccess)
-        self._publisher = RoutingPublisher(self._store, self._routing)
+        self._sources = Sources(lambda config: NetAccess(config, self._host))
+        self._publisher = RoutingPublisher(self._store, self._routing, self._host.wall_ms)
         self._routing.subscribe(self._open_or_close_gates)
         shared = Shared(
             store=self._store,
@@ -144,24 +148,27 @@ class Gateway:
             progress=self._progress,
             publisher=self._publisher,
         )
-        self._peering = peering = Peering(self.settings, shared, group, self._fail)
+        self._peering = peering = Peering(self.settings, shared, group, self._fail, self._host)
         self._data = DataPlane(
             self.settings,
             peering.name,
             routing=self._routing,
             gates=self._gates,
             progress=self._progress,
-            source_topics=UnmirroredTopics(self._store, self._sources),
+            source_topics=UnmirroredTopics(self._store, self._sources, self._host.monotonic),
             target=self._target.cluster,
             sources=self._sources.clusters,
             on_forwarded=peering.mirrors.forwarded,
             lease_valid=peering.lease_valid,
             views=self._store,
             store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
+            host=self._host,
         )
-        own = create_own_app(self._status, self._metrics, self._data.names)
+        own = (self._host.create_own_app or create_own_app)(self._status, self._metrics, self._data.names)
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
-        self._app = create_app(lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways)
+        self._app = (self._host.create_app or create_app)(
+            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways
+        )
         self._front = Front(own, peering.peers, lambda: peering.fleet.leader)
         self._metrics.proxy = self._data.numbers
         self._metrics.fleet = self._fleet_numbers
@@ -195,6 +202,7 @@ class Gateway:
             peers=peering.peers,
             local=self._data.forwarder,
             metrics=self._metrics,
+            host=self._host,
         )
         await peering.replica.pause()
         peering.term_begins()

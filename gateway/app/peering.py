@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import structlog
 
@@ -18,7 +16,6 @@ from gateway.control.fence_answers import FenceAnswers
 from gateway.control.fleet import Fleet
 from gateway.control.fleet_events import FleetEvents
 from gateway.control.fleet_gates import FleetGates
-from gateway.control.fleet_group import boot_clock
 from gateway.control.fleet_mirrors import FleetMirrors
 from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.fleet_quorum import READ
@@ -33,9 +30,12 @@ from gateway.domain.gates import GroupGates
 from gateway.domain.membership import Role
 from gateway.domain.ports import Fences
 from gateway.domain.progress import MirrorProgress
+from gateway.domain.records import LinkRecord
 from gateway.mirror.engine import Engine
 from gateway.net.cluster import Cluster
+from gateway.net.config import ClusterConfig
 from gateway.net.errors import NetError
+from gateway.net.host import MACHINE, Host
 from gateway.net.peers import Peers
 
 GOODBYE = "goodbye"
@@ -66,22 +66,39 @@ class Peering:
     failed: the gateway must stop, with one line.
     """
 
-    def __init__(self, settings: Settings, shared: Shared, group: Cluster, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        shared: Shared,
+        group: Cluster,
+        failed: Callable[[str], None],
+        host: Host = MACHINE,
+    ) -> None:
+        self._host = host
         self._settings = settings
         self._shared = shared
         self._group = group
         self._failed = failed
         self.name = name_of(settings)
-        self.incarnation = f"{time.time_ns() // 1_000_000:015d}-{uuid4().hex[:8]}"
-        self.peers = Peers(self.name, self.incarnation, lambda: shared.store.secret, self._beat)
+        self.incarnation = f"{host.wall_ms():015d}-{host.new_id()[:8]}"
+        self.peers = Peers(self.name, self.incarnation, lambda: shared.store.secret, self._beat, host)
         self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
-        self.engine = Engine(shared.target, shared.progress, self.events, lease_valid=self.lease_valid)
+        self.engine = Engine(
+            shared.target,
+            shared.progress,
+            self.events,
+            connect=self._source,
+            clock=host.monotonic,
+            wall_ms=host.wall_ms,
+            lease_valid=self.lease_valid,
+        )
         self.mirrors = FleetMirrors(
             name=self.name,
             peers=self.peers,
             engine=self.engine,
             progress=shared.progress,
             records=shared.store.mirrors.values,
+            clock=host.monotonic,
         )
         self.replica = Replica(shared.store, shared.sources, self.engine, shared.gates)
         self.gates = FleetGates(
@@ -92,6 +109,7 @@ class Peering:
             leader=lambda: self.fleet.leader,
             is_leading=lambda: self.fleet.term is not None,
             term=lambda: shared.store.term,
+            clock=host.monotonic,
         )
         self.peers.handlers[READ] = self._read
         self.peers.handlers[GOODBYE] = self._goodbye
@@ -99,6 +117,9 @@ class Peering:
         self._is_open = self._follows = False
         self.fences: FenceAnswers
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def _source(self, link: LinkRecord) -> Cluster:
+        return Cluster(ClusterConfig.from_client_properties(link.client), host=self._host)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -128,8 +149,10 @@ class Peering:
             lapsed=self._lapsed,
             failed=self._failed,
         )
-        self.fleet = Fleet(me, shared.store, self._group, self.peers, hooks)
-        self._guard = LeaseGuard(self.fleet.lease, boot_clock, shared.sources.clusters.values, self.engine.drop_appends)
+        self.fleet = Fleet(me, shared.store, self._group, self.peers, hooks, self._host)
+        self._guard = LeaseGuard(
+            self.fleet.lease, self._host.boot, shared.sources.clusters.values, self.engine.drop_appends
+        )
         self._records_changed()
         shared.store.subscribe(self._records_changed)
         await self.replica.start()
@@ -161,8 +184,8 @@ class Peering:
 
     async def _say_goodbye(self) -> None:
         """Nothing is written from here on: the next fence need not ask this gateway."""
-        deadline = time.monotonic() + _GOODBYE_S
-        while time.monotonic() < deadline:
+        deadline = self._host.monotonic() + _GOODBYE_S
+        while self._host.monotonic() < deadline:
             if await self._said_goodbye():
                 return
             await asyncio.sleep(_AGAIN_S)  # the leader stops too: another one follows, perhaps this one

@@ -32,6 +32,7 @@ from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import LinkRecord, MirrorRecord, PartitionStart
 from gateway.domain.routing import RoutingTable
 from gateway.mirror.engine import Engine
+from gateway.net.host import Host
 from gateway.net.peers import Peers
 from gateway.replication.start import plan_start
 from gateway.telemetry.metrics import Metrics
@@ -58,6 +59,7 @@ class Surroundings:
     peers: Peers
     local: Fences
     metrics: Metrics
+    host: Host
 
 
 class LeaderTerm:
@@ -85,6 +87,7 @@ class LeaderTerm:
             progress=around.progress,
             plan_start=self._plan_start,
             publisher=around.publisher,
+            host=around.host,
         )
         self.service.context.fleet = term.quorum
         self.service.context.may_commit = fleet.lease_valid

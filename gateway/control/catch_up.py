@@ -12,7 +12,6 @@ target's log ends. Nothing of this is stored: after a restart the engine copies 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -74,12 +73,10 @@ class JobPlan:
 class CatchUps:
     """The jobs that are heard of. `clock`: monotonic seconds."""
 
-    def __init__(
-        self, context: ControlContext, measure: Measure, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, context: ControlContext, measure: Measure, *, clock: Callable[[], float] | None = None) -> None:
         self._context = context
         self._measure = measure
-        self._clock = clock
+        self._clock = clock or context.clock
         self._running: dict[Key, tuple[CatchUp, float]] = {}  # and until when it is believed
         self._aside: StandAside | None = None
         measure.catching_up = lambda mirror: (mirror.link, mirror.mirror_topic) in self._running

@@ -7,7 +7,6 @@ Runs per link every `topic.config.sync.ms` for its ACTIVE mirrors. What to set i
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,9 +28,9 @@ _log = structlog.get_logger("lockgate.control")
 class ConfigSync:
     """The sync of all links."""
 
-    def __init__(self, context: ControlContext, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: ControlContext, clock: Callable[[], float] | None = None) -> None:
         self._context = context
-        self._clock = clock
+        self._clock = clock or context.clock
         self._last: dict[str, float] = {}
 
     async def run_due(self) -> None:

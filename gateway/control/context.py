@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ class ControlContext:
     publisher: RoutingPublisher
     plan_start: PlanStart
     now_ms: Callable[[], int]
+    clock: Callable[[], float] = time.monotonic
     state_topic: str = TOPIC
     locks: KeyedLocks = field(default_factory=KeyedLocks)
     background: Background = field(default_factory=Background)

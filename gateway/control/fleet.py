@@ -13,7 +13,7 @@ import structlog
 
 from gateway.control.fleet_admission import Admission
 from gateway.control.fleet_give_out import GiveOut
-from gateway.control.fleet_group import FleetGroup, boot_clock
+from gateway.control.fleet_group import FleetGroup
 from gateway.control.fleet_leadership import Leadership
 from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.store import ProducerFenced, StateStore, StoreError
@@ -23,6 +23,7 @@ from gateway.domain.leases import WriteLease
 from gateway.domain.membership import Gateway, Role, newest
 from gateway.net.cluster import Cluster
 from gateway.net.errors import ClusterUnavailable
+from gateway.net.host import MACHINE, Host
 from gateway.net.peers import Peers
 
 GROUP = "__lockgate.fleet"
@@ -37,17 +38,25 @@ class Fleet:
     """
 
     def __init__(
-        self, me: Identity, store: StateStore, cluster: Cluster, peers: Peers, hooks: FleetHooks, group: str = GROUP
+        self,
+        me: Identity,
+        store: StateStore,
+        cluster: Cluster,
+        peers: Peers,
+        hooks: FleetHooks,
+        host: Host = MACHINE,
+        group: str = GROUP,
     ) -> None:
         self.me = me
+        self._boot = host.boot
         self._store = store
         self._hooks = hooks
         self.lease = WriteLease(me.lease_s)
         self._state = FleetGroupState(self.lease)
-        self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned)
-        self._admission = Admission(me, store, peers, hooks, self.lease)
+        self._group = FleetGroup(cluster, group, self._state, self._describe, self._assign, self._assigned, host.boot)
+        self._admission = Admission(me, store, peers, hooks, self.lease, host)
         self.right = self._admission.right
-        self._leadership = Leadership(me, store, peers, hooks)
+        self._leadership = Leadership(me, store, peers, hooks, host)
         self._alone = False  # leads without having been named by the group
         self._changing = asyncio.Lock()
         self._news = asyncio.Event()
@@ -142,7 +151,7 @@ class Fleet:
         if self.me.role is not Role.NODE or self._others():
             return
         try:
-            sent_at = boot_clock()
+            sent_at = self._boot()
             await self._leadership.take_over()
             if self._others():
                 await self._store.resign()

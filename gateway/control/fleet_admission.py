@@ -6,11 +6,11 @@ import asyncio
 
 import structlog
 
-from gateway.control.fleet_group import boot_clock
 from gateway.control.fleet_parts import FleetHooks, Identity, RightToWrite
 from gateway.control.store import StateStore
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.leases import WriteLease
+from gateway.net.host import MACHINE, Host
 from gateway.net.peers import Peers
 
 _log = structlog.get_logger("lockgate.fleet")
@@ -24,12 +24,20 @@ class Admission:
         right: to write what a fence concerns.
     """
 
-    def __init__(self, me: Identity, store: StateStore, peers: Peers, hooks: FleetHooks, lease: WriteLease) -> None:
+    def __init__(
+        self,
+        me: Identity,
+        store: StateStore,
+        peers: Peers,
+        hooks: FleetHooks,
+        lease: WriteLease,
+        host: Host = MACHINE,
+    ) -> None:
         self._me = me
         self._store = store
         self._peers = peers
         self._hooks = hooks
-        self.right = RightToWrite(lease, boot_clock)
+        self.right = RightToWrite(lease, host.boot)
         self.assignment: FleetAssignment | None = None
         self._counted: FleetAssignment | None = None
         self._admitted = asyncio.Event()

@@ -51,6 +51,7 @@ class FleetGates:
         leader: Callable[[], str],
         is_leading: Callable[[], bool],
         term: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._me = me
         self._gates = gates
@@ -59,6 +60,7 @@ class FleetGates:
         self._leader = leader
         self._is_leading = is_leading
         self._term = term
+        self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
         self._said = False  # the leader was told that somebody waits here
@@ -116,7 +118,7 @@ class FleetGates:
             waiting = self._gates.waiting_here()
             if self._is_leading() or not (waiting or self._said):
                 continue
-            now = time.monotonic()
+            now = self._clock()
             told = [
                 [each.group, each.identity.host, each.identity.client_id, each.identity.principal, now - each.since]
                 for each in waiting
@@ -161,7 +163,7 @@ class FleetGates:
 
     async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._require_leading()
-        now = time.monotonic()
+        now = self._clock()
         waiters = [
             Waiter(str(group), Identity(str(host), str(client), str(principal)), now - float(waited_s))
             for group, host, client, principal, waited_s in body["waiters"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from gateway.domain.fleet_group import FleetGroupState, Phase
 from gateway.domain.membership import Gateway, steps_back
 from gateway.net.cluster import Cluster
 from gateway.net.errors import ClusterUnavailable
+from gateway.net.host import boot_clock
 from gateway.net.routed import on_coordinator
 from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -32,11 +32,6 @@ _AGAIN_S = 0.3
 _JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
 _CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
 _log = structlog.get_logger("lockgate.fleet")
-
-
-def boot_clock() -> float:
-    """Seconds that also count while the machine sleeps, and never jump."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class FleetGroup:

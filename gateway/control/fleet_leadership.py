@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Mapping
 
 import structlog
 
-from gateway.control.fleet_group import boot_clock
 from gateway.control.fleet_parts import FleetHooks, Identity, Term
 from gateway.control.fleet_quorum import FleetQuorum
 from gateway.control.fleet_registry import FleetRegistry
-from gateway.control.routing_publisher import wall_clock_ms
 from gateway.control.store import StateStore, StoreError
 from gateway.domain.membership import Gateway
+from gateway.net.host import MACHINE, Host
 from gateway.net.peers import Peers
 
 _log = structlog.get_logger("lockgate.fleet")
@@ -23,8 +20,9 @@ _log = structlog.get_logger("lockgate.fleet")
 class Leadership:
     """One call at a time. `term`: the one that has begun, None while it is built and when there is none."""
 
-    def __init__(self, me: Identity, store: StateStore, peers: Peers, hooks: FleetHooks) -> None:
+    def __init__(self, me: Identity, store: StateStore, peers: Peers, hooks: FleetHooks, host: Host = MACHINE) -> None:
         self._me = me
+        self._host = host
         self._store = store
         self._peers = peers
         self._hooks = hooks
@@ -37,10 +35,10 @@ class Leadership:
         self._registry = FleetRegistry(
             self._store,
             self._me.name,
-            clock=boot_clock,
-            monotonic=time.monotonic,
-            wall_ms=wall_clock_ms,
-            new_secret=lambda: secrets.token_hex(32),
+            clock=self._host.boot,
+            monotonic=self._host.monotonic,
+            wall_ms=self._host.wall_ms,
+            new_secret=lambda: self._host.token_hex(32),
         )
         _log.info("leading the fleet", gateway=self._me.name, term=self._store.term)
 

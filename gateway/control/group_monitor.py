@@ -5,7 +5,6 @@ promoted ones whose members turn up on the source again.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -40,14 +39,14 @@ class GroupMonitor:
         context: ControlContext,
         promoter: GroupPromotions,
         routing: RoutingTable,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._context = context
         self._promoter = promoter
         self._routing = routing
         self._busy: set[str] = set()
         self._mirrored: frozenset[str] = frozenset()
-        self._clock = clock
+        self._clock = clock or context.clock
         self._looked: dict[tuple[str, str], float] = {}
         self.late: dict[tuple[str, str], int] = {}
         self.late_commits: dict[tuple[str, str], int] = {}

@@ -12,6 +12,7 @@ from gateway.net.cluster import Cluster
 from gateway.net.commits import Committed, committed_offsets
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import BrokerError, ClusterUnavailable
+from gateway.net.host import MACHINE, Host
 from gateway.net.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.net.view import TopicView
 from gateway.replication.start import batch_at, plan_start
@@ -24,8 +25,8 @@ _LOOK_AGAIN_S = 0.05
 class NetAccess:
     """One cluster; implements `ClusterAccess`."""
 
-    def __init__(self, config: ClusterConfig) -> None:
-        self._cluster = Cluster(config)
+    def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
+        self._cluster = Cluster(config, host=host)
 
     @property
     def cluster(self) -> Cluster:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -42,9 +41,9 @@ class NotMoved:
 class SourceReaders:
     """The groups of each link's source, asked at most every 5 seconds: describing all of them is a lot to ask."""
 
-    def __init__(self, context: ControlContext, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: ControlContext, clock: Callable[[], float] | None = None) -> None:
         self._context = context
-        self._clock = clock
+        self._clock = clock or context.clock
         self._seen: dict[str, tuple[float, list[GroupView]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 

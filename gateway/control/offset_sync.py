@@ -8,7 +8,6 @@ committed here. A group with members on the target is left alone, and the target
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -45,12 +44,12 @@ class OffsetSync:
         promoter: GroupPromotions,
         *,
         offsets: GroupOffsets | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._context = context
         self._promoter = promoter
         self._offsets = offsets or GroupOffsets(context)
-        self._clock = clock
+        self._clock = clock or context.clock
         self._last: dict[str, float] = {}
         self._not_ours: dict[tuple[str, str], float] = {}
         self._refreshed: dict[tuple[str, str], float] = {}

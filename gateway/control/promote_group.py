@@ -2,7 +2,7 @@
 
 Wiring (`app/term.py`):
 
-    promoter = GroupPromotions(context, quiet_s=..., clock=time.monotonic)    # a domain.ports.GroupPromoter
+    promoter = GroupPromotions(context, quiet_s=...)    # a domain.ports.GroupPromoter
     # `context` is the ControlContext: store, sources, target, gates, progress, background
     monitor = GroupMonitor(context, promoter)                                 # control/group_monitor.py
     monitor.start()
@@ -11,7 +11,6 @@ Wiring (`app/term.py`):
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -53,12 +52,12 @@ class GroupPromotions:
         context: ControlContext,
         *,
         quiet_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         offsets: GroupOffsets | None = None,
     ) -> None:
         self._context = context
         self._limits = GroupLimits(quiet_s)
-        self._clock = clock
+        self._clock = clock = clock or context.clock
         self._offsets = offsets or GroupOffsets(context)
         self._gather = GroupGatherer(context, self._offsets, clock)
         self._progress: dict[tuple[str, str], GroupProgress] = {}

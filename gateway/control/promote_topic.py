@@ -18,7 +18,6 @@ Its tasks run in `context.background` and end with `service.close`.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -64,10 +63,10 @@ class TopicPromoter:
         ends: SourceEnds | None = None,
         target_ends: SourceEnds | None = None,
         on_fence_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        limits = limits or PromoteLimits()
+        limits, clock = limits or PromoteLimits(), clock or context.clock
         self._context = context
         self._late = LateRecords(context=context, ends=ends)
         self._running: dict[tuple[str, str], PromoteRun | None] = {}

@@ -8,18 +8,13 @@ next term of this gateway has begun, nobody knows whether what they were for has
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 from gateway.control.store import StateStore
 from gateway.domain.records import MirrorRecord
 from gateway.domain.routing import RoutingTable
 from gateway.domain.routing_build import routing_from
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
-    return int(time.time() * 1000)
+from gateway.net.host import wall_clock_ms
 
 
 class RoutingPublisher:

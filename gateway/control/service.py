@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -19,7 +18,7 @@ from gateway.control.groups import Groups
 from gateway.control.links import Links
 from gateway.control.measure import Measure
 from gateway.control.mirrors import Mirrors
-from gateway.control.routing_publisher import RoutingPublisher, wall_clock_ms
+from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.sources import LinkHealth, Sources
 from gateway.control.store import StateStore, StoreError
 from gateway.control.ways_back import WaysBack
@@ -29,6 +28,7 @@ from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import GroupState, LinkRecord, MirrorRecord
 from gateway.domain.routing import RoutingTable
+from gateway.net.host import MACHINE, Host
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 
 _SYNC_TICK_S = 1.0
@@ -68,11 +68,11 @@ class ControlService:
         gates: GroupGates,
         progress: MirrorProgress,
         plan_start: PlanStart,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        host: Host = MACHINE,
         publisher: RoutingPublisher | None = None,
     ) -> None:
         """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
-        self.publisher = publisher or RoutingPublisher(store, routing, now_ms)
+        self.publisher = publisher or RoutingPublisher(store, routing, host.wall_ms)
         self.context = ControlContext(
             store=store,
             target=target,
@@ -81,7 +81,8 @@ class ControlService:
             progress=progress,
             publisher=self.publisher,
             plan_start=plan_start,
-            now_ms=now_ms,
+            now_ms=host.wall_ms,
+            clock=host.monotonic,
         )
         self.links = Links(self.context)
         self.measure = Measure(self.context)

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
-from uuid import uuid4
 
 from gateway.control.state_reader import WRITER_KEY, Entry, writer_of
 from gateway.control.state_topic import Change, StateTopic
@@ -19,6 +18,7 @@ from gateway.control.state_views import StateViews
 from gateway.control.store_errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.domain.state_codec import Record, StateFormatError, decode, encode, key_of
 from gateway.net.config import ClusterConfig
+from gateway.net.host import MACHINE, Host
 
 __all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
 
@@ -64,15 +64,17 @@ class StateStore(StateViews):
         leading: this process has that term.
     """
 
-    def __init__(self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None) -> None:
+    def __init__(
+        self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None, host: Host = MACHINE
+    ) -> None:
         super().__init__()
         config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
-        self.instance = uuid4().hex
+        self.instance = host.new_id()
         self.on_fenced: Callable[[], None] = lambda: None
         self.on_broken: Callable[[str], None] = lambda reason: None
         self.term = -1
         self.leading = False
-        self._log: Log = log or StateTopic(config, self.instance)
+        self._log: Log = log or (host.state_log or StateTopic)(config, self.instance)
         self._lock = asyncio.Lock()
         self._unsettled: list[tuple[str, Record | None]] = []
         self._progress = asyncio.Event()

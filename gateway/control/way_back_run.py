@@ -6,7 +6,6 @@ All I/O of the ways back begins here, one method per step. What outlives the pro
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -46,7 +45,7 @@ class WayBackTools:
     routing: RoutingTable
     ends: SourceEnds
     patience_s: float = 30.0
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 

@@ -68,7 +68,7 @@ class WaysBack:
     ) -> None:
         self._context = context
         self._ends = ends or NetSourceEnds(context.sources)
-        self._tools = tools(context=context, routing=routing, ends=self._ends)
+        self._tools = tools(context=context, routing=routing, ends=self._ends, clock=context.clock)
         self._failover = Failover(context, measure, self._ends, fences)
         self._running: dict[tuple[str, str], WayBackRun] = {}
         context.go_on = self._go_on

@@ -21,6 +21,7 @@ from gateway.mirror.offset_maps import read_offset_maps
 from gateway.mirror.owned import PartlyOwned
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
+from gateway.net.host import wall_clock_ms
 from gateway.replication.appender import LANE
 from gateway.replication.map_topic import LinkMaps
 from gateway.replication.runner import PartitionRunner
@@ -33,10 +34,6 @@ _TICK_S: Final = 1.0
 
 def _connect(link: LinkRecord) -> Cluster:
     return Cluster(ClusterConfig.from_client_properties(link.client))
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Engine(PartlyOwned):
@@ -58,7 +55,7 @@ class Engine(PartlyOwned):
         *,
         connect: Callable[[LinkRecord], Cluster] = _connect,
         clock: Callable[[], float] = time.monotonic,
-        wall_ms: Callable[[], int] = _wall_ms,
+        wall_ms: Callable[[], int] = wall_clock_ms,
         lease_valid: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__()

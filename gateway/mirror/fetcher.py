@@ -93,7 +93,7 @@ class Fetcher:
 
     async def run(self) -> None:
         """Fetch until cancelled. Trouble is retried with backoff, for ever."""
-        backoff = Backoff(*self._cluster.config.reconnect_backoff_s)
+        backoff = Backoff(*self._cluster.config.reconnect_backoff_s, self._cluster.rng)
         while True:
             try:
                 connection = await self._cluster.connection(self._node, LANE)

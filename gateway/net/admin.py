@@ -213,7 +213,7 @@ async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _SEEN_S
-    backoff = Backoff(0.02, 0.2)
+    backoff = Backoff(0.02, 0.2, cluster.rng)
     while loop.time() < deadline:
         try:
             await cluster.refresh([name], timeout_s=deadline - loop.time())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from random import random
 from typing import Any
 
 from gateway.net.config import ClusterConfig
@@ -20,6 +19,7 @@ from gateway.net.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
+from gateway.net.host import MACHINE, Host
 from gateway.net.metadata import MetadataKeeper
 from gateway.net.pool import Lane, Pool
 from gateway.net.view import BrokerView, ClusterView, PartitionView, TopicView
@@ -35,13 +35,15 @@ class Cluster:
 
     Args:
         config: how to reach it.
-        rng: random numbers in [0, 1) for jitter and the choice of brokers.
+        host: the machine this client runs on.
+        rng: random numbers in [0, 1) for jitter and the choice of brokers; the host's by default.
     """
 
-    def __init__(self, config: ClusterConfig, *, rng: Callable[[], float] = random) -> None:
+    def __init__(self, config: ClusterConfig, *, host: Host = MACHINE, rng: Callable[[], float] | None = None) -> None:
         self.config = config
+        self.host = host
+        self.rng = rng = rng or host.rng.random
         self._ssl_context = config.ssl_context()
-        self._rng = rng
         self._metadata = MetadataKeeper(config, self._open, rng)
         self._pool = Pool(config, self._address, self._open, self.invalidate, rng)
         self._coordinators = Coordinators(self)
@@ -200,7 +202,7 @@ class Cluster:
         nodes = [node for node in self.view.brokers if node not in failed]
         connected = [node for node in nodes if self._pool.get(node, CONTROL_LANE) is not None]
         choice = connected or nodes
-        return choice[int(self._rng() * len(choice))]
+        return choice[int(self.rng() * len(choice))]
 
     def _fair_share(self, deadline: float) -> float:
         """One broker that does not answer must leave time to ask another."""

@@ -33,7 +33,7 @@ async def on_controller(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
-    backoff = Backoff(*cluster.config.retry_backoff_s)
+    backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
     if cluster.view.controller_id not in cluster.view.brokers:
         await cluster.refresh((), timeout_s=max(0.001, deadline - loop.time()))
     while True:

@@ -37,7 +37,7 @@ class Coordinators:
             return known
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        backoff = Backoff(*self._cluster.config.retry_backoff_s)
+        backoff = Backoff(*self._cluster.config.retry_backoff_s, self._cluster.rng)
         refusal = ""
         while True:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +153,7 @@ def _decode(connection: Connection, key: int, version: int, body: memoryview) ->
         raise ConnectionClosed(f"{connection.host}:{connection.port}: {connection.close_reason}") from exc
 
 
+@cache  # it is read from a file
 def _software_version() -> str:
     try:
         return metadata.version(_SOFTWARE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from gateway.domain.topic_configs import INTERNAL
 from gateway.net.admin import AdminError, create_topic
@@ -46,7 +45,7 @@ class KeyedLog:
         async with asyncio.timeout(timeout_s) as limit:
             try:
                 await self._ensure()
-                await self._append(keyed_batch([(key, value)], int(time.time() * 1000)), timeout_s)
+                await self._append(keyed_batch([(key, value)], self._cluster.host.wall_ms()), timeout_s)
             except TimeoutError as exc:
                 if limit.expired():
                     raise ClusterUnavailable(f"{self._topic}: not written within {timeout_s:g} s") from exc
@@ -100,7 +99,7 @@ class KeyedLog:
         self._exists = True
 
     async def _append(self, batch: bytes, timeout_s: float) -> None:
-        backoff = Backoff(*self._cluster.config.retry_backoff_s)
+        backoff = Backoff(*self._cluster.config.retry_backoff_s, self._cluster.rng)
         while True:
             try:
                 code = await self._append_once(batch, timeout_s)

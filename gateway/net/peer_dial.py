@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from gateway.net.backoff import Backoff
 from gateway.net.errors import ClusterUnavailable, NetError
+from gateway.net.host import MACHINE, Host
 from gateway.net.peer_wire import GREETING_BYTES, MalformedPeer, encode, proof, read, require_proof, text
 from gateway.net.sockets import connect_reason, tune
 
@@ -49,6 +49,7 @@ class Dial:
         peer: str,
         address: str,
         on_gone: Callable[[], None] = lambda: None,
+        host: Host = MACHINE,
     ) -> None:
         self.peer = peer
         self.address = address
@@ -57,6 +58,7 @@ class Dial:
         self._incarnation = incarnation
         self._secret = secret
         self._on_gone = on_gone
+        self._host = host
         self._writer: asyncio.StreamWriter | None = None
         self._opened = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -108,7 +110,7 @@ class Dial:
         return True
 
     async def _run(self) -> None:
-        backoff = Backoff(*_BACKOFF_S)
+        backoff = Backoff(*_BACKOFF_S, self._host.rng.random)
         was_there = False
         while True:
             try:
@@ -139,7 +141,7 @@ class Dial:
         try:
             tune(writer.get_extra_info("socket"), USER_TIMEOUT_S)
             a = text(await read(reader, GREETING_BYTES), "nonce")
-            b = secrets.token_hex(16)
+            b = self._host.token_hex(16)
             said = ("dial", a, b, self._name, self._incarnation, self.peer)
             greeting = {"name": self._name, "incarnation": self._incarnation, "to": self.peer, "nonce": b}
             writer.write(encode({**greeting, "proof": proof(secret, *said)}))

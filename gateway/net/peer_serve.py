@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from gateway.net.errors import NetError
+from gateway.net.host import MACHINE, Host
 from gateway.net.peer_dial import USER_TIMEOUT_S
 from gateway.net.peer_wire import GREETING_BYTES, MalformedPeer, encode, proof, read, require_proof, text
 from gateway.net.sockets import tune
@@ -30,12 +30,14 @@ class PeerServer:
         secret: Callable[[], str],
         on_beat: Callable[[str, Mapping[str, Any]], None],
         handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]],
+        host: Host = MACHINE,
     ) -> None:
         self._name = name
         self._incarnation = incarnation
         self._secret = secret
         self._on_beat = on_beat
         self._handlers = handlers
+        self._token_hex = host.token_hex
         self._server: asyncio.Server | None = None
         self._strangers = 0
         self._guests: dict[str, _Guest] = {}
@@ -81,7 +83,7 @@ class PeerServer:
         try:
             async with asyncio.timeout(_GREETING_S):
                 tune(writer.get_extra_info("socket"), USER_TIMEOUT_S)
-                a, secret = secrets.token_hex(16), self._secret()
+                a, secret = self._token_hex(16), self._secret()
                 writer.write(encode({"nonce": a}))
                 hello = await read(reader, GREETING_BYTES)
                 name, incarnation, b = text(hello, "name"), text(hello, "incarnation"), text(hello, "nonce")

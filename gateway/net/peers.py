@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from gateway.net.host import MACHINE, Host
 from gateway.net.peer_dial import Dial, PeerRefused, PeerUnavailable
 from gateway.net.peer_serve import PeerServer
 from gateway.net.peer_wire import encode
@@ -43,13 +44,15 @@ class Peers:
         incarnation: str,
         secret: Callable[[], str],
         on_beat: Callable[[str, Mapping[str, Any]], None],
+        host: Host = MACHINE,
     ) -> None:
         self.name = name
         self.handlers: dict[str, Handler] = {}
         self.on_gone: Callable[[str], None] = lambda peer: None
         self._incarnation = incarnation
         self._secret = secret
-        self._server = PeerServer(name, incarnation, secret, on_beat, self.handlers)
+        self._host = host
+        self._server = PeerServer(name, incarnation, secret, on_beat, self.handlers, host)
         self._dials: dict[str, Dial] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -68,7 +71,7 @@ class Peers:
                 self._dials[name] = self._dial(name, address)
 
     def _dial(self, name: str, address: str) -> Dial:
-        return Dial(self.name, self._incarnation, self._secret, name, address, lambda: self.on_gone(name))
+        return Dial(self.name, self._incarnation, self._secret, name, address, lambda: self.on_gone(name), self._host)
 
     def expected(self) -> frozenset[str]:
         """The peers that `expect` named."""

@@ -87,7 +87,7 @@ class RangeReader:
         self._with_last = with_last
         self._fetch_bytes = fetch_bytes
         self._patience_s = patience_s
-        self._backoff = Backoff(*cluster.config.retry_backoff_s)
+        self._backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
         self._ahead: asyncio.Future[tuple[memoryview | None, int]] | None = None
         self._connection: Connection | None = None
         self.position = start

@@ -60,7 +60,7 @@ class ByLeader:
         cluster, loop = self._cluster, asyncio.get_running_loop()
         total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
         deadline = loop.time() + total_s
-        backoff = Backoff(*cluster.config.retry_backoff_s)
+        backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
         self._pending = dict.fromkeys(wanted, int(ErrorCode.NONE))
         if any(cluster.leader(*partition) is None for partition in self._pending):
             await self._look_again(deadline)
@@ -173,7 +173,7 @@ async def on_coordinator(
     loop = asyncio.get_running_loop()
     total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
     deadline = loop.time() + total_s
-    backoff = Backoff(*cluster.config.retry_backoff_s)
+    backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
     while True:
         remaining_s = max(0.001, deadline - loop.time())
         try:

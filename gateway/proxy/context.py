@@ -81,7 +81,7 @@ class ProxyContext:
         self.stand_in = StandIn(self)
         self.stats = ProxyStats(clock)
         self.handlers: list[Handler | None] = [None] * API_KEYS
-        self.sessions: set[Session] = set()
+        self.sessions: dict[Session, None] = {}  # in the order in which they came
         self.no_sessions = asyncio.Event()
         self.no_sessions.set()
         self.forwarder: Forwarder
@@ -100,13 +100,13 @@ class ProxyContext:
 
     def session_opened(self, session: ProxySession) -> None:
         """A client connected: connect it to its target broker."""
-        self.sessions.add(session)
+        self.sessions[session] = None
         self.no_sessions.clear()
         self.connect(session)
 
     def session_closed(self, session: Session, reason: str) -> None:
         """A client's connection ended."""
-        self.sessions.discard(session)
+        self.sessions.pop(session, None)
         if not self.sessions:
             self.no_sessions.set()
         cause = reason.split(":", 1)[0]

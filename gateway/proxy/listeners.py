@@ -41,6 +41,7 @@ class Listeners:
         target_tls: ssl.SSLContext | None,
         idle_timeout_s: float,
         rng: random.Random,
+        plain_sockets: bool = True,
     ) -> None:
         self._context = context
         self._host = host
@@ -51,6 +52,8 @@ class Listeners:
         self._target_tls = target_tls
         self._idle_timeout_s = idle_timeout_s
         self._rng = rng
+        self._accepts_sockets = plain_sockets and client_tls is None
+        self._connects_sockets = plain_sockets and target_tls is None
         self._addresses: dict[int, tuple[str, int]] = {}
         self._ports: dict[int, int] = {}
         self._servers: dict[int | None, asyncio.Server | Acceptor] = {}
@@ -106,7 +109,7 @@ class Listeners:
     async def _listen(self, node_id: int | None, port: int) -> None:
         loop = self._context.loop
         context = self._context
-        if self._client_tls is None:
+        if self._accepts_sockets:
             self._servers[node_id] = await listen(
                 loop, self._host, port, BACKLOG, lambda sock: ClientSide(context, node_id).accepted(sock)
             )
@@ -126,11 +129,11 @@ class Listeners:
             host, port = self._address(session.node_id)
             loop, tls = self._context.loop, self._target_tls
             async with asyncio.timeout(KNOWN_LOST_S if self._context.stand_in.sessions else CONNECT_TIMEOUT_S):
-                if tls is None:
+                if self._connects_sockets:
                     UpstreamSide(session).connected(await connect(loop, host, port))
                 else:
                     await loop.create_connection(
-                        lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host
+                        lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host if tls else None
                     )
         except (OSError, TimeoutError, LookupError) as error:
             if not self._context.stand_in.takes(session):
@@ -144,18 +147,22 @@ class Listeners:
         stand_in = self._context.stand_in
         while stand_in.sessions and not self._closing:
             await asyncio.sleep(LOOK_S)
-            for node_id in {session.node_id for session in stand_in.sessions}:
+            for node_id in dict.fromkeys(session.node_id for session in stand_in.sessions):
                 if await self._is_there(node_id):
                     _log.info("the target is reached again", node_id="bootstrap" if node_id is None else node_id)
                     for session in [each for each in stand_in.sessions if each.node_id == node_id]:
-                        stand_in.sessions.discard(session)
+                        stand_in.sessions.pop(session, None)
                         session.drain()
         self._looking = None
 
     async def _is_there(self, node_id: int | None) -> bool:
         try:
             async with asyncio.timeout(LOOK_S):
-                (await connect(self._context.loop, *self._address(node_id))).close()
+                loop, address = self._context.loop, self._address(node_id)
+                if self._connects_sockets:
+                    (await connect(loop, *address)).close()
+                else:
+                    (await loop.create_connection(asyncio.Protocol, *address))[0].close()
         except (OSError, TimeoutError, LookupError):
             return False
         return True

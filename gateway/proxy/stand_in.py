@@ -39,7 +39,7 @@ class StandIn:
 
     def __init__(self, context: ProxyContext) -> None:
         self._context = context
-        self.sessions: set[Session] = set()
+        self.sessions: dict[Session, None] = {}
         self.api_versions: dict[int, bytes] = {}  # version -> the body that was answered last
 
     def takes(self, session: Session) -> bool:
@@ -49,8 +49,8 @@ class StandIn:
             return False
         if not self.sessions:
             _log.warning("the target is not reached: clients of mirrored topics are served from its last known state")
-        self.sessions.add(session)
-        session.on_close.append(lambda: self.sessions.discard(session))
+        self.sessions[session] = None
+        session.on_close.append(lambda: self.sessions.pop(session, None))
         session.stand_in = self
         session.resume()
         return True

@@ -59,7 +59,7 @@ class Appender:
         self._in_flight = 0
         self._connecting = False
         self._waits = False  # for the connection to be writable
-        self._backoff = Backoff(*cluster.config.reconnect_backoff_s)
+        self._backoff = Backoff(*cluster.config.reconnect_backoff_s, cluster.rng)
         self._timeout_ms = int(cluster.config.request_timeout_s * 1000 * _ANSWER_SHARE)
 
     def ready(self, runner: PartitionRunner) -> None:

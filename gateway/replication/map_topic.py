@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
-from secrets import randbits
+from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
@@ -20,6 +19,7 @@ from gateway.domain.topic_configs import INTERNAL
 from gateway.net.admin import AdminError, create_topic
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import BrokerError, Cluster, ClusterUnavailable, NetError
+from gateway.net.host import Host
 from gateway.net.offsets import EARLIEST, LATEST, list_offsets
 from gateway.net.range_reader import RangeReader
 from gateway.replication.start import batch_at
@@ -80,7 +80,7 @@ class LinkMaps:
         """The partition's ledger, the same one at each call; it knows what was read so far."""
         ledger = self._ledgers.get(of)
         if ledger is None:
-            ledger = self._ledgers[of] = OffsetLedger(of, implied, _new_writer)
+            ledger = self._ledgers[of] = OffsetLedger(of, implied, partial(_new_writer, self._target.host))
             for record in self._unclaimed.pop(of, ()):
                 ledger.read(*record)
             if self._was_read:
@@ -161,7 +161,7 @@ class LinkMaps:
             self._writing = self._tasks.spawn(self._write(), f"offset map {self.topic}") is not None
 
     async def _write(self) -> None:
-        backoff = Backoff(*self._target.config.retry_backoff_s)
+        backoff = Backoff(*self._target.config.retry_backoff_s, self._target.rng)
         try:
             while self._wanted:
                 wanted, self._wanted = self._wanted, []
@@ -181,7 +181,7 @@ class LinkMaps:
         """Write all of it; None, or why it may not be there. What is written twice says the same."""
         try:
             await self._ensure()
-            for batch in _batches([change for one in wanted for change in one.changes]):
+            for batch in _batches([change for one in wanted for change in one.changes], self._target.host.wall_ms()):
                 await self._produce(batch)
         except (NetError, ProtocolError, TimeoutError, OSError) as exc:
             return str(exc) or type(exc).__name__
@@ -225,9 +225,8 @@ async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> 
         return None
 
 
-def _batches(changes: Sequence[Change]) -> list[bytes]:
+def _batches(changes: Sequence[Change], now_ms: int) -> list[bytes]:
     """Record batches of about `_BATCH_BYTES`; what is one call's changes may be spread over several."""
-    now_ms = time.time_ns() // 1_000_000
     found: list[bytes] = []
     begin = size = 0
     for index, (key, value) in enumerate(changes):
@@ -240,8 +239,8 @@ def _batches(changes: Sequence[Change]) -> list[bytes]:
     return found
 
 
-def _new_writer() -> int:
-    return randbits(64) or 1
+def _new_writer(host: Host) -> int:
+    return int(host.token_hex(8), 16) or 1
 
 
 __all__ = ["LinkMaps", "MapFormatError", "map_topic"]

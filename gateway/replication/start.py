@@ -97,7 +97,7 @@ async def batch_at(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
-    backoff = Backoff(*cluster.config.retry_backoff_s)
+    backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
     what = f"{topic}-{partition} at offset {offset}"
     while True:
         code = ErrorCode.LEADER_NOT_AVAILABLE

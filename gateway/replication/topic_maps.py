@@ -54,7 +54,7 @@ class TopicMaps:
 
     async def _decide(self, runner: PartitionRunner, log_end: int, run: int) -> None:
         translator = runner.mirror.translator
-        backoff = Backoff(*self._target.config.retry_backoff_s)
+        backoff = Backoff(*self._target.config.retry_backoff_s, self._target.rng)
         while translator is not None and translator.run == run and not runner.mirror.ended:
             try:
                 await self._maps.decide(translator.ledger, self._target, *runner.key, log_end)

@@ -13,6 +13,7 @@ from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, Partit
 from gateway.domain.routing import RoutingTable
 from gateway.net.config import ClusterConfig
 from gateway.net.errors import ClusterUnavailable
+from gateway.net.host import Host
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_kafka import SOURCE_CONFIGS, FakeKafka, RangeEnds
 from tests.support.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
@@ -50,7 +51,7 @@ class Plane:
             gates=self.gates,
             progress=self.progress,
             plan_start=self._plan_start,
-            now_ms=lambda: self.now_ms,
+            host=Host(wall_ms=lambda: self.now_ms),
         )
         self.promoters.service = self.service
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from fastapi import APIRouter
 
 from gateway.control.rest.group_models import CreateGroup, GroupData, GroupList
@@ -17,24 +15,24 @@ def router(plane: Plane) -> APIRouter:
 
     @routes.get("", summary="List the mirror groups of a link")
     async def list_groups(link: str) -> GroupList:
-        return GroupList(data=[GroupData.of(view, time.monotonic()) for view in await plane().groups.list(link)])
+        return GroupList(data=[GroupData.of(view, plane().context.clock()) for view in await plane().groups.list(link)])
 
     @routes.post("", status_code=201, summary="Declare a group of the source a mirror group")
     async def create_group(link: str, body: CreateGroup) -> GroupData:
-        return GroupData.of(await plane().groups.create(link, body.group), time.monotonic())
+        return GroupData.of(await plane().groups.create(link, body.group), plane().context.clock())
 
     @routes.post("/{group:path}:promote", summary="Carry a group's offsets over and let it read on the target")
     async def promote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
         view = await plane().groups.promote(link, group, force=bool(body and body.force))
-        return GroupData.of(view, time.monotonic())
+        return GroupData.of(view, plane().context.clock())
 
     @routes.post("/{group:path}:demote", summary="The way back: the group reads on the source again")
     async def demote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
         view = await plane().groups.demote(link, group, force=bool(body and body.force))
-        return GroupData.of(view, time.monotonic())
+        return GroupData.of(view, plane().context.clock())
 
     @routes.get("/{group:path}", summary="Describe a mirror group: members, waiters, offsets")
     async def describe_group(link: str, group: str) -> GroupData:
-        return GroupData.of(await plane().groups.describe(link, group), time.monotonic())
+        return GroupData.of(await plane().groups.describe(link, group), plane().context.clock())
 
     return routes

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.control.fleet_group import SESSION_MS, FleetGroup, boot_clock
+from gateway.control.fleet_group import SESSION_MS, FleetGroup
 from gateway.devcluster import DevCluster
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.fleet_group import FleetGroupState, Phase
@@ -17,6 +17,7 @@ from gateway.domain.leases import WriteLease
 from gateway.domain.membership import Gateway, MirrorPartition, Role, assign
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
+from gateway.net.host import boot_clock
 from tests.support.waiting import wait_until_async
 
 PARTITIONS = [MirrorPartition("l", "t", index) for index in range(6)]

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 from gateway.control.fleet_admission import Admission
-from gateway.control.fleet_group import boot_clock
 from gateway.control.fleet_parts import FleetHooks, Identity
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.leases import WriteLease
 from gateway.domain.membership import Role
+from gateway.net.host import boot_clock
 
 ME = Identity(name="a", incarnation="1", role=Role.NODE, peer="127.0.0.1:1", lease_s=10.0)
 

@@ -1,0 +1,63 @@
+"""What a gateway takes from the machine it runs on: clocks, random numbers, sockets, services below its own code.
+
+Everything that `lockgate serve` runs asks here, or its event loop, and nobody else: a gateway whose `Host` is another
+one lives in another world (`tests/simulation/` runs whole fleets in one process, in virtual time). Below the seam are
+plain sockets (`net/wire.py`), librdkafka under the state topic, and uvicorn.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+
+def boot_clock() -> float:
+    """Seconds that also count while the machine sleeps, and never jump."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _new_id() -> str:
+    return uuid4().hex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """By default the machine itself.
+
+    Attributes:
+        monotonic: seconds; for how long something took, or is believed.
+        boot: seconds that also count while the machine sleeps: for leases.
+        wall_ms: milliseconds since the epoch; for records, never for a decision.
+        rng: for jitter and choices that guard nothing.
+        token_hex: so many random bytes that nobody can guess, in hexadecimal.
+        new_id: an identity, as hexadecimal digits.
+        plain_sockets: connections without TLS are sockets of our own (`net/wire.py`); else the event loop's transports.
+        state_log: (target's `ClusterConfig`, instance) -> the store's `Log`; None: `control/state_topic.py`.
+        serve_api: (ASGI application, API settings) -> what has `start` and `close`; None: `app/api.py`.
+        create_app, create_own_app: make the REST applications; None: those of `control/rest/`.
+    """
+
+    monotonic: Callable[[], float] = time.monotonic
+    boot: Callable[[], float] = boot_clock
+    wall_ms: Callable[[], int] = wall_clock_ms
+    rng: random.Random = field(default_factory=random.Random)
+    token_hex: Callable[[int], str] = secrets.token_hex
+    new_id: Callable[[], str] = _new_id
+    plain_sockets: bool = True
+    state_log: Callable[[Any, str], Any] | None = None
+    serve_api: Callable[[Any, Any], Any] | None = None
+    create_app: Callable[..., Any] | None = None
+    create_own_app: Callable[..., Any] | None = None
+
+
+MACHINE: Final = Host()

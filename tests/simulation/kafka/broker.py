@@ -1,0 +1,200 @@
+"""One broker: requests in, answers out, by handlers in a registry; and the port it listens on.
+
+A connection's requests are served one after another (KafkaServer mutes the channel meanwhile). A handler takes the
+broker and the request and returns the response message, its encoded body (`bytes`: the hot paths), or None for no
+answer at all (Produce with acks=0). A request that a broker would not understand closes the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from protocol.apis import ApiKey, api_name
+from protocol.codec import decode_request, encode_body
+from protocol.errors import ProtocolError
+from protocol.framing import FrameReader
+from protocol.header import peek_request_header, response_prefix
+from protocol.wire import Buffer
+from tests.simulation.kafka.api_ranges import is_served
+
+if TYPE_CHECKING:
+    from tests.simulation.kafka.cluster import ClusterModel
+    from tests.simulation.kafka.fetch_session import FetchSessions
+
+PORT = 9092
+_SIZE_BYTES = 4
+
+
+class CloseConnection(Exception):
+    """The broker closes the connection instead of answering; the text says why."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What a broker knows of one connection."""
+
+    peer: str = "client"
+    client_software: tuple[str, str] = ("", "")
+
+
+@dataclass(slots=True)
+class Request:
+    """One request; `message` is its body decoded as the class of `protocol.messages`."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: Buffer
+    session: Session
+    _message: Any = None
+
+    @property
+    def message(self) -> Any:
+        """The decoded body (decoded once, when asked for)."""
+        if self._message is None:
+            self._message = decode_request(self.key, self.version, self.body, 1 << 30)
+        return self._message
+
+
+Handler = Callable[["Broker", Request], Awaitable[Any]]
+HANDLERS: dict[int, Handler] = {}
+
+
+def handles(key: int) -> Callable[[Handler], Handler]:
+    """Register a handler for an API."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS[int(key)] = handler
+        return handler
+
+    return register
+
+
+@dataclass(slots=True)
+class Refused:
+    """A request that made the broker close a connection, for whoever reads the trace."""
+
+    at: float
+    peer: str
+    why: str
+
+
+@dataclass(slots=True, eq=False)
+class Broker:
+    """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP)."""
+
+    cluster: ClusterModel
+    id: int
+    sessions: FetchSessions
+    alive: bool = True
+    paused: bool = False
+    refused: list[Refused] = field(default_factory=list)
+    inbox: list[Callable[[], None]] = field(default_factory=list)  # what it is told while it is paused
+    server: Any = None
+
+    @property
+    def host(self) -> str:
+        """Its node's name."""
+        return f"{self.cluster.name}-{self.id}"
+
+    @property
+    def running(self) -> bool:
+        """True when it does anything at all."""
+        return self.alive and not self.paused
+
+    def now_ms(self) -> int:
+        """Its wall clock, milliseconds since 1970."""
+        return self.cluster.wall_ms(self.host)
+
+    async def handle(self, frame: Buffer, session: Session) -> bytes | None:
+        """Serve one request frame (without its size); the answer without its size, None for no answer.
+
+        Raises:
+            CloseConnection: what a broker answers by closing the connection.
+        """
+        try:
+            header = peek_request_header(frame)
+        except ProtocolError as exc:
+            raise self.close(session, str(exc)) from exc
+        key, version = header.api_key, header.api_version
+        handler = HANDLERS.get(key)
+        if not is_served(self.cluster.version, key, version) and key != ApiKey.API_VERSIONS:
+            raise self.close(session, f"{api_name(key)} v{version} is not served by {self.cluster.version}")
+        if handler is None:
+            raise self.close(session, f"{api_name(key)} v{version} has no handler in the model")
+        body = memoryview(frame)[header.body_offset :]
+        request = Request(key, version, header.correlation_id, header.client_id, body, session)
+        try:
+            answer = await handler(self, request)
+        except ProtocolError as exc:
+            raise self.close(session, f"{api_name(key)} v{version}: {exc}") from exc
+        if answer is None:
+            return None
+        if isinstance(answer, bytes):
+            encoded = answer
+        else:
+            version = 0 if key == ApiKey.API_VERSIONS and answer.error_code == 35 else version
+            encoded = encode_body(answer, version)
+        return response_prefix(key, version, header.correlation_id, len(encoded))[_SIZE_BYTES:] + encoded
+
+    def close(self, session: Session, why: str) -> CloseConnection:
+        """Note why a connection is closed; raise what it returns."""
+        self.refused.append(Refused(self.cluster.loop.time(), session.peer, why))
+        self.cluster.trace(f"{self.host} closes a connection of {session.peer}: {why}")
+        return CloseConnection(why)
+
+    async def listen(self) -> None:
+        """Open the port."""
+        self.server = await asyncio.get_running_loop().create_server(lambda: _Connection(self), self.host, PORT)
+
+
+class _Connection(asyncio.Protocol):
+    """One accepted connection: frames queue, one task serves them in order."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._reader = FrameReader()
+        self._frames: deque[Buffer] = deque()
+        self._busy = False
+        self._gone = False
+        self._task: asyncio.Task[None] | None = None
+        self._session = Session()
+        self._transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self._session.peer = f"{peer[0]}:{peer[1]}" if peer else "client"
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._frames.extend(self._reader.feed(data))
+        except ProtocolError:
+            self._transport.abort()
+            return
+        if not self._busy and self._frames:
+            self._busy = True
+            name = f"{self._broker.host} serves {self._session.peer}"
+            self._task = asyncio.get_running_loop().create_task(self._serve(), name=name)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._gone = True
+        if exc is not None:
+            self._frames.clear()
+
+    async def _serve(self) -> None:
+        while self._frames:
+            try:
+                answer = await self._broker.handle(self._frames.popleft(), self._session)
+            except CloseConnection:
+                self._frames.clear()
+                self._transport.close()
+                break
+            if answer is not None and not self._gone:
+                self._transport.write(len(answer).to_bytes(_SIZE_BYTES, "big") + answer)
+        self._busy = False
