@@ -164,9 +164,11 @@ class Gateway:
             store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
             host=self._host,
         )
-        own = create_own_app(self._status, self._metrics, self._data.names)
+        own = (self._host.create_own_app or create_own_app)(self._status, self._metrics, self._data.names)
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
-        self._app = create_app(lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways)
+        self._app = (self._host.create_app or create_app)(
+            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways
+        )
         self._front = Front(own, peering.peers, lambda: peering.fleet.leader)
         self._metrics.proxy = self._data.numbers
         self._metrics.fleet = self._fleet_numbers

@@ -36,12 +36,13 @@ class Cluster:
     Args:
         config: how to reach it.
         host: the machine this client runs on.
+        rng: random numbers in [0, 1) for jitter and the choice of brokers; the host's by default.
     """
 
-    def __init__(self, config: ClusterConfig, *, host: Host = MACHINE) -> None:
+    def __init__(self, config: ClusterConfig, *, host: Host = MACHINE, rng: Callable[[], float] | None = None) -> None:
         self.config = config
         self.host = host
-        self.rng = rng = host.rng.random
+        self.rng = rng = rng or host.rng.random
         self._ssl_context = config.ssl_context()
         self._metadata = MetadataKeeper(config, self._open, rng)
         self._pool = Pool(config, self._address, self._open, self.invalidate, rng)

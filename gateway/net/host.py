@@ -44,6 +44,7 @@ class Host:
         plain_sockets: connections without TLS are sockets of our own (`net/wire.py`); else the event loop's transports.
         state_log: (target's `ClusterConfig`, instance) -> the store's `Log`; None: `control/state_topic.py`.
         serve_api: (ASGI application, API settings) -> what has `start` and `close`; None: `app/api.py`.
+        create_app, create_own_app: make the REST applications; None: those of `control/rest/`.
     """
 
     monotonic: Callable[[], float] = time.monotonic
@@ -55,6 +56,8 @@ class Host:
     plain_sockets: bool = True
     state_log: Callable[[Any, str], Any] | None = None
     serve_api: Callable[[Any, Any], Any] | None = None
+    create_app: Callable[..., Any] | None = None
+    create_own_app: Callable[..., Any] | None = None
 
 
 MACHINE: Final = Host()

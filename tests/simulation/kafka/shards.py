@@ -102,7 +102,7 @@ class Shards(Generic[State]):
         self._load = load
         self._unload = unload
         self._shards: dict[tuple[int, int], Shard[State]] = {}
-        cluster.on_leader.append(self._leader_changed)
+        cluster.on_leader.append(self._heard)
 
     def find(self, broker: Broker, key: str) -> Shard[State] | ErrorCode:
         """The shard that has the key on this broker: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS."""
@@ -125,20 +125,16 @@ class Shards(Generic[State]):
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.state is not None else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
-    def _leader_changed(self, partition: Partition, *_: int) -> None:
-        """The controller decided; each broker hears of it when it runs and its turn has come."""
+    def _heard(self, partition: Partition, broker_id: int, _: int) -> None:
+        """A broker hears who leads a partition."""
         if partition.topic.name != self._topic:
             return
-        for broker in self._cluster.brokers.values():
-            if broker.id == partition.leader_id or (broker.id, partition.index) in self._shards:
-                self._cluster.later(broker.host, self._cluster.metadata_delay_s, self._heard, broker, partition)
-
-    def _heard(self, broker: Broker, partition: Partition) -> None:
-        known = self._shards.get((broker.id, partition.index))
-        if known is not None and (partition.leader_id != broker.id or known.epoch != partition.leader_epoch):
+        broker = self._cluster.brokers[broker_id]
+        known = self._shards.get((broker_id, partition.index))
+        if known is not None and not known.is_current:
             self._end(known)
             known = None
-        if known is None and partition.leader_id == broker.id:
+        if known is None and partition.leader_id == broker_id and partition.leader_epoch > 0:
             shard = self._begin(partition, broker, partition.leader_epoch)
             self._cluster.later(broker.host, LOAD_S, self._loaded, shard)
 
@@ -156,8 +152,3 @@ class Shards(Generic[State]):
         shard.timers.clear()
         if shard.state is not None:
             self._unload(shard.state)
-
-    def broker_gone(self, broker_id: int) -> None:
-        """The broker was killed: whatever it remembered is lost, and nobody is told."""
-        for key in [key for key in self._shards if key[0] == broker_id]:
-            self._shards.pop(key).timers.clear()

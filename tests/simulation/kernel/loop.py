@@ -30,6 +30,8 @@ from tests.simulation.kernel.node import CURRENT, Node, State
 
 _T = TypeVar("_T")
 _START_S = 1000.0
+EPOCH_MS = 1_700_000_000_000
+"""The wall clock where the loop's clock is 0."""
 _SPINS = 200_000
 _LEAST_TO_SWEEP = 256
 
@@ -182,6 +184,10 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds."""
         return self.now
+
+    def wall_ms(self, node: Node) -> int:
+        """The wall clock of a node, milliseconds since the epoch."""
+        return EPOCH_MS + node.wall_offset_ms + int(self.now * 1000)
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import random
 import socket
 from collections.abc import Callable
@@ -53,7 +54,18 @@ class Link:
         bytes_per_s: of each connection; 0 for no limit.
     """
 
-    __slots__ = ("_uniform", "bytes_per_s", "dst", "endpoints", "held", "is_cut", "jitter_s", "latency_s", "src")
+    __slots__ = (
+        "_uniform",
+        "bytes_per_s",
+        "cut_at",
+        "dst",
+        "endpoints",
+        "held",
+        "is_cut",
+        "jitter_s",
+        "latency_s",
+        "src",
+    )
 
     def __init__(self, src: str, dst: str, rng: random.Random) -> None:
         self.src = src
@@ -63,6 +75,7 @@ class Link:
         self.jitter_s = JITTER_S
         self.bytes_per_s = 0.0
         self.is_cut = False
+        self.cut_at = math.inf  # since when
         self.endpoints: dict[Endpoint, None] = {}  # that send over it
         self.held: list[Callable[[], None]] = []  # steps of connecting that wait until it is healed
 
@@ -205,7 +218,10 @@ class Network:
                 link.latency_s, link.bytes_per_s = latency_s, bytes_per_s
         was_cut = link.is_cut
         link.is_cut = any(_named(link.src, a) and _named(link.dst, b) for a, b in self._cuts)
+        if link.is_cut and not was_cut:
+            link.cut_at = self.loop.now
         if was_cut and not link.is_cut:
+            link.cut_at = math.inf
             held, link.held = link.held, []
             for step in held:
                 self._send(link, step)

@@ -8,6 +8,8 @@ to pause. Unread bytes wait in `_inbox`, the receiver's socket.
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections import deque
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final
@@ -71,6 +73,8 @@ class Endpoint(asyncio.Transport):
         self._under_way = 0
         self._high, self._low = _HIGH_WATER, _HIGH_WATER // 4
         self._told_to_pause = False
+        self._unacknowledged_s = 0.0  # TCP_USER_TIMEOUT; 0: as long as it takes
+        self._watched = False
         link.endpoints[self] = None
         node.endpoints[self] = None
 
@@ -87,11 +91,13 @@ class Endpoint(asyncio.Transport):
     # -- asyncio's transport -------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """`peername` and `sockname` as (node, port); nothing else is known."""
+        """`peername` and `sockname` as (node, port); `socket` takes options: TCP_USER_TIMEOUT has an effect."""
         if name == "peername":
             return (self.peer.node.name, self.peer.own_port)
         if name == "sockname":
             return (self.node.name, self.own_port)
+        if name == "socket":
+            return _Socket(self)
         return default
 
     def set_protocol(self, protocol: Any) -> None:
@@ -193,7 +199,7 @@ class Endpoint(asyncio.Transport):
         """The simulation has ended."""
         self._closing = self._gone = True
 
-    def lost(self) -> None:
+    def lost(self, error: OSError | None = None) -> None:
         """The connection broke, as seen from this side."""
         if self._gone:
             return
@@ -204,7 +210,7 @@ class Endpoint(asyncio.Transport):
         self._out.clear()
         self._forget()
         if self._protocol is not None:
-            error = ConnectionResetError(104, "Connection reset by peer")
+            error = error or ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             self._loop.call_soon(self._protocol.connection_lost, error, context=self.context)
 
     def _finish(self, exc: Exception | None, reset: bool = False) -> None:
@@ -261,6 +267,18 @@ class Endpoint(asyncio.Transport):
         self._out.append(Segment(data, loop.now, due))
         if not self._armed:
             self.arm()
+        if self._unacknowledged_s and not self._watched and (link.is_cut or self.peer.link.is_cut):
+            self._watched = True
+            loop.at(loop.lab, loop.now + self._unacknowledged_s, self.context, self._is_acknowledged, loop.now)
+
+    def give_up_after(self, seconds: float) -> None:
+        """Lose the connection when what was written is not acknowledged for so long (TCP_USER_TIMEOUT)."""
+        self._unacknowledged_s = seconds
+
+    def _is_acknowledged(self, since: float) -> None:
+        self._watched = False
+        if min(self.link.cut_at, self.peer.link.cut_at) <= since and not self._gone:
+            self.lost(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
 
     def arm(self) -> None:
         """Have the next segment arrive, unless the link is cut."""
@@ -364,6 +382,20 @@ class Endpoint(asyncio.Transport):
             self._closing = True
             self._drop_unsent()
             self._finish(exc, reset=True)
+
+
+class _Socket:
+    """What a process sees of its socket: options."""
+
+    family = socket.AF_INET
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        """As the socket's."""
+        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT):
+            self._endpoint.give_up_after(value / 1000)
 
 
 def _into_buffer(protocol: Any, data: bytes) -> None:

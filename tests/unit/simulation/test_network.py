@@ -1,6 +1,7 @@
 """The kernel's network: bytes in order and late, ends of connections, stopped and dead peers, faults."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -175,6 +176,23 @@ def test_a_cut_holds_one_direction_until_it_is_healed(loop):
         assert await reader.readline() == b"answer to b\n"
         reader, _ = await later
         assert await reader.readline() == b"answer to c\n"
+
+    run(loop, story)
+
+
+@pytest.mark.parametrize("cut", [("client", "broker"), ("broker", "client")])
+def test_a_cut_breaks_a_connection_that_gives_up_on_what_is_not_acknowledged(loop, cut):
+    async def story():
+        await Echo(loop).start()
+        reader, writer = await call()
+        await reader.readline()
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 3000)
+        loop.network.cut(*cut)
+        began = loop.time()
+        writer.write(b"a\n")
+        with pytest.raises(TimeoutError):
+            await reader.readline()
+        assert loop.time() - began == pytest.approx(3)
 
     run(loop, story)
 
