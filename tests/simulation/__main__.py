@@ -1,10 +1,10 @@
 """`python -m tests.simulation`: one seed told as a story, or many seeds counted. Exit code 0: passed, 1: not.
 
-    python -m tests.simulation --seed 7            the story of one seed, run twice, and whether both were the same
-    python -m tests.simulation --seeds 2000        seeds 0 to 1999 (systematic pairs first), a line for each that fails
-    python -m tests.simulation --seconds 60        as many as that takes, on all cores
-    python -m tests.simulation --shrink --seed 7   the smallest plan that still fails, as JSON
-    python -m tests.simulation --plan FILE         such a plan again
+python -m tests.simulation --seed 7            the story of one seed, run twice, and whether both were the same
+python -m tests.simulation --seeds 2000        seeds 0 to 1999 (systematic pairs first), a line for each that fails
+python -m tests.simulation --seconds 60        as many as that takes, on all cores
+python -m tests.simulation --shrink --seed 7   the smallest plan that still fails, as JSON
+python -m tests.simulation --plan FILE         such a plan again
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Totals:
 
 def main(argv: list[str] | None = None) -> int:
     """Run what was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="The fleet in virtual time, judged.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", description="The fleet in virtual time, judged."
+    )
     parser.add_argument("--seed", type=int, help="tell one seed as a story")
     parser.add_argument("--seeds", type=int, help="run so many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first of --seeds (100000 and on: random faults)")
@@ -112,7 +114,7 @@ def run_seed(seed: int, patch: str = "") -> dict[str, Any]:
         "migrations": outcome.migrations,
         "faults": outcome.faults,
         "pairs": [((op.value, step, kind.value), count) for (op, step, kind), count in outcome.pairs.items()],
-        "counts": outcome.verdict.counts_by_name(),
+        "counts": dict(outcome.verdict.counts) if outcome.verdict is not None else {},
         "cpu_s": time.process_time() - began,
         "virtual_s": outcome.virtual_s,
     }
@@ -157,7 +159,9 @@ def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]
         return args.seconds is None or time.monotonic() - began < args.seconds
 
     with ProcessPoolExecutor(args.jobs, max_tasks_per_child=50) as pool:
-        waiting = {pool.submit(run_seed, seed, args.patch) for seed, _ in zip(seeds, range(args.jobs * 2), strict=False)}
+        waiting = {
+            pool.submit(run_seed, seed, args.patch) for seed, _ in zip(seeds, range(args.jobs * 2), strict=False)
+        }
         while waiting:
             done = next(as_completed(waiting))
             waiting.discard(done)
@@ -170,7 +174,9 @@ def _report(path: Path, totals: Totals) -> None:
     """What was hit how often, and what was never."""
     from tests.simulation.plan import PAIRS
 
-    pairs = {f"{op.value} / {step} / {kind.value}": totals.pairs[op.value, step, kind.value] for op, step, kind in PAIRS}
+    pairs = {
+        f"{op.value} / {step} / {kind.value}": totals.pairs[op.value, step, kind.value] for op, step, kind in PAIRS
+    }
     path.parent.mkdir(exist_ok=True)
     value = {"pairs": pairs, "never": [name for name, count in pairs.items() if not count], "failures": totals.failures}
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
@@ -178,5 +184,9 @@ def _report(path: Path, totals: Totals) -> None:
 
 if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":  # sets of strings must have the same order in every run
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
     sys.exit(main())

@@ -6,14 +6,19 @@ to sockets by then is on its way.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from gateway.control.state_topic import TRANSACTIONAL_ID
 from tests.simulation.fleet import GatewayNode
-from tests.simulation.kafka import ClusterModel
+from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
-from tests.simulation.plan import Fault, FaultKind
+from tests.simulation.kernel.network import Segment
+from tests.simulation.plan import GROUP, Fault, FaultKind
+
+FLEET_GROUP: Final = "__lockgate.fleet"
 
 Undo = Callable[[], Coroutine[Any, Any, None]]
 
@@ -36,6 +41,9 @@ class Scene(Protocol):
 
     async def join(self) -> None:
         """One gateway more, for a while: partitions are given out anew."""
+
+    def living(self, cluster: ClusterModel) -> set[int]:
+        """Brokers of a cluster that may be killed now: at most one is down at a time."""
 
     def topics(self) -> tuple[str, ...]:
         """Topics of the run, for faults that need one."""
@@ -126,7 +134,7 @@ class Faults:
         if not there:
             return None
         topic = self._dice.choice(there)
-        return topic, self._dice.randrange(cluster.partition_count(topic))
+        return topic, self._dice.randrange(len(cluster.topics[topic].partitions))
 
     def _move(self, cluster: ClusterModel) -> str:
         found = self._partition(cluster)
@@ -140,16 +148,18 @@ class Faults:
         found = self._partition(cluster)
         if found is None:
             return ""
-        broker = cluster.leader_of(*found)
-        if broker is None:
+        broker = cluster.partition(*found).leader_id
+        if broker not in self._scene.living(cluster):
             return ""
         cluster.kill_broker(broker)
         self._scene.soon(_broker_back(cluster, broker, fault.hold_s), f"start {cluster.name}-{broker}")
         return f"{cluster.name}-{broker}, which leads {found[0]}/{found[1]}, is killed; back after {fault.hold_s:g} s"
 
     def _coordinators(self, cluster: ClusterModel) -> str:
-        cluster.move_coordinators()
-        return f"{cluster.name}: every coordinator moves"
+        for kind, keys in (("group", (FLEET_GROUP, GROUP)), ("transaction", ("tx", TRANSACTIONAL_ID))):
+            for key in keys:
+                cluster.move_coordinator(key, kind)
+        return f"{cluster.name}: coordinators move"
 
     # -- the network -----------------------------------------------------------------------------------------------
 
@@ -158,7 +168,23 @@ class Faults:
         gateway = self._scene.leader()
         if gateway is None:
             return ""
-        self._scene.loop.network.lose_answer(gateway.name, prefix)
+        network, name = self._scene.loop.network, gateway.name
+        armed: list[str] = []  # whom it has asked since
+
+        def hook(segment: Segment) -> Literal["drop-connection"] | None:
+            if (
+                segment.from_client
+                and segment.src == name
+                and segment.dst.startswith(prefix)
+                and len(segment.data) > 60
+            ):
+                armed.append(segment.dst)
+            elif not segment.from_client and segment.dst == name and segment.src in armed:
+                network.on_segment.remove(hook)
+                return "drop-connection"
+            return None
+
+        network.on_segment.append(hook)
         return f"the next answer to {gateway.name} from {prefix}* is lost"
 
     def _cut(self, fault: Fault) -> str:
@@ -174,8 +200,6 @@ class Faults:
 
 
 async def _restarted(gateway: GatewayNode, stop: Undo | None, after_s: float) -> None:
-    import asyncio
-
     if stop is not None:
         await stop()
     await asyncio.sleep(after_s)
@@ -184,22 +208,16 @@ async def _restarted(gateway: GatewayNode, stop: Undo | None, after_s: float) ->
 
 
 async def _woken(gateway: GatewayNode, after_s: float) -> None:
-    import asyncio
-
     await asyncio.sleep(after_s)
     gateway.wake()
 
 
 async def _broker_back(cluster: ClusterModel, broker: int, after_s: float) -> None:
-    import asyncio
-
     await asyncio.sleep(after_s)
     await cluster.start_broker(broker)
 
 
 async def _healed(scene: Scene, gateway: str, names: list[str], after_s: float) -> None:
-    import asyncio
-
     await asyncio.sleep(after_s)
     for name in names:
         scene.loop.network.heal(name, gateway)

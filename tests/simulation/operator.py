@@ -1,7 +1,8 @@
 """The operator of a simulated migration: asks a gateway for each operation until the fleet says that it is done.
 
-As people and scripts do: any gateway that answers is asked, a change that was given up is asked for again, and an answer
-that never came means nothing. What is not done within `PATIENCE_S` of virtual time is `stuck`, with what `describe` says.
+As people and scripts do: any gateway that answers is asked, a change that was given up is asked for again, and an
+answer that never came means nothing. What is not done within `PATIENCE_S` of virtual time is `stuck`, with what
+`describe` says.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from tests.simulation.fleet import GatewayNode
+from tests.simulation.fleet import GatewayNode, NotServing
 
 LINK: Final = "west"
 PATIENCE_S: Final = 900.0
@@ -120,10 +121,9 @@ class Operator:
         why: Any = "no gateway runs"
         for gateway in self._gateways():
             try:
-                async with asyncio.timeout(_ANSWER_S):
-                    code, answer = await gateway.ask(method, path, body)
-            except (OSError, TimeoutError) as exc:
-                why = f"{gateway.name}: {str(exc) or type(exc).__name__}"
+                code, answer = await gateway.api.request(method, path, body, _ANSWER_S)
+            except NotServing as exc:
+                why = str(exc)
                 continue
             if code < 500:
                 return code, answer
@@ -132,7 +132,7 @@ class Operator:
 
     async def _say(self, method: str, path: str, body: Any) -> None:
         self._said = await self.ask(method, path, body)
-        self._tell(f"{method} {path} {body if body else ''} -> {self._said[0]}{_reason(self._said[1])}")
+        self._tell(f"{method} {path} {body or ''} -> {self._said[0]}{_reason(self._said[1])}")
 
     async def _mirrors(self, topics: Sequence[str]) -> set[Shown]:
         listed = await self.mirrors()

@@ -1,12 +1,12 @@
 """What a simulated run does: operations in their order, and faults at their steps. Pure: worked out from a seed alone.
 
 Every run is one life of a migration: topics are created and mirrored, clients move, groups and topics are promoted, go
-home, are failed over and restored. A fault is tied to an operation and to a step of it, so that it strikes there and not
-at a time that may mean nothing; or, in random runs, to a time after the operation began.
+home, are failed over and restored. A fault is tied to an operation and to a step of it, so that it strikes there and
+not at a time that may mean nothing; or, in random runs, to a time after the operation began.
 
 Which step x fault pairs there are is known before (`PAIRS`). The systematic runs go through all of them: run number n
-gives each operation the n-th of its pairs. Seeds from `RANDOM_FROM` on draw two pairs and faults at random times for each
-operation.
+gives each operation the n-th of its pairs. Seeds from `RANDOM_FROM` on draw two pairs and faults at random times for
+each operation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Operation(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """What breaks. Faults that keep Kafka's promises: nothing that was acknowledged with acks=all is lost by a broker."""
+    """What breaks. All of it keeps Kafka's promises: no broker loses what was acknowledged with acks=all."""
 
     LEADER_LEAVES = "leader-leaves"
     LEADER_KILLED = "leader-killed"
@@ -104,8 +104,9 @@ PAIRS: Final[tuple[Pair, ...]] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. It strikes when `operation` (the `nth` of the run with this name) takes `step` for the first time,
-    `delay_s` later; without a step, `delay_s` after the operation began. `hold_s`: how long what is stopped stays so."""
+    """One fault. It strikes `delay_s` after the act of this number takes `step` for the first time; without a step,
+    after the act began. `hold_s`: how long what is stopped stays so.
+    """
 
     kind: FaultKind
     act: int
@@ -116,7 +117,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One operation. `number` names it: shrinking leaves acts out and the others keep theirs. `pause_s` comes before it."""
+    """One operation. `number` names it: shrinking leaves acts out, and the others keep theirs. `pause_s` comes before."""
 
     number: int
     operation: Operation
@@ -153,7 +154,7 @@ class RunPlan:
         return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults)})
 
     def without(self, *, acts: frozenset[int] = frozenset(), faults: frozenset[int] = frozenset()) -> RunPlan:
-        """The same run without the acts of these numbers (and what is tied to them), and without the faults at these places."""
+        """The same run without the acts of these numbers, and their faults, and without the faults at these places."""
         return replace(
             self,
             acts=tuple(act for act in self.acts if act.number not in acts),

@@ -1,6 +1,7 @@
 """Makes a failing run small: the fewest faults, then the fewest operations, with which it still fails in the same way.
 
-A run is deterministic, so each candidate is simply run. Removing goes by halves first (delta debugging), then one by one.
+A run is deterministic, so each candidate is simply run. Removing goes by halves first (delta debugging), then one by
+one.
 """
 
 from __future__ import annotations

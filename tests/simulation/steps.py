@@ -1,8 +1,9 @@
 """Where the shipped operations are in their course: tells each step they take, at the moment before it is taken.
 
-Promotes, failbacks and group promotes ask a pure resolver for each step, so one wrapper around the resolver tells all of
-them. Operations without a resolver (create, failover, demote, leaving) are told by the calls of which they are made. Nothing
-of the product is changed but for the wrapper: what is wrapped is called with the same arguments, and its answer is passed on.
+Promotes, failbacks and group promotes ask a pure resolver for each step, so one wrapper around the resolver tells all
+of them. Operations without a resolver (create, failover, demote, leaving) are told by the calls of which they are made.
+Nothing of the product is changed but for the wrapper: what is wrapped is called with the same arguments, and its answer
+is passed on.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _RESOLVERS: Final = (
 )
 
 _CALLS: Final = (
-    ("gateway.control.mirror_create", "MirrorCreate.create", "create", "begin"),
+    ("gateway.control.mirror_create", "MirrorCreator.create", "create", "begin"),
     ("gateway.control.fleet_quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
     ("gateway.control.net_access", "NetAccess.create_topic", "create", "create_topic"),
-    ("gateway.control.mirror_create", "MirrorCreate._store", "create", "store"),
+    ("gateway.control.mirror_create", "MirrorCreator._store", "create", "store"),
     ("gateway.control.failover", "Failover.run", "failover", "begin"),
     ("gateway.control.failover", "Failover._hold_everywhere", "failover", "hold"),
     ("gateway.control.failover", "Failover._drain", "failover", "drain"),
@@ -47,7 +48,7 @@ _CALLS: Final = (
     ("gateway.control.fleet_group", "FleetGroup._join", "rebalance", "begin"),
     ("gateway.control.fleet_group", "FleetGroup._sync", "rebalance", "assign"),
     ("gateway.app.peering", "Peering._admitted", "rebalance", "assigned"),
-    ("gateway.control.releases", "Releases.release", "rebalance", "release"),
+    ("gateway.control.releases", "Releases._give", "rebalance", "release"),
 )
 
 
