@@ -1,9 +1,9 @@
 """The log cleaner: one round over a log (LogCleaner.scala, MemoryRecords.filterTo).
 
-Of each key the last record stays; records without a key and those of aborted transactions go; a tombstone and the marker
-of an emptied transaction get a delete horizon in the round that first sees them and go after it. A batch keeps its base
-and last offset, so that offsets are missing inside; one without records goes, unless it is the last of its producer or
-of the round: then it stays empty. Nothing from the first open transaction on is touched.
+Of each key the last record stays; records without a key and those of aborted transactions go; a tombstone and the
+marker of an emptied transaction get a delete horizon in the round that first sees them and go after it. A batch keeps
+its base and last offset, so that offsets are missing inside; one without records goes, unless it is the last of its
+producer or of the round: then it stays empty. Nothing from the first open transaction on is touched.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ class _Transactions:
             met = producer_id in self._committing
             self._committing.discard(producer_id)
             return not met
-        entry, met = self._aborting.pop(producer_id, (None, False))
-        if entry is not None and met:
-            self.kept.append(entry)
-        return not met
+        aborting = self._aborting.pop(producer_id, None)
+        if aborting is None or not aborting[1]:
+            return True
+        self.kept.append(aborting[0])
+        return False
 
 
 class _Round(NamedTuple):
@@ -158,13 +159,14 @@ def _rewritten(batch: Batch, kept: Sequence[Record], horizon: int | None) -> Bat
     base = kept[0].timestamp_ms if horizon is None else horizon
     attributes = header.attributes if horizon is None else header.attributes | DELETE_HORIZON
     newest = header.max_timestamp if header.is_log_append_time else max(record.timestamp_ms for record in kept)
-    body = b"".join(_encoded(record, header.base_offset, base) for record in kept)
+    body = b"".join(encoded_record(record, header.base_offset, base) for record in kept)
     if header.codec:
         body = bytes(compress(header.codec, body, memoryview(batch.data)[HEADER_BYTES:]))
     return _built(header, attributes, base, newest, len(kept), body)
 
 
-def _encoded(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+def encoded_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    """A record as it is in a batch with this base offset and base timestamp."""
     pieces = [b"\0", varint(record.timestamp_ms - base_timestamp), varint(record.offset - base_offset)]
     pieces += [_field(record.key), _field(record.value), varint(len(record.headers))]
     for name, value in record.headers:

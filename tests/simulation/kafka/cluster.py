@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import Context, copy_context
+from contextvars import Context
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -33,6 +33,7 @@ from tests.simulation.kafka.topics import (
     java_hash,
 )
 from tests.simulation.kafka.transactions import TransactionCoordinators
+from tests.simulation.kernel.loop import SimLoop
 
 EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock's milliseconds where the loop's clock is 0."""
@@ -68,6 +69,7 @@ class ClusterModel:
         metadata_delay_s: float = 0.02,
     ) -> None:
         self.loop = loop
+        self.sim = loop if isinstance(loop, SimLoop) else None
         self.name = name
         self.version = version
         self.rng = rng
@@ -85,7 +87,6 @@ class ClusterModel:
         self.on_trace: Callable[[str], None] | None = None
         self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
         self._producer_ids = 0
-        self._contexts: dict[str, Context] = {}
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)
 
@@ -102,10 +103,9 @@ class ClusterModel:
 
     def wall_ms(self, host: str | None = None) -> int:
         """The wall clock of a node, milliseconds since 1970."""
-        offset = 0
-        if host is not None and hasattr(self.loop, "node"):
-            offset = self.loop.node(host).wall_offset_ms
-        return EPOCH_MS + offset + int(self.loop.time() * 1000)
+        if host is not None and self.sim is not None:
+            return self.sim.wall_ms(self.sim.node(host))
+        return EPOCH_MS + int(self.loop.time() * 1000)
 
     def new_producer_id(self) -> int:
         """A producer id that nobody has had."""
@@ -117,21 +117,9 @@ class ClusterModel:
         if self.on_trace is not None:
             self.on_trace(text)
 
-    def forget_context(self, host: str) -> None:
-        """A node of this name begins anew."""
-        self._contexts.pop(host, None)
-
     def context(self, host: str) -> Context | None:
         """The context whose callbacks belong to a node; None on a loop that has no nodes."""
-        if not hasattr(self.loop, "node"):
-            return None
-        context = self._contexts.get(host)
-        if context is None:
-            from tests.simulation.kernel.loop import CURRENT  # the kernel is not needed to test brokers without it
-
-            context = self._contexts[host] = copy_context()
-            context.run(CURRENT.set, self.loop.node(host))
-        return context
+        return None if self.sim is None else self.sim.node(host).context
 
     def later(self, host: str, delay_s: float, call: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Call something on a node after a while; the call is lost when the node is killed before."""

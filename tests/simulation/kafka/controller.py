@@ -24,6 +24,7 @@ class Controller:
 
     def __init__(self, cluster: ClusterModel) -> None:
         self._cluster = cluster
+        self._stopped_in_order: set[int] = set()
         self._incarnation = dict.fromkeys(cluster.brokers, 0)
         self._session_s = cluster.config_int("broker.session.timeout.ms") / 1000
 
@@ -38,8 +39,8 @@ class Controller:
     async def boot(self, broker: Broker) -> None:
         """Start a broker's port and its periodic work."""
         cluster = self._cluster
-        if hasattr(cluster.loop, "spawn"):
-            await cluster.loop.spawn(cluster.loop.node(broker.host), broker.listen(), f"{broker.host} listens")
+        if cluster.sim is not None:
+            await cluster.sim.spawn(cluster.sim.node(broker.host), broker.listen(), f"{broker.host} listens")
         self._every("log.retention.check.interval.ms", broker, self._retain)
         self._every("producer.id.expiration.check.interval.ms", broker, self._expire)
 
@@ -61,8 +62,8 @@ class Controller:
             return
         cluster = self._cluster
         self._gone(broker)
-        if hasattr(cluster.loop, "kill"):
-            cluster.loop.kill(cluster.loop.node(broker.host))
+        if cluster.sim is not None:
+            cluster.sim.kill(cluster.sim.node(broker.host))
         cluster.trace(f"{broker.host} is killed")
         self._when_session_ends(broker)
 
@@ -84,10 +85,11 @@ class Controller:
         cluster.fenced.add(broker.id)
         await self._pass(cluster.metadata_delay_s * 3)
         self._gone(broker)
+        self._stopped_in_order.add(broker.id)
         for partition in self._hosted(broker):
             partition.replicas[broker.id].log.reload_producers(only_last=True)
-        if hasattr(cluster.loop, "kill"):
-            cluster.loop.kill(cluster.loop.node(broker.host))
+        if cluster.sim is not None:
+            cluster.sim.kill(cluster.sim.node(broker.host))
 
     async def _pass(self, seconds: float) -> None:
         future = self._cluster.loop.create_future()
@@ -100,14 +102,15 @@ class Controller:
             return
         cluster = self._cluster
         self.fence(broker.id)  # its new incarnation ends the old session
-        if hasattr(cluster.loop, "restart"):
-            cluster.forget_context(broker.host)
-            cluster.loop.restart(cluster.loop.node(broker.host))
+        if cluster.sim is not None:
+            cluster.sim.restart(cluster.sim.node(broker.host))
         broker.alive = True
         for partition in self._hosted(broker):
             replica = partition.replicas[broker.id]
-            replica.log.reload_producers(only_last=not replica.log.producers.producers)
+            if broker.id not in self._stopped_in_order:
+                replica.log.reload_producers()
             partition.learn(broker.id)
+        self._stopped_in_order.discard(broker.id)
         await self.boot(broker)
         cluster.controller_later(self._delay(), self._unfence, broker, self._incarnation[broker.id])
 
@@ -117,8 +120,8 @@ class Controller:
             return
         broker.paused = True
         cluster = self._cluster
-        if hasattr(cluster.loop, "pause"):
-            cluster.loop.pause(cluster.loop.node(broker.host))
+        if cluster.sim is not None:
+            cluster.sim.pause(cluster.sim.node(broker.host))
         cluster.trace(f"{broker.host} is paused")
         for partition in self._hosted(broker):
             replica = partition.leader
@@ -133,8 +136,8 @@ class Controller:
         broker.paused = False
         cluster = self._cluster
         self._incarnation[broker.id] += 1  # the timer of its session means an earlier pause
-        if hasattr(cluster.loop, "wake"):
-            cluster.loop.wake(cluster.loop.node(broker.host))
+        if cluster.sim is not None:
+            cluster.sim.wake(cluster.sim.node(broker.host))
         cluster.trace(f"{broker.host} wakes up")
         self._every("log.retention.check.interval.ms", broker, self._retain)
         self._every("producer.id.expiration.check.interval.ms", broker, self._expire)

@@ -96,8 +96,7 @@ def _add_partition(
         pieces.append(_PART_V4.pack(index, error, result.high_watermark, result.last_stable_offset))
     pieces.append(array_size(-1 if result.aborted is None else len(result.aborted), flexible))
     end = _NO_TAGS if flexible else b""
-    for entry in result.aborted or ():
-        pieces.append(_ABORTED.pack(*entry) + end)
+    pieces += (_ABORTED.pack(*entry) + end for entry in result.aborted or ())
     if version >= 11:
         pieces.append(INT32.pack(-1))
     pieces += (bytes_size(len(result.records), flexible), result.records)

@@ -232,7 +232,7 @@ class ReplicaLog:
         if at == len(batches) or batches[at].header.base_offset >= limit:
             return b""
         segment_end = self._segment_end(batches[at].header.base_offset)
-        pieces = []
+        pieces: list[bytes] = []
         size = 0
         for index in range(at, len(batches)):
             batch = batches[index]

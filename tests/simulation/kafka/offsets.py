@@ -56,20 +56,20 @@ async def list_offsets(broker: Broker, request: Request) -> Any:
     for topic in message.topics:
         answers = []
         for part in topic.partitions:
+            answer = _asked_for(broker, version, topic.name, part, committed)
             if asked[topic.name, part.partition_index] > 1:
-                answer: _Found | ErrorCode = ErrorCode.INVALID_REQUEST
-            elif part.timestamp < 0 and version < _SPECIAL_FROM.get(part.timestamp, 1 << 15):
-                answer = ErrorCode.UNSUPPORTED_VERSION
-            else:
-                epoch = part.current_leader_epoch if version >= 4 else _NO_EPOCH
-                replica = _led(broker.cluster.lookup(topic.name, part.partition_index), broker, epoch)
-                if isinstance(replica, ErrorCode):
-                    answer = replica
-                else:
-                    answer = _offset_for(replica, part.timestamp, committed)
+                answer = ErrorCode.INVALID_REQUEST
             answers.append(_list_answer(part.partition_index, answer, version))
         response.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return response
+
+
+def _asked_for(broker: Broker, version: int, topic: str, part: Any, committed: bool) -> _Found | ErrorCode:
+    if part.timestamp < 0 and version < _SPECIAL_FROM.get(part.timestamp, 1 << 15):
+        return ErrorCode.UNSUPPORTED_VERSION
+    epoch = part.current_leader_epoch if version >= 4 else _NO_EPOCH
+    replica = _led(broker.cluster.lookup(topic, part.partition_index), broker, epoch)
+    return replica if isinstance(replica, ErrorCode) else _offset_for(replica, part.timestamp, committed)
 
 
 def _list_answer(index: int, answer: _Found | ErrorCode, version: int) -> Any:

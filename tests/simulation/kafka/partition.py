@@ -268,7 +268,7 @@ class Partition:
 
     def watch(self, other: int, leading: Leadership) -> None:
         """Look later whether a follower still lacks something, and has for too long."""
-        replica = self.replicas[self.state.leader] if self.state.leader in self.replicas else None
+        replica = self.replicas.get(self.state.leader)
         since = leading.behind_since.get(other)
         if replica is None or replica.leading is not leading or since is None:
             return

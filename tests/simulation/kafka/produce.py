@@ -94,11 +94,11 @@ def _parsed(broker: Broker, request: Request) -> tuple[str | None, int, int, lis
     message = request.message
     parts = []
     for topic in message.topic_data:
-        topic_id = topic.topic_id if request.version >= _BY_ID_FROM else None
-        name = topic.name
+        topic_id, name = None, topic.name
         if request.version >= _BY_ID_FROM:
-            found = broker.cluster.topics_by_id.get(topic_id)
-            name = found.name if found is not None else None
+            topic_id = topic.topic_id
+            found = broker.cluster.topics_by_id.get(topic.topic_id)
+            name = None if found is None else found.name
         for data in topic.partition_data:
             parts.append(_Part(name, data.index, memoryview(data.records or b""), topic_id))
     return message.transactional_id, message.acks, message.timeout_ms, parts
