@@ -120,19 +120,19 @@ class Broker:
         try:
             header = peek_request_header(frame)
         except ProtocolError as exc:
-            raise self._close(session, str(exc)) from exc
+            raise self.close(session, str(exc)) from exc
         key, version = header.api_key, header.api_version
         handler = HANDLERS.get(key)
         if not is_served(self.cluster.version, key, version) and key != ApiKey.API_VERSIONS:
-            raise self._close(session, f"{api_name(key)} v{version} is not served by {self.cluster.version}")
+            raise self.close(session, f"{api_name(key)} v{version} is not served by {self.cluster.version}")
         if handler is None:
-            raise self._close(session, f"{api_name(key)} v{version} has no handler in the model")
+            raise self.close(session, f"{api_name(key)} v{version} has no handler in the model")
         body = memoryview(frame)[header.body_offset :]
         request = Request(key, version, header.correlation_id, header.client_id, body, session)
         try:
             answer = await handler(self, request)
         except ProtocolError as exc:
-            raise self._close(session, f"{api_name(key)} v{version}: {exc}") from exc
+            raise self.close(session, f"{api_name(key)} v{version}: {exc}") from exc
         if answer is None:
             return None
         if isinstance(answer, bytes):
@@ -142,7 +142,8 @@ class Broker:
             encoded = encode_body(answer, version)
         return response_prefix(key, version, header.correlation_id, len(encoded))[_SIZE_BYTES:] + encoded
 
-    def _close(self, session: Session, why: str) -> CloseConnection:
+    def close(self, session: Session, why: str) -> CloseConnection:
+        """Note why a connection is closed; raise what it returns."""
         self.refused.append(Refused(self.cluster.loop.time(), session.peer, why))
         self.cluster.trace(f"{self.host} closes a connection of {session.peer}: {why}")
         return CloseConnection(why)

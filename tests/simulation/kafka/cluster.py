@@ -9,15 +9,19 @@ what it led goes to a member of the ISR. Times are the loop's seconds.
 from __future__ import annotations
 
 import asyncio
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import Context, copy_context
+from contextvars import Context
 from random import Random
 from typing import Any, Final
 from uuid import UUID
 
 from tests.simulation.kafka.broker import PORT, Broker
+from tests.simulation.kafka.cleaner import clean
+from tests.simulation.kafka.controller import Controller
 from tests.simulation.kafka.fetch_session import FetchSessions
 from tests.simulation.kafka.groups import GroupCoordinators
+from tests.simulation.kafka.judged import ModelRecord, records_of
 from tests.simulation.kafka.partition import Partition
 from tests.simulation.kafka.topics import (
     BROKER_NAMES,
@@ -29,6 +33,7 @@ from tests.simulation.kafka.topics import (
     java_hash,
 )
 from tests.simulation.kafka.transactions import TransactionCoordinators
+from tests.simulation.kernel.loop import SimLoop
 
 EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock's milliseconds where the loop's clock is 0."""
@@ -64,23 +69,24 @@ class ClusterModel:
         metadata_delay_s: float = 0.02,
     ) -> None:
         self.loop = loop
+        self.sim = loop if isinstance(loop, SimLoop) else None
         self.name = name
         self.version = version
         self.rng = rng
         self.configs: dict[str, str] = {**_DEFAULTS, **(configs or {})}
         self.replica_lag_s = replica_lag_s
         self.metadata_delay_s = metadata_delay_s
-        self.id = str(UUID(int=rng.getrandbits(128), version=4))
+        self.id = urlsafe_b64encode(rng.getrandbits(128).to_bytes(16, "big"))[:22].decode()
         slots = int(self.configs["max.incremental.fetch.session.cache.slots"])
         self.brokers = {n: Broker(self, n, FetchSessions(loop, rng, slots)) for n in range(1, brokers + 1)}
-        self.controller_id = 1
-        self.fenced: set[int] = set()
+        self.fenced: set[int] = set()  # brokers that the controller takes for dead
+        self.replica_lag_max_s = self.config_int("replica.lag.time.max.ms") / 1000
+        self.controller = Controller(self)
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
         self.on_trace: Callable[[str], None] | None = None
-        self.on_leader: list[Callable[[Partition, int, int], None]] = []
+        self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
         self._producer_ids = 0
-        self._contexts: dict[str, Context] = {}
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)
 
@@ -97,10 +103,9 @@ class ClusterModel:
 
     def wall_ms(self, host: str | None = None) -> int:
         """The wall clock of a node, milliseconds since 1970."""
-        offset = 0
-        if host is not None and hasattr(self.loop, "node"):
-            offset = self.loop.node(host).wall_offset_ms
-        return EPOCH_MS + offset + int(self.loop.time() * 1000)
+        if host is not None and self.sim is not None:
+            return self.sim.wall_ms(self.sim.node(host))
+        return EPOCH_MS + int(self.loop.time() * 1000)
 
     def new_producer_id(self) -> int:
         """A producer id that nobody has had."""
@@ -114,15 +119,7 @@ class ClusterModel:
 
     def context(self, host: str) -> Context | None:
         """The context whose callbacks belong to a node; None on a loop that has no nodes."""
-        if not hasattr(self.loop, "node"):
-            return None
-        context = self._contexts.get(host)
-        if context is None:
-            from tests.simulation.kernel.loop import CURRENT  # the kernel is not needed to test brokers without it
-
-            context = self._contexts[host] = copy_context()
-            context.run(CURRENT.set, self.loop.node(host))
-        return context
+        return None if self.sim is None else self.sim.node(host).context
 
     def later(self, host: str, delay_s: float, call: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Call something on a node after a while; the call is lost when the node is killed before."""
@@ -209,6 +206,92 @@ class ClusterModel:
     def topic_names(self) -> list[str]:
         """Names of all topics but the brokers' own, sorted."""
         return sorted(name for name in self.topics if name not in INTERNAL)
+
+    # -- starting, and faults -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the brokers' ports (on a loop that has nodes) and start what they do now and then."""
+        for broker in self.brokers.values():
+            await self.controller.boot(broker)
+
+    def kill_broker(self, broker_id: int) -> None:
+        """SIGKILL: connections break, the controller notices when the session times out."""
+        self.controller.kill(self.brokers[broker_id])
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """SIGTERM: it gives away what it leads, then goes."""
+        await self.controller.shut_down(self.brokers[broker_id])
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start a broker that was killed or stopped."""
+        await self.controller.restart(self.brokers[broker_id])
+
+    def pause_broker(self, broker_id: int) -> None:
+        """SIGSTOP: it does nothing, and is fenced when the session times out."""
+        self.controller.pause(self.brokers[broker_id])
+
+    def wake_broker(self, broker_id: int) -> None:
+        """SIGCONT: it goes on, and hears a moment later what it missed."""
+        self.controller.wake(self.brokers[broker_id])
+
+    def move_leader(
+        self, topic: str, partition: int, to: int | None = None, lose: int = 0, unclean: bool = False
+    ) -> int | None:
+        """Move a leader to `to`, else to another member of the ISR; the new leader, None when nobody can lead.
+
+        `lose`: the new one lacks so many of the last records (whole batches), which are gone from then on.
+        `unclean`: it need not be in the ISR.
+        """
+        return self.controller.move_leader(self.partition(topic, partition), to, lose, unclean)
+
+    def move_coordinator(self, key: str, kind: str = "group") -> int | None:
+        """Move the coordinator of a group or a transactional id to another broker."""
+        return self.controller.move_leader(self.coordinator(kind, key), None, 0, False)
+
+    def lag_followers(self, topic: str, partition: int, seconds: float) -> None:
+        """Followers fetch nothing for so long."""
+        found = self.partition(topic, partition)
+        for broker_id in found.assignment:
+            if broker_id != found.leader_id:
+                found.replicas[broker_id].lag_until = self.loop.time() + seconds
+
+    def set_min_isr(self, topic: str, count: int) -> None:
+        """min.insync.replicas of a topic."""
+        self.configure_topic(topic, {"min.insync.replicas": str(count)})
+
+    def configure_topic(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Set topic configurations; None takes one back to the default."""
+        topic = self.topics[name]
+        topic.configure(changes)
+        for partition in topic.partitions:
+            partition.configured()
+
+    # -- for judges -----------------------------------------------------------------------------------------------
+
+    def records(self, topic: str, partition: int, committed_only: bool = False) -> list[ModelRecord]:
+        """All records of the leader's log; `committed_only`: without markers, aborted and open transactions."""
+        return records_of(self.partition(topic, partition).best.log, committed_only)
+
+    def log_range(self, topic: str, partition: int) -> tuple[int, int, int, int]:
+        """(log start, log end, high watermark, last stable offset) of the leader's log."""
+        log = self.partition(topic, partition).best.log
+        return log.start, log.end, log.high_watermark, log.last_stable_offset
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """A group's committed offsets."""
+        return self.groups.committed(group)
+
+    def retain(self, topic: str) -> None:
+        """Let retention do its work on a topic now."""
+        for partition in self.topics[topic].partitions:
+            if partition.leader is not None:
+                partition.apply_retention(partition.leader, self.wall_ms(self.brokers[partition.leader_id].host))
+
+    def compact(self, topic: str) -> None:
+        """Let the log cleaner do its work on a topic now, as if its active segment had just been rolled."""
+        for partition in self.topics[topic].partitions:
+            for replica in partition.replicas.values():
+                clean(replica.log, partition.topic.settings, self.wall_ms(self.brokers[replica.broker_id].host))
 
     # -- coordinators ---------------------------------------------------------------------------------------------
 
