@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
@@ -23,7 +24,7 @@ from tests.simulation.judge.findings import OF_CHECKER, Findings
 from tests.simulation.judge.groups import judge_carried, judge_source
 from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, late_records, pair_of
 from tests.simulation.judge.maps import LinkMap, judge_map, read_map
-from tests.simulation.judge.state import Entry, Logs, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.state import Entry, LogRecord, Logs, StateView, group_side, side_of, was_failed_over
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
@@ -31,6 +32,25 @@ WATCH: Final = "watch"
 _LINE: Final = re.compile(r"\bline (\d+)")
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
+
+
+class Snapshot:
+    """A cluster at one instant: each log is decoded once."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._records: dict[tuple[str, int], Sequence[LogRecord]] = {}
+        self.topics = cluster.topics
+        self.log_range, self.committed = cluster.log_range, cluster.committed
+        self.topic_names, self.partition = cluster.topic_names, cluster.partition
+
+    def records(self, topic: str, partition: int, committed_only: bool = False) -> Sequence[LogRecord]:
+        """As `Logs` says; committed records only."""
+        assert committed_only
+        found = self._records.get((topic, partition))
+        if found is None:
+            found = self._records[topic, partition] = self._cluster.records(topic, partition, committed_only=True)
+        return found
 
 
 class _Write(NamedTuple):
@@ -225,6 +245,14 @@ class Judge:
             at_rest: nothing is written any more, and everything had time to come to its end.
         """
         self.look()
+        source, target = self._source, self._target
+        self._source, self._target = Snapshot(source), Snapshot(target)
+        try:
+            return self._verdict(stuck, clients, lossy, at_rest)
+        finally:
+            self._source, self._target = source, target
+
+    def _verdict(self, stuck: Iterable[str], clients: Iterable[Ended], lossy: bool, at_rest: bool) -> Verdict:
         now = self._clock()
         self.late = 0
         for what in stuck:
@@ -237,7 +265,7 @@ class Judge:
             side: {key: {text for _, text in records} for key, _, _, records in self._final(side)}
             for side in (SOURCE, TARGET)
         }
-        judge_transactions(self._recorder.ops, held, self._whole, self.findings)
+        judge_transactions(self._recorder.ops, held, cache(self._whole), self.findings)
         operations, records = self._judge_history(lossy)
         return Verdict(
             operations=operations,
@@ -379,7 +407,7 @@ class Judge:
         return op
 
     def _kept_from(self) -> dict[str, float]:
-        """Of partitions whose beginning was deleted where they are written: when the first record that is left was sent.
+        """Of partitions that have lost their beginning where they are written: when the first record left was sent.
 
         What was acknowledged before that may be gone.
         """
