@@ -1,6 +1,7 @@
 """The product itself in the simulation: a fleet comes up, mirrors, loses its leader, promotes; twice the same."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,7 +106,10 @@ def test_three_gateways_share_a_mirror_and_another_one_leads_when_the_leader_is_
 
 def test_the_same_seed_is_the_same_run_in_this_process_and_in_any_other():
     command = [sys.executable, "-m", "tests.simulation.trace", "5"]
-    runs = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False) for _ in range(2)]
+    around = {**os.environ, "PYTHONHASHSEED": "0"}
+    runs = [
+        subprocess.run(command, cwd=ROOT, env=around, capture_output=True, text=True, check=False) for _ in range(2)
+    ]
     assert [run.stderr for run in runs] == ["", ""]
     assert runs[0].stdout == runs[1].stdout
     assert trace(6) == trace(6)
