@@ -7,12 +7,14 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gateway.devcluster import DevCluster
 from protocol.apis import ApiKey
 from protocol.messages import FindCoordinatorRequest, InitProducerIdRequest
+from tests.broker_model.normal import unlike
 from tests.broker_model.run import Difference, Pair, make_plan
 from tests.broker_model.sides import CONFIGS, RealSide
 from tests.support.clusters import running_cluster
@@ -37,12 +39,20 @@ async def _warm_up(real: RealSide) -> None:
                 raise SystemExit("broker-model: the cluster gives out no producer ids: look at its logs")
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def _show(number: int, seed: int, found: Difference) -> None:
-    print(f"\ndifference {number}: seed {seed}, the last of {len(found.plan)} steps:")
+    _say(f"\ndifference {number}: seed {seed}, the last of {len(found.plan)} steps:")
     for planned in found.plan:
-        print(f"    {planned.kind} {planned.seed}")
-    print(f"  real:  {found.real}")
-    print(f"  model: {found.model}", flush=True)
+        _say(f"    {planned.kind} {planned.seed}")
+    for line in unlike([list(each) for each in found.real], [list(each) for each in found.model]):
+        _say(f"  {line}")
+    _say(f"  asked: {[label for label, _ in found.real]}")
+    _say(f"  real:  {found.real}")
+    _say(f"  model: {found.model}")
 
 
 async def _compare(cluster: DevCluster, options: argparse.Namespace) -> int:
@@ -61,7 +71,7 @@ async def _compare(cluster: DevCluster, options: argparse.Namespace) -> int:
             if differences >= options.give_up_after:
                 break
     verdict = "FAIL" if differences else "PASS"
-    print(f"broker-model: {verdict} sequences={sequences} requests={pair.requests} differences={differences}")
+    _say(f"broker-model: {verdict} sequences={sequences} requests={pair.requests} differences={differences}")
     return 1 if differences else 0
 
 
@@ -76,11 +86,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-shrink", action="store_true", help="show differences with all steps before them")
     parser.add_argument("--give-up-after", type=int, default=_GIVE_UP_AFTER, help="differences")
     options = parser.parse_args(arguments)
-    with TemporaryDirectory(prefix="broker-model-") as folder:
-        with running_cluster(
-            "broker-model", options.kafka, Path(folder), brokers=options.brokers, properties=dict(CONFIGS)
-        ) as cluster:
-            return asyncio.run(_compare(cluster, options))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
+        start = running_cluster(
+            "broker-model", options.kafka, folder, brokers=options.brokers, properties=dict(CONFIGS)
+        )
+        return asyncio.run(_compare(stack.enter_context(start), options))
 
 
 if __name__ == "__main__":

@@ -131,3 +131,18 @@ class Normal:
             "records": records,
             "at": None if control else self._clock(header.max_timestamp),
         }
+
+
+def unlike(real: Any, model: Any, path: str = "") -> list[str]:
+    """Where two answers differ: a line for each place."""
+    if isinstance(real, dict) and isinstance(model, dict) and real.keys() == model.keys():
+        return [line for name in real for line in unlike(real[name], model[name], f"{path}.{name}")]
+    both_lists = isinstance(real, (list, tuple)) and isinstance(model, (list, tuple))
+    if both_lists and len(real) == len(model):
+        pairs = enumerate(zip(real, model, strict=True))
+        return [line for at, (left, right) in pairs for line in unlike(left, right, f"{path}[{at}]")]
+    if both_lists and path:
+        missing = [each for each in real if each not in model]
+        extra = [each for each in model if each not in real]
+        return [f"{path}: only real has {missing}, only the model has {extra}"]
+    return [] if real == model else [f"{path}: real {real!r}, model {model!r}"]

@@ -107,7 +107,7 @@ class Pair:
         )
         return first_difference(plan, real, model)
 
-    async def shrink(self, found: Difference, tries: int = 60) -> Difference:
+    async def shrink(self, found: Difference, tries: int = 30) -> Difference:
         """Leave out steps as long as the last one still differs."""
         at = len(found.plan) - 2
         while at >= 0 and tries > 0:
