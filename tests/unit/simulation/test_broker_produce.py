@@ -253,7 +253,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ACTIONS)
 def test_each_sequence_is_in_the_log_once_and_in_order(actions: list[tuple[str, int, int, int]]):
     """Whatever is resent, skipped or fenced, on whichever leader: every record is there once, and in order."""
