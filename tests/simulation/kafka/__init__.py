@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from tests.simulation.kafka import fetch, metadata, offsets, produce
+from tests.simulation.kafka import (
+    admin_configs,
+    admin_topics,
+    fetch,
+    group_admin,
+    group_handlers,
+    metadata,
+    offset_handlers,
+    offsets,
+    produce,
+    transaction_handlers,
+)
 
-HANDLER_MODULES = (fetch, metadata, offsets, produce)
+HANDLER_MODULES = (
+    admin_configs,
+    admin_topics,
+    fetch,
+    group_admin,
+    group_handlers,
+    metadata,
+    offset_handlers,
+    offsets,
+    produce,
+    transaction_handlers,
+)
 """Modules whose import registers handlers."""
