@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, ProtocolError, error_name, is_retriable
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
 from protocol.record_reader import Record, read_records
 from protocol.records import iter_batches
-from tests.simulation.clients.client import Client, Fatal, ended
+from tests.simulation.clients.client import CONNECT_TRY_S, Client, Fatal, ended
 from tests.simulation.clients.sequences import Key
 
 _LANE: Final = "fetch"
@@ -109,7 +109,7 @@ class Fetcher:
     async def _once(self, leader: int, at: dict[Key, int]) -> float:
         """One request; seconds to wait before the next one."""
         timing = self._client.timing
-        connection = await self._cluster.connection(leader, _LANE)
+        connection = await self._cluster.connection(leader, _LANE, CONNECT_TRY_S)
         version = connection.version(ApiKey.FETCH, _VERSION)
         topics: dict[Any, list[FetchPartition]] = {}
         for (topic, index), offset in at.items():
