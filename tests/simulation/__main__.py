@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
+import queue
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,28 +99,6 @@ def _one(args: argparse.Namespace) -> int:
     return 1 if outcome.failure or same else 0
 
 
-def run_seed(seed: int, patch: str = "") -> dict[str, Any]:
-    """One seed, as values that go from process to process."""
-    from tests.simulation.mutations import patched
-    from tests.simulation.plan import plan
-    from tests.simulation.world import simulate
-
-    began = time.process_time()
-    with patched(patch):
-        outcome = simulate(plan(seed))
-    return {
-        "seed": seed,
-        "failure": outcome.failure,
-        "why": outcome.why,
-        "migrations": outcome.migrations,
-        "faults": outcome.faults,
-        "pairs": [((op.value, step, kind.value), count) for (op, step, kind), count in outcome.pairs.items()],
-        "counts": dict(outcome.verdict.counts) if outcome.verdict is not None else {},
-        "cpu_s": time.process_time() - began,
-        "virtual_s": outcome.virtual_s,
-    }
-
-
 def _many(args: argparse.Namespace) -> int:
     from tests.simulation.plan import PAIRS
 
@@ -152,22 +131,35 @@ def _many(args: argparse.Namespace) -> int:
 
 
 def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]:
+    """Of every seed, in the order in which they end. A process that dies is a result, too."""
+    from tests.simulation.runs import run_seeds
+
     count = args.seeds if args.seeds is not None else 1_000_000
-    seeds = iter(range(args.first, args.first + count))
-
-    def more() -> bool:
-        return args.seconds is None or time.monotonic() - began < args.seconds
-
-    with ProcessPoolExecutor(args.jobs, max_tasks_per_child=50) as pool:
-        waiting = {
-            pool.submit(run_seed, seed, args.patch) for seed, _ in zip(seeds, range(args.jobs * 2), strict=False)
-        }
-        while waiting:
-            done = next(as_completed(waiting))
-            waiting.discard(done)
-            if more() and (seed := next(seeds, None)) is not None:
-                waiting.add(pool.submit(run_seed, seed, args.patch))
-            yield done.result()
+    until = None if args.seconds is None else began + args.seconds
+    fork = multiprocessing.get_context("fork")
+    told: multiprocessing.Queue[dict[str, Any] | None] = fork.Queue()
+    workers = [
+        fork.Process(
+            target=run_seeds, args=(range(args.first + n, args.first + count, args.jobs), until, args.patch, told.put)
+        )
+        for n in range(args.jobs)
+    ]
+    for worker in workers:
+        worker.start()
+    left = len(workers)
+    while left:
+        try:
+            result = told.get(timeout=1.0)
+        except queue.Empty:
+            if not any(worker.is_alive() for worker in workers):
+                raise RuntimeError(f"a worker died: exit codes {[w.exitcode for w in workers]}") from None
+            continue
+        if result is None:
+            left -= 1
+        else:
+            yield result
+    for worker in workers:
+        worker.join()
 
 
 def _report(path: Path, totals: Totals) -> None:
