@@ -136,6 +136,7 @@ def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]
 
     count = args.seeds if args.seeds is not None else 1_000_000
     until = None if args.seconds is None else began + args.seconds
+    seeds = range(args.first, args.first + count)
     fork = multiprocessing.get_context("fork")
     told: multiprocessing.Queue[dict[str, Any] | None] = fork.Queue()
     workers = [

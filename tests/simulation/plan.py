@@ -117,7 +117,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One operation. `number` names it: shrinking leaves acts out, and the others keep theirs. `pause_s` comes before."""
+    """One operation. `number` names it, also where shrinking leaves others out. `pause_s` comes before."""
 
     number: int
     operation: Operation

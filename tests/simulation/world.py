@@ -31,6 +31,7 @@ TARGET: Final = "target"
 _REST_S: Final = 120.0
 _LOOK_S: Final = 0.1
 _WATCH_S: Final = 0.05
+_STEADY_S: Final = 0.5
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "fleet": {"lease_s": 20},
     "groups": {"quiet_period_s": 1},
@@ -342,9 +343,16 @@ class World:
             await member.stop()
 
     async def _level(self, topics: tuple[str, ...]) -> None:
+        """Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
+        since = [float("inf")]
+
         async def level() -> bool:
-            listed = await self._operator.mirrors()
-            return all(_is_level(listed[t]) if t in listed else t not in self._created() for t in topics)
+            listed, now = await self._operator.mirrors(), self.loop.time()
+            is_level = bool(listed) and all(
+                _is_level(listed[t]) if t in listed else t not in self._created() for t in topics
+            )
+            since[0] = min(since[0], now) if is_level else float("inf")
+            return now - since[0] >= _STEADY_S
 
         await self._until(level, "a mirror is not level")
 
