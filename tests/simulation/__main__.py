@@ -140,9 +140,7 @@ def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]
     fork = multiprocessing.get_context("fork")
     told: multiprocessing.Queue[dict[str, Any] | None] = fork.Queue()
     workers = [
-        fork.Process(
-            target=run_seeds, args=(range(args.first + n, args.first + count, args.jobs), until, args.patch, told.put)
-        )
+        fork.Process(target=run_seeds, args=(seeds[n :: args.jobs], until, args.patch, told.put))
         for n in range(args.jobs)
     ]
     for worker in workers:
