@@ -265,8 +265,9 @@ class Endpoint(asyncio.Transport):
             due = max(due, self._last_due) + len(data) / link.bytes_per_s
         self._last_due = due
         self._out.append(Segment(data, loop.now, due))
-        if not self._armed:
-            self.arm()
+        if not self._armed and not link.is_cut:  # as `arm` does
+            self._armed = True
+            loop.call_at(due, self._arrive, context=self.peer.context).node = loop.lab
         if self._unacknowledged_s and not self._watched and (link.is_cut or self.peer.link.is_cut):
             self._watched = True
             loop.at(loop.lab, loop.now + self._unacknowledged_s, self.context, self._is_acknowledged, loop.now)
