@@ -109,6 +109,7 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.seed = seed
         self.rng = self.random("loop")
+        self._waking = self.random("waking")
         self.nodes: dict[str, Node] = {"lab": self.lab}
         self.unhandled: list[dict[str, Any]] = []
         self.network = Network(self)
@@ -158,14 +159,18 @@ class SimLoop(asyncio.BaseEventLoop):
             node.state, node.running = State.PAUSED, False
 
     def wake(self, node: Node) -> None:
-        """SIGCONT. What was kept comes first, then what its sockets have received."""
+        """SIGCONT. What was ready or due is done, and its sockets are read: one or the other first, as it happens."""
         if not node.is_in(State.PAUSED):
             return
         node.state, node.running = State.RUNNING, True
         kept, node.kept = node.kept, []
-        self._queue.extend(kept)
+        sockets_first = self._waking.random() < 0.5
+        if not sockets_first:
+            self._queue.extend(kept)
         for endpoint in tuple(node.endpoints):
             endpoint.woken()
+        if sockets_first:
+            self._queue.extend(kept)
 
     def kill(self, node: Node) -> None:
         """SIGKILL. No `finally` runs, ports refuse, and the peers learn it from the network."""
