@@ -10,12 +10,13 @@ from gateway.net.cluster import Cluster, NetError
 from protocol.record_reader import Record
 from tests.simulation.clients.client import Bootstrap, Client, Fatal, ended
 from tests.simulation.clients.fetching import Fetcher, earliest
-from tests.simulation.clients.membership import Lost, Membership
+from tests.simulation.clients.membership import Lost, Membership, Rewind
 from tests.simulation.clients.sequences import Key
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.recorder import Recorder
 
 _SETTLE_S: Final = 0.1
+_REWIND_S: Final = 0.5
 Read = dict[Key, list[Record]]
 
 
@@ -25,9 +26,13 @@ class GroupMember(Client):
     topics: names; the group's leader finds out how many partitions they have.
     isolation: read_committed or read_uncommitted.
     positions: key -> next offset, of the whole group, if its members share it.
+
+    Attributes:
+        most: max.poll.records.
     """
 
     revives = True
+    most = 500
 
     def __init__(
         self,
@@ -81,7 +86,7 @@ class GroupMember(Client):
         """At the end of a life."""
 
     async def settle(self, membership: Membership, read: Read) -> None:
-        """Record and commit what was read. Raises Lost."""
+        """Record and commit what was read. Raises Lost, or Rewind."""
         offsets = self.recorded(read)
         named = {self.key(key): offset for key, offset in offsets.items()}
         self.recorder.write("invoke", self.process, "commit", named)
@@ -105,8 +110,14 @@ class GroupMember(Client):
         self.recorder.write("ok", self.process, "assign", [self.key(key) for key in keys])
         fetcher = Fetcher(self, cluster, committed_only=self.isolation == "read_committed", took=self._news.set)
         try:
-            fetcher.begin(await self._positions(cluster, membership, keys))
-            await self._read_on(membership, fetcher, beat)
+            while True:
+                fetcher.begin(await self._positions(cluster, membership, keys))
+                try:
+                    await self._read_on(membership, fetcher, beat)
+                except Rewind:
+                    await self.pause(_REWIND_S)
+                else:
+                    break
         except Lost:
             pass  # what was read and not committed is read again, by whoever has it next
         finally:
@@ -120,7 +131,7 @@ class GroupMember(Client):
             going_on = await self._more(beat)
             if fetcher.fatal:
                 raise Fatal(fetcher.fatal)
-            read = fetcher.take()
+            read = fetcher.take(self.most)
             if read and membership.member_id:
                 await self.settle(membership, read)
             if not going_on:

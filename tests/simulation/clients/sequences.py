@@ -5,9 +5,9 @@ Two libraries, of which each does what it does in its own way:
 * `Java` (TransactionManager, RecordAccumulator, Sender): a batch keeps its sequence until it is done. A retried one
   goes to the front, and only the lowest that is not done may be sent, so that in a retry one is in flight. A sequence
   that the broker did not expect is retried while a lower one is not done; else the epoch is bumped here (no RPC), and
-  what is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent leaves
-  the partition *unresolved*: nothing new is sent until all in flight are done, then either the numbers fit or the epoch
-  is bumped (KIP-360, KAFKA-5494).
+  what is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent
+  leaves the partition *unresolved*: nothing new is sent until all in flight are done, then either the numbers fit or
+  the epoch is bumped (KIP-360, KAFKA-5494).
 * `Librdkafka` (rd_kafka_handle_Produce_error, rdkafka_idempotence.c): after a retriable error nothing is sent to the
   partition until everything in flight is answered; then all are sent again, in order, with their sequences. An
   unexpected sequence ends the producer if it was the lowest that is not done, else the epoch is bumped once nothing is
@@ -100,10 +100,14 @@ class Batch:
 
 @dataclass(slots=True)
 class Partition:
-    """What the library knows of one. `queue`: not on the wire, in order; `flight`: those with a sequence, not done."""
+    """What the library knows of one.
+
+    `queue`: not on the wire, in order; `flight`: sent and not done; `wire`: those that wait for an answer, done or not.
+    """
 
     queue: deque[Batch] = field(default_factory=deque)
     flight: list[Batch] = field(default_factory=list)
+    wire: list[Batch] = field(default_factory=list)
     identity: Identity | None = None
     next_sequence: int = 0
     last_acked: int = NO_SEQUENCE
@@ -114,7 +118,7 @@ class Partition:
     @property
     def on_wire(self) -> bool:
         """Something waits for its answer."""
-        return any(batch.on_wire for batch in self.flight)
+        return bool(self.wire)
 
 
 class End(Enum):
@@ -220,13 +224,14 @@ class Sequences:
         if batch not in partition.flight:
             partition.flight.append(batch)
         batch.on_wire = True
+        partition.wire.append(batch)
         batch.attempts += 1
         batch.retry_at = 0.0
         return batch
 
     def unheard(self, batch: Batch) -> None:
         """It was sent with acks=0: no answer comes."""
-        batch.on_wire = False
+        self._off_the_wire(batch)
         self._over(self.partitions[batch.key], batch, End.UNKNOWN, -1, "")
 
     def lost(self, batch: Batch, now: float) -> None:
@@ -235,7 +240,7 @@ class Sequences:
 
     def answered(self, batch: Batch, code: int, offset: int, log_start: int, now: float) -> None:
         """The broker's answer for a batch."""
-        batch.on_wire = False
+        self._off_the_wire(batch)
         if code in _METADATA:
             self.stale.add(batch.key[0])
         if batch.done:  # given up meanwhile
@@ -296,6 +301,10 @@ class Sequences:
     def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
         raise NotImplementedError
 
+    def _off_the_wire(self, batch: Batch) -> None:
+        batch.on_wire = False
+        self.partitions[batch.key].wire.remove(batch)
+
     def _acknowledged(self, batch: Batch, offset: int) -> None:
         partition = self.partitions[batch.key]
         if batch.identity == partition.identity and batch.sequence != NO_SEQUENCE:
@@ -326,11 +335,11 @@ class Sequences:
             self._failed_for_good(partition, batch, code)
 
     def _expire(self, partition: Partition, batch: Batch) -> None:
-        sent = batch.attempts > 0
+        in_retry = batch.attempts > batch.on_wire
         self._over(partition, batch, End.UNKNOWN if batch.on_wire or batch.doubt else End.FAIL, -1, "delivery timeout")
         if self.transactional and self.refused is None:
             self.refused = Refused(_E.REQUEST_TIMED_OUT, "delivery timeout", fatal=False)
-        if self.idempotent and sent:
+        if self.idempotent and in_retry:
             partition.unresolved = True
 
     def _over(self, partition: Partition, batch: Batch, end: End, offset: int, why: str) -> None:
@@ -502,7 +511,7 @@ class Librdkafka(Sequences):
 
     def _expire(self, partition: Partition, batch: Batch) -> None:
         super()._expire(partition, batch)
-        if self.idempotent and not self.transactional and partition.unresolved:
+        if self.idempotent and not self.transactional and batch.attempts:
             self._bumping = True
 
     def _settle(self) -> None:

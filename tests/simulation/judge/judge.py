@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from functools import cache
+from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from tests.checker.clusters import judge_clusters
@@ -21,9 +22,9 @@ from tests.checker.verdict import Findings as CheckerFindings
 from tests.checker.writes import judge_sends, judge_writes
 from tests.simulation.judge.findings import OF_CHECKER, Findings
 from tests.simulation.judge.groups import judge_carried, judge_source
-from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, pair_of
-from tests.simulation.judge.maps import judge_map, read_map
-from tests.simulation.judge.state import Entry, Logs, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, late_records, pair_of
+from tests.simulation.judge.maps import LinkMap, judge_map, read_map
+from tests.simulation.judge.state import Entry, LogRecord, Logs, StateView, group_side, side_of, was_failed_over
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
@@ -31,6 +32,33 @@ WATCH: Final = "watch"
 _LINE: Final = re.compile(r"\bline (\d+)")
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
+
+
+class Snapshot:
+    """A cluster at one instant: each log is decoded once."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._records: dict[tuple[str, int], Sequence[LogRecord]] = {}
+        self.topics = cluster.topics
+        self.log_range, self.committed = cluster.log_range, cluster.committed
+        self.topic_names, self.partition = cluster.topic_names, cluster.partition
+
+    def records(self, topic: str, partition: int, committed_only: bool = False) -> Sequence[LogRecord]:
+        """As `Logs` says; committed records only."""
+        assert committed_only
+        found = self._records.get((topic, partition))
+        if found is None:
+            found = self._records[topic, partition] = self._cluster.records(topic, partition, committed_only=True)
+        return found
+
+
+class _Write(NamedTuple):
+    """A record as its producer knows it. Seconds; `told`: the offset of its acknowledgement."""
+
+    invoked: float
+    end: str = "unknown"
+    told: int | None = None
 
 
 class Ended(Protocol):
@@ -48,7 +76,8 @@ class Ended(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
-    of groups that were seen."""
+    of groups that were seen. `late`: records that landed on the source behind a cutover, of which nobody was told.
+    """
 
     operations: Mapping[str, int]
     records: int
@@ -56,6 +85,7 @@ class Verdict:
     examples: Mapping[str, list[str]] = field(default_factory=dict)
     flips: int = 0
     moves: int = 0
+    late: int = 0
 
     @property
     def passed(self) -> bool:
@@ -109,6 +139,9 @@ class Judge:
         self._failed_over: set[str] = set()
         self._excused: dict[str, set[str]] = {}  # key -> records that a failover left behind
         self._demoted: set[str] = set()
+        self._flipped_at: dict[str, float] = {}  # key -> when it was seen
+        self.late = 0
+        self._late: dict[str, set[str]] = {}
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
@@ -144,6 +177,7 @@ class Judge:
             self.flips += 1
             flipped[topic] = said
             keys = [f"{topic}/{index}" for index in range(self._partitions(self._target, topic))]
+            self._flipped_at.update(dict.fromkeys(keys, now))
             self._changed("flip", {"keys": keys, "to": side})
 
     def _look_at_group(self, entry: Entry, said: GroupRecord) -> None:
@@ -211,7 +245,16 @@ class Judge:
             at_rest: nothing is written any more, and everything had time to come to its end.
         """
         self.look()
+        source, target = self._source, self._target
+        self._source, self._target = Snapshot(source), Snapshot(target)
+        try:
+            return self._verdict(stuck, clients, lossy, at_rest)
+        finally:
+            self._source, self._target = source, target
+
+    def _verdict(self, stuck: Iterable[str], clients: Iterable[Ended], lossy: bool, at_rest: bool) -> Verdict:
         now = self._clock()
+        self.late = 0
         for what in stuck:
             self.findings.add("stuck", "run", what, now)
         self._judge_clients(clients, now)
@@ -222,7 +265,7 @@ class Judge:
             side: {key: {text for _, text in records} for key, _, _, records in self._final(side)}
             for side in (SOURCE, TARGET)
         }
-        judge_transactions(self._recorder.ops, held, self._whole, self.findings)
+        judge_transactions(self._recorder.ops, held, cache(self._whole), self.findings)
         operations, records = self._judge_history(lossy)
         return Verdict(
             operations=operations,
@@ -231,6 +274,7 @@ class Judge:
             examples={name: list(each) for name, each in self.findings.examples.items()},
             flips=self.flips,
             moves=self.moves,
+            late=self.late,
         )
 
     def _judge_clients(self, clients: Iterable[Ended], now: float) -> None:
@@ -250,7 +294,12 @@ class Judge:
 
     def _judge_logs(self, now: float, at_rest: bool) -> None:
         maps = {
-            link.name: read_map(self._target, link.name, self.findings, now)
+            link.name: LinkMap(
+                link.link_id,
+                *read_map(self._target, link.name, self.findings, now),
+                source=self._source,
+                target=self._target,
+            )
             for link in self.state.latest.values()
             if isinstance(link, LinkRecord)
         }
@@ -260,8 +309,49 @@ class Judge:
                 compare(pair, self.findings, now, level=at_rest, failed_over=failed_over)
                 if at_rest and self._is_compacted(mirror.mirror_topic):
                     compare_latest(pair, self.findings, now)
-                entries, seen = maps.get(mirror.link, ({}, 0))
-                judge_map(pair, self.state.link_id(mirror.link), entries, seen, self.findings, now)
+                if mirror.link in maps:
+                    judge_map(pair, maps[mirror.link], self.findings, now)
+                if not failed_over:
+                    self._judge_late(pair, now)
+
+    def _judge_late(self, pair: Pair, now: float) -> None:
+        """What landed on the source behind the cutover: a late record if nobody was told of it, else a split write."""
+        late = late_records(pair)
+        if not late:
+            return
+        writes = self._writes_of(pair.where)
+        for record, there in late:
+            text = (record.value or b"").decode(errors="replace")
+            write = writes.get(text)
+            if there is not None and write is not None and (write.end != "ok" or write.told == there.offset):
+                self._is_late(pair.where, text)  # the answer, if there was one, was of the target's
+            elif there is not None:
+                what = f"{text!r} is on the source at {record.offset}, behind the cutover, and on the target, too"
+                self.findings.add("split_writes", pair.where, f"{what}, at {there.offset}", now)
+            elif write is not None and write.end != "ok" and write.invoked <= self._flipped_at.get(pair.where, 0.0):
+                self._is_late(pair.where, text)
+            # else: it is on the source alone, and the history tells whose fault that is
+
+    def _is_late(self, key: str, text: str) -> None:
+        self.late += 1
+        self._late.setdefault(key, set()).add(text)
+
+    def _writes_of(self, key: str) -> dict[str, _Write]:
+        found: dict[str, _Write] = {}
+        for op in self._recorder.ops:
+            if op["f"] not in ("send", "txn"):
+                continue
+            for part in op["value"]:
+                if part[0] != "send" or part[1] != key:
+                    continue
+                if op["type"] == "invoke":
+                    found[part[2]] = _Write(op["time"] / 1e9)
+                elif op["type"] == "ok":
+                    offset, value = part[2]
+                    found[value] = found[value]._replace(end="ok", told=offset)
+                else:
+                    found[part[2]] = found[part[2]]._replace(end=op["type"])
+        return found
 
     def _judge_history(self, lossy: bool) -> tuple[Mapping[str, int], int]:
         ops = list(self._operations(lossy))
@@ -298,7 +388,7 @@ class Judge:
         here = self._source.topic_names()
         at_target = [f"{t}/{i}" for t in own if t not in here for i in range(self._partitions(self._target, t))]
         logs = [
-            final_log(side, key, start, end, records)
+            final_log(side, key, start, end, self._known(side, key, records))
             for side in (SOURCE, TARGET)
             for key, start, end, records in self._final(side)
         ]
@@ -317,7 +407,7 @@ class Judge:
         return op
 
     def _kept_from(self) -> dict[str, float]:
-        """Of partitions whose beginning was deleted where they are written: when the first record that is left was sent.
+        """Of partitions that have lost their beginning where they are written: when the first record left was sent.
 
         What was acknowledged before that may be gone.
         """
@@ -360,6 +450,11 @@ class Judge:
                     if record.value is not None
                 ]
                 yield self._recorder.key(side, topic, index), start, end, records
+
+    def _known(self, side: str, key: str, records: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
+        """Without what a failover left behind on the source, and what landed there late."""
+        left_out = self._excused.get(key, set()) | self._late.get(key, set())
+        return [each for each in records if each[1] not in left_out] if left_out and side == SOURCE else records
 
     def _is_compacted(self, topic: str) -> bool:
         return topic in self._compacted or any(m.compacted for m in self.state.mirrors if m.mirror_topic == topic)

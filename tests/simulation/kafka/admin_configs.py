@@ -19,9 +19,10 @@ from tests.simulation.kafka.config_specs import BROKER_DEFAULTS, LIST, STRING, T
 from tests.simulation.kafka.topics import BROKER_NAMES, Topic
 
 TOPIC_SOURCE: Final = 1
+CLUSTER_SOURCE: Final = 3
 STATIC_BROKER_SOURCE: Final = 4
 DEFAULT_SOURCE: Final = 5
-"""Kafka's ConfigSource: set on the topic, in the broker's properties, or nowhere."""
+"""Kafka's ConfigSource: set on the topic, for the whole cluster, in the broker's properties, or nowhere."""
 
 _TOPIC, _BROKER = 2, 4
 _SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
@@ -37,6 +38,12 @@ def config_error(cluster: ClusterModel, name: str, value: str | None) -> str | N
     if value is None:
         return f"Null value not supported for topic configs: {name}"
     return None if spec.takes(value) else f"Invalid value {value} for configuration {name}"
+
+
+def default_source(cluster: ClusterModel, name: str) -> int:
+    """Where a configuration that nobody set comes from: with eligible leader replicas (4.x) the cluster sets one."""
+    by_cluster = name == "min.insync.replicas" and cluster.version.startswith("4.")
+    return CLUSTER_SOURCE if by_cluster else DEFAULT_SOURCE
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS)
@@ -71,8 +78,10 @@ def _topic_entry(cluster: ClusterModel, topic: Topic, name: str, request: Reques
     broker_name = BROKER_NAMES.get(name)
     if name in topic.overrides:
         source = TOPIC_SOURCE
+    elif broker_name in cluster.configs:
+        source = STATIC_BROKER_SOURCE
     else:
-        source = STATIC_BROKER_SOURCE if broker_name in cluster.configs else DEFAULT_SOURCE
+        source = default_source(cluster, name)
     return _entry(name, value, source, TOPIC_SPECS.get(name, Spec(STRING)), request)
 
 

@@ -19,7 +19,7 @@ from protocol.messages import (
     DeleteRecordsResponse,
     DeleteTopicsResponse,
 )
-from tests.simulation.kafka.admin_configs import DEFAULT_SOURCE, TOPIC_SOURCE, config_error
+from tests.simulation.kafka.admin_configs import TOPIC_SOURCE, config_error, default_source
 from tests.simulation.kafka.broker import Broker, Request, handles
 from tests.simulation.kafka.cluster import ClusterModel
 
@@ -31,7 +31,7 @@ _TELLS_ALL = 5
 class Refused(Exception):
     """A change that the controller does not make: Kafka's error code and words."""
 
-    def __init__(self, code: ErrorCode, words: str) -> None:
+    def __init__(self, code: ErrorCode, words: str | None) -> None:
         super().__init__(code, words)
         self.code = code
         self.words = words
@@ -63,7 +63,7 @@ def _create(cluster: ClusterModel, topic: Any, validate_only: bool, version: int
     settings = {**cluster.topic_defaults(), **configs}
     entry = answer.CreatableTopicConfigs
     shown = [
-        entry(name=name, value=value, config_source=TOPIC_SOURCE if name in configs else DEFAULT_SOURCE)
+        entry(name=name, value=value, config_source=TOPIC_SOURCE if name in configs else default_source(cluster, name))
         for name, value in sorted(settings.items())
     ]
     topic_id = None
@@ -174,8 +174,7 @@ async def create_partitions(broker: Broker, request: Request) -> Any:
 def _grow(cluster: ClusterModel, topic: Any, validate_only: bool) -> None:
     found = cluster.topics.get(topic.name)
     if found is None:
-        words = "This server does not host this topic-partition."
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words)
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     has = len(found.partitions)
     if topic.count <= has:
         words = f"The topic {topic.name} currently has {has} partition(s); {topic.count} would not be an increase."

@@ -35,7 +35,7 @@ class Joined:
     member_id: str = ""
     generation: int = -1
     protocol_type: str | None = None
-    protocol_name: str | None = ""
+    protocol_name: str | None = None
     leader: str = ""
     skip_assignment: bool = False
     members: tuple[tuple[str, str | None, bytes], ...] = ()
@@ -208,7 +208,7 @@ class ClassicGroup:
     def replace_static(self, instance_id: str, old_id: str, new_id: str) -> Member:
         """A static member came back without its id: it gets a new one, and whoever waits with the old one is fenced."""
         old = self.members.pop(old_id)
-        answer_join(old, Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id, protocol_name=None))
+        answer_join(old, Joined(error=ErrorCode.FENCED_INSTANCE_ID, member_id=old_id))
         answer_sync(old, Synced(error=ErrorCode.FENCED_INSTANCE_ID))
         new = _copy(old)
         new.member_id = new_id

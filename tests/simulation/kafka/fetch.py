@@ -90,11 +90,11 @@ def _sorted(broker: Broker, wanted: dict[Key, Wanted]) -> tuple[list[Fetched], l
         if want.topic is None:
             found = broker.cluster.topics_by_id.get(want.topic_id) if want.topic_id is not None else None
             if found is None:
-                erroneous.append(Fetched(want, ErrorCode.UNKNOWN_TOPIC_ID))
+                erroneous.append(Fetched(want, ErrorCode.UNKNOWN_TOPIC_ID, aborted=[]))
                 continue
             want.topic = found.name
         if broker.cluster.lookup(want.topic, want.index) is None:
-            erroneous.append(Fetched(want, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            erroneous.append(Fetched(want, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, aborted=[]))
         else:
             readable.append(want)
     return erroneous, readable

@@ -73,18 +73,19 @@ def _described(broker: Broker, name: str, version: int) -> Any:
         group_state=str(group.state),
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
-        members=[_member(group, member, stable) for member in group.members.values()],
+        members=[_member(group, member, stable, groups.owner.is_java) for member in group.members.values()],
     )
 
 
-def _member(group: ClassicGroup, member: Member, stable: bool) -> Any:
+def _member(group: ClassicGroup, member: Member, stable: bool, tells_assignment: bool) -> Any:
+    """Who is in a rebalance tells no metadata; the old coordinator (3.9) tells no assignment either."""
     return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.protocols.get(group.protocol_name or "", b"") if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment if stable or tells_assignment else b"",
     )
 
 

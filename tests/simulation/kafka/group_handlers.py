@@ -51,13 +51,12 @@ async def find_coordinator(broker: Broker, request: Request) -> Any:
 def _coordinator(broker: Broker, key_type: int, key: str) -> Any:
     answer = FindCoordinatorResponse.Coordinator
     kind = _KINDS.get(key_type)
-    if kind is None:
-        return answer(key=key, node_id=-1, host="", port=-1, error_code=int(ErrorCode.INVALID_REQUEST))
     cluster = broker.cluster
-    leader = cluster.coordinator(kind, key).leader_id
-    if leader not in cluster.brokers or leader in cluster.fenced:
-        return answer(key=key, node_id=-1, host="", port=-1, error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    return answer(key=key, node_id=leader, host=cluster.brokers[leader].host, port=PORT, error_code=0)
+    leader = -1 if kind is None else cluster.coordinator(kind, key).leader_id
+    if leader in cluster.brokers and leader not in cluster.fenced:
+        return answer(key=key, node_id=leader, host=cluster.brokers[leader].host, port=PORT, error_code=0)
+    error = ErrorCode.INVALID_REQUEST if kind is None else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return answer(key=key, node_id=-1, host="", port=-1, error_code=int(error), error_message=error.name)
 
 
 def status(broker: Broker, group: str, *, may_be_empty: bool = False) -> Groups | ErrorCode:

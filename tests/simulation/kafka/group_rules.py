@@ -137,7 +137,7 @@ class GroupRules:
         group = self.group
         error = group.member_error(request.member_id, request.instance_id)
         if error:
-            answer(Joined(error=error, member_id=request.member_id, protocol_name=None))
+            answer(Joined(error=error, member_id=request.member_id))
             return
         member = group.members[request.member_id]
         same = list(member.protocols.items()) == list(request.protocols.items())

@@ -209,22 +209,21 @@ def _fetch(
         by_topic: dict[str, list[int]] = {}
         for name, index in sorted(owner.offsets.of(group)):
             by_topic.setdefault(name, []).append(index)
-        topics = broker.cluster.topics
-        names = [(name, topics[name].id if by_id else None, indexes) for name, indexes in by_topic.items()]
+        ids = broker.cluster.topics
+        names = [(name, ids[name].id if by_id else None, indexes) for name, indexes in by_topic.items()]
     else:
         names = [
             (_topic_name(broker, topic, by_id) or "", topic.topic_id if by_id else None, topic.partition_indexes)
             for topic in wanted
         ]
     kind = getattr(classes, "OffsetFetchResponseTopics", None) or classes.OffsetFetchResponseTopic
-    return 0, [
-        kind(
-            name=name,
-            topic_id=topic_id,
-            partitions=[_fetched(owner, group, (name, index), stable, kind, by_id) for index in indexes],
-        )
-        for name, topic_id, indexes in names
-    ]
+    topics = []
+    for name, topic_id, indexes in names:
+        partitions = [_fetched(owner, group, (name, index), stable, kind, by_id) for index in indexes]
+        topics.append(kind(name=name, partitions=partitions))
+        if by_id:
+            topics[-1].topic_id = topic_id
+    return 0, topics
 
 
 def _fetched(owner: GroupCoordinators, group: str, key: TopicPartition, stable: bool, kind: Any, by_id: bool) -> Any:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _LEADERS_FROM: Final = 10  # KIP-951
 _BY_MESSAGE_FROM: Final = 12
+_ABORTABLE_FROM: Final = 11  # TRANSACTION_ABORTABLE is known
+_ADDS_FROM: Final = 12  # transactions v2: a partition joins by the first batch
 _BY_ID_FROM: Final = 13
 _ADMIN: Final = "__admin_client"  # the only client id that may write to the brokers' own topics
 _UNVERIFIABLE: Final = frozenset(
@@ -117,7 +119,7 @@ def _append(broker: Broker, request: Request, transactional_id: str | None, acks
     if isinstance(header, Refusal):
         return _refused(result, header, None)
     if header.is_transactional and header.producer_id >= 0:
-        refusal = _verified(partition, broker, transactional_id, header)
+        refusal = _verified(partition, broker, transactional_id, header, request.version)
         if refusal is not None:
             return _refused(result, refusal, None)
     if part.topic in INTERNAL and request.client_id != _ADMIN:
@@ -131,7 +133,7 @@ def _append(broker: Broker, request: Request, transactional_id: str | None, acks
 
 
 def _verified(
-    partition: Partition, broker: Broker, transactional_id: str | None, header: BatchHeader
+    partition: Partition, broker: Broker, transactional_id: str | None, header: BatchHeader, version: int
 ) -> Refusal | None:
     """The leader asks the coordinator whether the partition is in the transaction, before its first batch (KIP-890)."""
     if transactional_id is None:
@@ -142,8 +144,10 @@ def _verified(
     producer = replica.log.producers.producers.get(header.producer_id)
     if producer is not None and producer.txn_start >= 0:
         return None
-    ask = broker.cluster.transactions.verify
-    error = ask(transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index)
+    coordinators = broker.cluster.transactions
+    ask = coordinators.add_implicitly if version >= _ADDS_FROM else coordinators.verify
+    told = ask(transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index)
+    error = coordinators.for_client(told, abortable=version >= _ABORTABLE_FROM)
     if error == ErrorCode.NONE:
         return None
     if error == ErrorCode.INVALID_TXN_STATE:

@@ -240,8 +240,8 @@ def _producers(broker: Broker, topic: str, index: int) -> Any:
     partition = broker.cluster.lookup(topic, index)
     if partition is None or partition.leader_id != broker.id:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        error = int(unknown if partition is None else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return answer(partition_index=index, error_code=error)
+        error = unknown if partition is None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return answer(partition_index=index, error_code=int(error), error_message=error.name)
     return answer(
         partition_index=index,
         error_code=0,
