@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+from tests.simulation.kafka.api_ranges import served
 from tests.simulation.kafka.broker import PORT, Broker
 from tests.simulation.kafka.cleaner import clean
 from tests.simulation.kafka.controller import Controller
@@ -72,6 +73,7 @@ class ClusterModel:
         self.sim = loop if isinstance(loop, SimLoop) else None
         self.name = name
         self.version = version
+        self.served = served(version)
         self.rng = rng
         self.configs: dict[str, str] = {**_DEFAULTS, **(configs or {})}
         self.replica_lag_s = replica_lag_s

@@ -214,7 +214,8 @@ class Controller:
         members = [broker_id for broker_id in live if unclean or lose or broker_id in state.isr]
         others = [broker_id for broker_id in members if broker_id != state.leader]
         if to is None:
-            to = self._cluster.rng.choice(others) if others else None
+            able = [broker_id for broker_id in others if self._cluster.brokers[broker_id].running]
+            to = self._cluster.rng.choice(able) if able else None
         if to is None or to not in members or to == state.leader:
             return None
         isr: Iterable[int] = state.isr

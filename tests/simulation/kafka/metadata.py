@@ -6,6 +6,7 @@ Leaders are those that the broker asked has heard of. Topics are not created by 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey
@@ -173,10 +174,16 @@ async def api_versions(broker: Broker, request: Request) -> Any:
     if request.version >= 3:
         message = request.message
         request.session.client_software = (message.client_software_name, message.client_software_version)
-    features = _FEATURES[broker.cluster.version]
-    return ApiVersionsResponse(
+    return _own_versions(broker.cluster.version, request.version)
+
+
+@lru_cache
+def _own_versions(kafka: str, version: int) -> bytes:
+    kind = ApiVersionsResponse.ApiVersion
+    features = _FEATURES[kafka]
+    response = ApiVersionsResponse(
         error_code=0,
-        api_keys=[kind(api_key=key, min_version=span[0], max_version=span[1]) for key, span in ranges.items()],
+        api_keys=[kind(api_key=key, min_version=span[0], max_version=span[1]) for key, span in RANGES[kafka].items()],
         throttle_time_ms=0,
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
@@ -189,3 +196,4 @@ async def api_versions(broker: Broker, request: Request) -> Any:
         ],
         zk_migration_ready=False,
     )
+    return encode_body(response, version)
