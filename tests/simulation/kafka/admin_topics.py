@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -66,7 +67,7 @@ def _create(cluster: ClusterModel, topic: Any, validate_only: bool, version: int
         entry(name=name, value=value, config_source=TOPIC_SOURCE if name in configs else default_source(cluster, name))
         for name, value in sorted(settings.items())
     ]
-    topic_id = None
+    topic_id = UUID(int=cluster.rng.getrandbits(128), version=4)  # also of one that is not made
     if not validate_only:
         topic_id = cluster.create_topic(topic.name, partitions, replicas, configs, assignments).id
     return answer(

@@ -362,7 +362,8 @@ class Partition:
         replica = self.leader
         if replica is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
-        if not self.topic.settings.deleted:
+        settings = self.topic.settings
+        if not settings.deleted and (settings.compacted or not self.cluster.version.startswith("4.")):
             return ErrorCode.POLICY_VIOLATION, -1
         log = replica.log
         offset = log.high_watermark if before == -1 else before

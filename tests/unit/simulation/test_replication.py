@@ -15,7 +15,8 @@ from tests.support.model_cluster import ModelLab, batch_of, fetch_request, value
 
 
 def three(min_isr: int = 2, seed: int = 1, **configs: str) -> tuple[ModelLab, Partition]:
-    lab = ModelLab(brokers=3, seed=seed, replica_lag_time_max_ms="10000", broker_session_timeout_ms="3000")
+    timeouts = {"replica.lag.time.max.ms": "10000", "broker.session.timeout.ms": "3000"}
+    lab = ModelLab(brokers=3, seed=seed, configs=timeouts)
     more = {"min.insync.replicas": str(min_isr), **{name.replace("_", "."): value for name, value in configs.items()}}
     topic = lab.cluster.create_topic("t", 1, 3, more, assignments=[[1, 2, 3]])
     lab.sleep(1)
@@ -42,7 +43,7 @@ def test_the_high_watermark_is_what_all_of_the_isr_has():
         assert partition.state.isr == (1, 2)
         assert lab.cluster.log_range("t", 0)[2] == 2
         lab.sleep(100)
-        assert partition.state.isr == (1, 2, 3)
+        assert sorted(partition.state.isr) == [1, 2, 3]
 
 
 def test_a_killed_leader_is_replaced_by_a_member_of_the_isr():
@@ -177,20 +178,18 @@ class World:
             for acks in (-1, 1):
                 for broker_id in {which, max(self.partition.leader_id, 1)}:  # the one may not know of the other
                     self.tasks.append(self.lab.loop.create_task(self.write(acks, broker_id), name="writer"))
-        elif what == "kill":
-            cluster.kill_broker(which)
         elif what == "start" and not broker.alive:
             self.lab.run(cluster.start_broker(which))
         elif what == "stop" and broker.running:
             self.lab.run(cluster.stop_broker(which))
-        elif what == "pause":
-            cluster.pause_broker(which)
-        elif what == "wake":
-            cluster.wake_broker(which)
         elif what == "move":
             cluster.move_leader("t", 0, to=which)
         elif what == "lag":
             cluster.lag_followers("t", 0, seconds)
+        else:
+            {"kill": cluster.kill_broker, "pause": cluster.pause_broker, "wake": cluster.wake_broker}.get(
+                what, lambda _: None
+            )(which)
         self.lab.sleep(seconds if what == "wait" else 0.03)
 
     def look(self) -> None:
@@ -216,7 +215,7 @@ class World:
         self.lab.sleep(30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS, st.integers(0, 1000))
 def test_what_is_acknowledged_by_all_stays_whatever_fails(steps: list[tuple[str, int, float]], seed: int):
     """With min.insync.replicas=2 and clean elections: what all acknowledged and what was once readable is kept."""
