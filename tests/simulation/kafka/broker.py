@@ -95,6 +95,8 @@ class Broker:
     paused: bool = False
     refused: list[Refused] = field(default_factory=list)
     inbox: list[Callable[[], None]] = field(default_factory=list)  # what it is told while it is paused
+    told: dict[tuple[int, bytes], bytes] = field(default_factory=dict)  # Metadata answers, see `metadata`
+    told_at: int = -1
     server: Any = None
 
     @property

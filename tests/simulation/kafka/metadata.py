@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey
+from protocol.codec import encode_body
 from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsResponse, DescribeClusterResponse, MetadataResponse
 from tests.simulation.kafka.api_ranges import RANGES
@@ -30,8 +31,19 @@ _FEATURES: Final = {
 
 
 @handles(ApiKey.METADATA)
-async def metadata(broker: Broker, request: Request) -> Any:
-    """Serve a Metadata request."""
+async def metadata(broker: Broker, request: Request) -> bytes:
+    """Serve a Metadata request. Clients ask the same again and again: answers are kept until something changes."""
+    if broker.told_at != broker.cluster.changes:
+        broker.told.clear()
+        broker.told_at = broker.cluster.changes
+    key = (request.version, bytes(request.body))
+    answer = broker.told.get(key)
+    if answer is None:
+        answer = broker.told[key] = encode_body(_metadata(broker, request), request.version)
+    return answer
+
+
+def _metadata(broker: Broker, request: Request) -> Any:
     message, version = request.message, request.version
     asked = message.topics
     operations = version >= 8 and message.include_topic_authorized_operations

@@ -100,6 +100,7 @@ class Partition:
 
     def decide(self, leader: int, isr: Sequence[int]) -> None:
         """The controller's decision; brokers hear of a new leader a little later."""
+        self.cluster.changes += 1
         old = self.state
         epoch = old.epoch + 1 if leader != old.leader else old.epoch
         self.state = LeaderState(leader, epoch, tuple(isr), old.version + 1)
@@ -114,6 +115,7 @@ class Partition:
 
     def learn(self, broker_id: int) -> None:
         """A broker hears of the current state."""
+        self.cluster.changes += 1
         self.views.pop(broker_id, None)
         state = self.state
         replica = self.replicas.get(broker_id)
