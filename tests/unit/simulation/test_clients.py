@@ -253,6 +253,21 @@ def test_a_pipeline_processes_everything_once(world: World) -> None:
     assert len(outputs) > 100
 
 
+def test_the_judge_misses_a_batch_that_a_broker_lost(world: World) -> None:
+    async def story() -> None:
+        world.producer("p")
+        world.member("m")
+        await asyncio.sleep(6.0)
+
+    play(world, story)
+    log = world.source.partition("a", 0).best.log
+    lost = log.batches[5]
+    log.replace([batch for batch in log.batches if batch is not lost])
+    found = verdict(world.recorder, world.source, world.target, clock=world.loop.time)
+    assert found.counts["lost"] == lost.header.count
+    assert "of a/0, acknowledged in line" in found.examples["lost"][0]
+
+
 def test_who_has_not_read_to_the_end_is_named(world: World) -> None:
     async def story() -> None:
         member = world.member("m")
