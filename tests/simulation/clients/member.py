@@ -18,6 +18,7 @@ from tests.simulation.recorder import Recorder
 _SETTLE_S: Final = 0.1
 _REWIND_S: Final = 0.5
 Read = dict[Key, list[Record]]
+Positions = dict[tuple[str, str], int]
 
 
 class GroupMember(Client):
@@ -25,7 +26,7 @@ class GroupMember(Client):
     group: one that all its members name.
     topics: names; the group's leader finds out how many partitions they have.
     isolation: read_committed or read_uncommitted.
-    positions: key -> next offset, of the whole group, if its members share it.
+    positions: (side, key) -> next offset, of the whole group, if its members share it.
 
     Attributes:
         most: max.poll.records.
@@ -44,12 +45,12 @@ class GroupMember(Client):
         recorder: Recorder,
         isolation: str = "read_committed",
         *,
-        positions: dict[str, int] | None = None,
+        positions: Positions | None = None,
         **options: Any,
     ) -> None:
         super().__init__(loop, name, bootstrap, recorder, **options)
         self.group, self.topics, self.isolation = group, sorted(topics), isolation
-        self.positions = {} if positions is None else positions
+        self.positions: Positions = {} if positions is None else positions
         self.assigned: list[Key] = []
         self.rebalances = 0
         self._news = asyncio.Event()
@@ -183,10 +184,14 @@ class GroupMember(Client):
         self.recorder.write("ok", self.process, "poll", [["poll", told]])
         offsets = {key: records[-1].offset + 1 for key, records in read.items()}
         for key, offset in offsets.items():
-            name = self.key(key)
-            self.positions[name] = max(offset, self.positions.get(name, 0))
+            self.passed(self.key(key), offset)
         self.progress += sum(map(len, read.values()))
         return offsets
+
+    def passed(self, name: str, offset: int) -> None:
+        """The group has read a partition up to there."""
+        where = self.side, name
+        self.positions[where] = max(offset, self.positions.get(where, 0))
 
     def key(self, key: Key) -> str:
         """A partition as the history names it."""

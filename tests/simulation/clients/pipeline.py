@@ -83,7 +83,7 @@ class Pipeline(GroupMember):
             raise Rewind
         self.progress += len(sends)
         for key, offset in named.items():
-            self.positions[key] = max(offset, self.positions.get(key, 0))
+            self.passed(key, offset)
 
     async def _transact(
         self,
