@@ -25,10 +25,11 @@ NOW_MS = 1_700_001_000_000
 class ModelLab:
     """`ask` answers what a broker would; `run` runs a coroutine to its end in virtual time."""
 
-    def __init__(self, seed: int = 1, brokers: int = 1, version: str = "4.3.1", **configs: str) -> None:
+    def __init__(
+        self, seed: int = 1, brokers: int = 1, version: str = "4.3.1", configs: Mapping[str, str] | None = None
+    ) -> None:
         self.loop = SimLoop(seed)
-        named = {name.replace("_", "."): value for name, value in configs.items()}
-        self.cluster = ClusterModel(self.loop, brokers=brokers, version=version, rng=Random(seed), configs=named)
+        self.cluster = ClusterModel(self.loop, brokers=brokers, version=version, rng=Random(seed), configs=configs)
         self.session = Session()
 
     def __enter__(self) -> ModelLab:

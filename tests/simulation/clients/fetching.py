@@ -49,16 +49,28 @@ class Fetcher:
         self.fatal = ""
 
     def begin(self, positions: dict[Key, int]) -> None:
-        """Read these from now on."""
+        """Read these from now on; what was read and not taken is forgotten."""
         self.positions = dict(positions)
+        self._read, self._held = {}, 0
         self._wake.set()
 
-    def take(self) -> dict[Key, list[Record]]:
-        """What was read since the last call."""
-        read, self._read = self._read, {}
-        self._held = 0
+    def take(self, most: int) -> dict[Key, list[Record]]:
+        """What was read since the last call, so many records at most."""
+        found: dict[Key, list[Record]] = {}
+        for key in list(self._read):
+            records = self._read.pop(key)
+            if len(records) > most:
+                self._read[key] = records[most:]
+                records = records[:most]
+            most -= len(records)
+            self._held -= len(records)
+            found[key] = records
+            if not most:
+                break
+        if self._read:
+            self._took()
         self._wake.set()
-        return read
+        return found
 
     async def close(self) -> None:
         """Read no more."""

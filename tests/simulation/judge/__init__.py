@@ -2,5 +2,6 @@
 
 from tests.simulation.judge.findings import CLASSES, Findings
 from tests.simulation.judge.judge import Judge, Verdict, verdict
+from tests.simulation.judge.rest import unread
 
-__all__ = ["CLASSES", "Findings", "Judge", "Verdict", "verdict"]
+__all__ = ["CLASSES", "Findings", "Judge", "Verdict", "unread", "verdict"]

@@ -7,8 +7,10 @@ what was there is still there.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
@@ -148,6 +150,12 @@ class Judge:
     def look(self) -> None:
         """What is new? Called every some tens of milliseconds, and right after each step of an operation."""
         entries = self.state.read(self._clock())
+        if entries:
+            with self._at_once():
+                self._look_at(entries)
+        self._since = len(self._recorder.ops)
+
+    def _look_at(self, entries: Sequence[Entry]) -> None:
         flipped: dict[str, MirrorRecord] = {}
         for entry in entries:
             said = entry.record
@@ -158,7 +166,22 @@ class Judge:
         for topic, mirror in sorted(flipped.items()):
             for pair in self._pairs(mirror):
                 compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
-        self._since = len(self._recorder.ops)
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """What is judged in here is judged of one instant: each log is decoded once.
+
+        The garbage collector waits: nothing here is cyclic, and what a whole run has made takes long to look through.
+        """
+        source, target, collects = self._source, self._target, gc.isenabled()
+        self._source, self._target = Snapshot(source), Snapshot(target)
+        gc.disable()
+        try:
+            yield
+        finally:
+            self._source, self._target = source, target
+            if collects:
+                gc.enable()
 
     def _look_at_mirror(self, entry: Entry, said: MirrorRecord, flipped: dict[str, MirrorRecord]) -> None:
         topic, now = said.mirror_topic, self._clock()
@@ -245,12 +268,8 @@ class Judge:
             at_rest: nothing is written any more, and everything had time to come to its end.
         """
         self.look()
-        source, target = self._source, self._target
-        self._source, self._target = Snapshot(source), Snapshot(target)
-        try:
+        with self._at_once():
             return self._verdict(stuck, clients, lossy, at_rest)
-        finally:
-            self._source, self._target = source, target
 
     def _verdict(self, stuck: Iterable[str], clients: Iterable[Ended], lossy: bool, at_rest: bool) -> Verdict:
         now = self._clock()

@@ -155,20 +155,20 @@ def _alter(cluster: ClusterModel, resource: Any, changes: Changes, validate_only
     if resource.resource_type != _TOPIC:
         return ErrorCode.INVALID_REQUEST, "The model changes configurations of topics only."
     topic = cluster.topics.get(resource.resource_name)
-    if topic is None:
-        words = f"The topic '{resource.resource_name}' does not exist."
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, words
+    now = cluster.topic_defaults() if topic is None else topic.settings.values
     new: dict[str, str | None] = {}
     for name, operation, value in changes:
         if name in new:
             return ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys"
         try:
-            new[name] = _new_value(topic.settings.values, name, operation, value)
+            new[name] = _new_value(now, name, operation, value)
         except ValueError as exc:
             return ErrorCode.INVALID_CONFIG, str(exc)
-        words_or_none = None if operation == _DELETE else config_error(cluster, name, new[name])
-        if words_or_none is not None:
-            return ErrorCode.INVALID_CONFIG, words_or_none
+        words = None if operation == _DELETE else config_error(cluster, name, new[name])
+        if words is not None:
+            return ErrorCode.INVALID_CONFIG, words
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.resource_name}' does not exist."
     if not validate_only:
         cluster.configure_topic(topic.name, new)
     return ErrorCode.NONE, None

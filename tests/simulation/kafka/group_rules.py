@@ -64,6 +64,7 @@ class GroupRules:
         new_id: a fresh random part of a member id.
         initial_delay_ms: group.initial.rebalance.delay.ms.
         max_size: group.max.size.
+        is_java: as the coordinator of 4.x does it (KIP-848's rewrite in Java).
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class GroupRules:
         new_id: Callable[[], str],
         initial_delay_ms: int,
         max_size: int = 2**31 - 1,
+        is_java: bool = True,
     ) -> None:
         self.group = group
         self._timers = timers
@@ -81,6 +83,7 @@ class GroupRules:
         self._new_id = new_id
         self._initial_delay_ms = initial_delay_ms
         self._max_size = max_size
+        self._is_java = is_java
 
     def loaded(self) -> None:
         """The group was just taken over: its members have one session to be heard of."""
@@ -311,6 +314,8 @@ class GroupRules:
             return 0
         if member_id in group.pending_joins:
             self._remove_pending(member_id)
+            if self._is_java and group.state in (GroupState.STABLE, GroupState.COMPLETING):
+                self._prepare()  # though nothing changed for the others
             return 0
         error = group.member_error(member_id, instance_id)
         if not error:
@@ -352,13 +357,13 @@ class GroupRules:
 
     def _rebalance_or_complete(self) -> None:
         if self.group.state is GroupState.PREPARING:
-            if self.group.previous is not GroupState.EMPTY:
-                self._complete_if_joined()
+            self._complete_if_joined()
         else:
             self._prepare()
 
     def _complete_if_joined(self) -> None:
-        if self.group.state is GroupState.PREPARING and self.group.all_joined:
+        initial = self.group.previous is GroupState.EMPTY
+        if self.group.state is GroupState.PREPARING and not initial and self.group.all_joined:
             self._complete()
 
     def _prepare(self) -> None:

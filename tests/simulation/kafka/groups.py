@@ -55,6 +55,7 @@ class Groups:
             self.owner.new_member_id,
             self.owner.config("group.initial.rebalance.delay.ms"),
             self.owner.config("group.max.size"),
+            self.owner.is_java,
         )
         return rules
 

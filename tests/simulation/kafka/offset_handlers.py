@@ -106,6 +106,8 @@ def _commit(broker: Broker, request: Request, offsets: dict[TopicPartition, Comm
         if generation >= 0:
             new = owner.is_java and request.version >= _NEW_NOT_FOUND
             return ErrorCode.GROUP_ID_NOT_FOUND if new else ErrorCode.ILLEGAL_GENERATION
+        if not offsets and owner.is_java:
+            return ErrorCode.NONE  # nothing is written, so no group comes to be
         rules = groups.get_or_create(message.group_id)
     error = rules.group.commit_error(generation, message.member_id, message.group_instance_id, False)
     if error:

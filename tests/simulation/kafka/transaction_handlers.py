@@ -241,7 +241,8 @@ def _producers(broker: Broker, topic: str, index: int) -> Any:
     if partition is None or partition.leader_id != broker.id:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = unknown if partition is None else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return answer(partition_index=index, error_code=int(error), error_message=error.name)
+        words = None if topic in broker.cluster.topics else error.name
+        return answer(partition_index=index, error_code=int(error), error_message=words)
     return answer(
         partition_index=index,
         error_code=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,8 @@ from protocol.records import iter_batches
 from tests.support.model_cluster import ModelLab, batch_of, fetch_request, values_in
 
 
-def lab_with(*topics: str, **configs: str) -> ModelLab:
-    lab = ModelLab(**configs)
+def lab_with(*topics: str, configs: Mapping[str, str] | None = None) -> ModelLab:
+    lab = ModelLab(configs=configs)
     for name in topics:
         lab.cluster.create_topic(name)
     return lab
@@ -178,7 +179,7 @@ def test_sessions_are_checked_and_closed():
 
 
 def test_a_full_cache_evicts_what_is_old():
-    with lab_with("t", max_incremental_fetch_session_cache_slots="1") as lab:
+    with lab_with("t", configs={"max.incremental.fetch.session.cache.slots": "1"}) as lab:
         first = lab.ask(fetch_request({("t", 0): 0}, session=(0, 0)), 12).session_id
         assert lab.ask(fetch_request({("t", 0): 0}, session=(0, 0)), 12).session_id == 0
         lab.sleep(121)

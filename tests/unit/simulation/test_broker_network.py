@@ -23,7 +23,9 @@ class Scene:
         self.model = ClusterModel(self.loop, brokers=3, rng=Random(1))
         self.loop.run_until_complete(self.model.start())
         host = Host(rng=Random(2), plain_sockets=False, monotonic=self.loop.time, boot=self.loop.time)
-        self.client = Cluster(ClusterConfig(bootstrap_servers=self.model.bootstrap), host=host)
+        self.client = Cluster(
+            ClusterConfig(bootstrap=tuple((broker.host, 9092) for broker in self.model.brokers.values())), host=host
+        )
 
     def run(self, coroutine: Any) -> Any:
         return self.loop.run_until_complete(self.loop.spawn(self.loop.node("client"), coroutine, "client"))
@@ -73,7 +75,7 @@ def test_requests_of_one_connection_are_served_in_order():
             connection = await scene.client.connection(1, 0, 5)
             start = scene.loop.time()
             poll = scene.loop.create_task(
-                connection.request(fetch_request({("t", 0): 0}, max_wait_ms=2000), timeout_s=5)
+                connection.request(fetch_request({("t", 0): 0}, max_wait_ms=2000), cap=12, timeout_s=5)
             )
             behind = scene.loop.create_task(connection.request(MetadataRequest(topics=[]), timeout_s=5))
             times = []

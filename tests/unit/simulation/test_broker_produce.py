@@ -210,7 +210,7 @@ def test_sequences_and_epochs_of_a_known_producer(epoch: int, sequence: int, err
 
 
 def test_a_producer_is_forgotten_after_its_time():
-    lab = ModelLab(producer_id_expiration_ms="60000", producer_id_expiration_check_interval_ms="1000")
+    lab = ModelLab(configs={"producer.id.expiration.ms": "60000", "producer.id.expiration.check.interval.ms": "1000"})
     with lab:
         lab.cluster.create_topic("t")
         lab.run(lab.cluster.start())
@@ -274,7 +274,7 @@ def test_each_sequence_is_in_the_log_once_and_in_order(actions: list[tuple[str, 
                 epochs[producer] += 1
                 known.clear()
                 following = 0
-            sequence, expected = following, ErrorCode.NONE
+            sequence, expected, offset = following, ErrorCode.NONE, -1
             if action == "skip" and (known or epochs[producer]):
                 sequence, expected = following + 1, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             again = action == "again" and back < len(known)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode
+from protocol.messages import DeleteRecordsRequest
 from protocol.records import crc_is_valid
 from tests.simulation.kafka.partition import Partition
 from tests.support.model_cluster import NOW_MS, ModelLab, batch_of
@@ -156,6 +157,32 @@ def test_delete_records_moves_the_log_start_on_all_replicas():
         assert partition.delete_records(-1) == (ErrorCode.NONE, 3)
         lab.cluster.configure_topic("t", {"cleanup.policy": "compact"})
         assert partition.delete_records(-1) == (ErrorCode.POLICY_VIOLATION, -1)
+
+
+def test_delete_records_is_answered_when_every_live_replica_has_done_it():
+    with ModelLab(brokers=2) as lab:
+        lab.cluster.create_topic("t", 1, 2, assignments=[[1, 2]])
+        lab.sleep(1)
+        lab.produce("t", 0, batch_of(b"a", b"b"))
+        lab.sleep(1)
+        kind = DeleteRecordsRequest.DeleteRecordsTopic
+
+        def delete(before: int, timeout_ms: int) -> tuple[int, float]:
+            started = lab.loop.time()
+            part = kind.DeleteRecordsPartition(partition_index=0, offset=before)
+            request = DeleteRecordsRequest(topics=[kind(name="t", partitions=[part])], timeout_ms=timeout_ms)
+            return lab.ask(request, 2).topics[0].partitions[0].error_code, lab.loop.time() - started
+
+        code, took = delete(1, 5000)
+        assert (code, lab.cluster.partition("t", 0).replicas[2].log.start) == (0, 1)
+        assert 0 < took < 1
+        lab.cluster.lag_followers("t", 0, 10)
+        code, took = delete(2, 2000)
+        assert code == ErrorCode.REQUEST_TIMED_OUT
+        assert took >= 2
+        lab.cluster.kill_broker(2)
+        lab.sleep(12)
+        assert delete(2, 2000)[0] == 0
 
 
 def test_producers_stay_known_when_their_records_are_deleted():

@@ -11,8 +11,9 @@ import pytest
 
 from tests.simulation.clients import Bypass, GroupMember, Pipeline, Producer, TransactionalProducer
 from tests.simulation.clients.client import Client, Timing
+from tests.simulation.clients.member import Positions
 from tests.simulation.clients.pipeline import not_once
-from tests.simulation.judge import Verdict, verdict
+from tests.simulation.judge import Verdict, unread, verdict
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment
@@ -30,7 +31,7 @@ class World:
         self.source = ClusterModel(loop, name="source", rng=loop.random("source"))
         self.target = ClusterModel(loop, name="target", brokers=1, rng=loop.random("target"))
         self.clients: list[Client] = []
-        self.positions: dict[str, int] = {}
+        self.positions: Positions = {}
 
     async def up(self) -> None:
         """Brokers and topics."""
@@ -75,21 +76,12 @@ class World:
         for each in writers:
             await each.stop()
         async with asyncio.timeout(60.0):
-            while self.clients != writers and self.positions != self.ends():  # noqa: ASYNC110 - virtual time
+            readers = [each for each in self.clients if isinstance(each, GroupMember)]
+            while any(unread(each, self.source) for each in readers):  # noqa: ASYNC110 - virtual time
                 await asyncio.sleep(0.5)
         await asyncio.sleep(2.0)
         for each in self.clients:
             await each.stop()
-
-    def ends(self) -> dict[str, int]:
-        """Behind the last record of each partition."""
-        found = {}
-        for topic in ("a", "b"):
-            for index in (0, 1):
-                data = [r for r in self.source.records(topic, index, True) if not r.control and not r.aborted]
-                if data:
-                    found[f"{topic}/{index}"] = data[-1].offset + 1
-        return found
 
     def judged(self, **options: Any) -> Verdict:
         """The whole run."""
@@ -259,6 +251,40 @@ def test_a_pipeline_processes_everything_once(world: World) -> None:
     read = [value.decode() for value in inputs if value is not None]
     assert not not_once(read, [value.decode() for value in outputs if value is not None])
     assert len(outputs) > 100
+
+
+def test_the_judge_misses_a_batch_that_a_broker_lost(world: World) -> None:
+    async def story() -> None:
+        world.producer("p")
+        world.member("m")
+        await asyncio.sleep(6.0)
+
+    play(world, story)
+    log = world.source.partition("a", 0).best.log
+    lost = log.batches[5]
+    log.replace([batch for batch in log.batches if batch is not lost])
+    found = verdict(world.recorder, world.source, world.target, clock=world.loop.time)
+    assert found.counts["lost"] == lost.header.count
+    assert "of a/0, acknowledged in line" in found.examples["lost"][0]
+
+
+def test_who_has_not_read_to_the_end_is_named(world: World) -> None:
+    async def story() -> None:
+        member = world.member("m")
+        await asyncio.sleep(6.0)
+        await member.stop()
+        producer = world.producer("p")
+        await asyncio.sleep(2.0)
+        await producer.stop()
+        found = unread(member, world.source)
+        assert [each.partition(" of ")[0] for each in found] == [
+            "m: group g on source has read a/0 to 0",
+            "m: group g on source has read a/1 to 0",
+        ]
+        member.start()
+
+    play(world, story)
+    world.judged()
 
 
 def test_what_a_pipeline_owes() -> None:

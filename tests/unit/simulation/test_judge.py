@@ -18,7 +18,7 @@ from gateway.domain.records import (
     PartitionStart,
 )
 from tests.simulation.judge import Verdict
-from tests.support.two_clusters import One, Scene
+from tests.support.two_clusters import Scene
 
 
 @pytest.fixture
@@ -156,6 +156,16 @@ def test_a_record_that_nobody_sent(scene: Scene) -> None:
     scene.target.append("plain", b"padding?")
     example = found(scene.judge.verdict(), "diverged")
     assert "'padding?' at 1, which the source does not have" in example
+
+
+def test_what_one_replica_acknowledged_may_be_lost_with_it_if_leaders_were_lost(scene: Scene) -> None:
+    scene.send()
+    scene.send(end="ok")
+    scene.recorder.weak.add(("p", 2))
+    for side in (scene.source, scene.target):
+        del side.log("plain")[1]
+    assert scene.judge.verdict(lossy=True).passed
+    assert "'p:2' of plain/0" in found(scene.judge.verdict(), "lost")
 
 
 # -- transactions -----------------------------------------------------------------------------------------------
@@ -453,10 +463,3 @@ def test_compacted_logs_may_have_gaps_but_end_alike(scene: Scene) -> None:
     assert scene.judge.verdict().passed, scene.judge.verdict().first
     scene.source.append("plain", b"p:9", key=b"b")
     assert "key b'b' ends as 'p:9' at 3" in found(scene.judge.verdict(), "diverged")
-
-
-def test_judging_is_cheap(scene: Scene) -> None:
-    for _ in range(5):
-        scene.send()
-    record = One(9, None, b"x")
-    assert record.offset == 9
