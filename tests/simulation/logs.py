@@ -37,7 +37,7 @@ Sink = Callable[[Entry], None]
 def silent() -> None:
     """Log nothing."""
     logging.disable(logging.CRITICAL)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(100))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 @contextmanager

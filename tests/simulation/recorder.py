@@ -89,6 +89,7 @@ class Recorder:
         home: str = SOURCE,
         groups: Mapping[str, str] | None = None,
         lossy: bool = False,
+        at_target: Sequence[str] = (),
     ) -> Iterator[Op]:
         """The whole history.
 
@@ -97,10 +98,14 @@ class Recorder:
             logs: the final `log` operations.
             groups: group -> the side it reads on at the start, where that is not `home`.
             lossy: acknowledged records may be lost with their leader where acks was 1: their outcome is not known.
+            at_target: partitions that are written on the target from the start.
         """
         said = {name: {"side": side} for name, side in (groups or {}).items()}
         yield _op("setup", {"home": home, "topics": {k: dict(v) for k, v in topics.items()}, "groups": said})
         yield _op("resent", {key: sorted(values) for key, values in sorted(self.resent.items())})
+        if at_target:
+            flip = _op("flip", {"keys": list(at_target), "to": TARGET})
+            yield from ({**flip, "type": "invoke"}, flip)
         for op in self.ops:
             if lossy and op["f"] == "send" and op["type"] == "ok" and (op["process"], op.get("id")) in self.weak:
                 yield {**op, "type": "unknown"}

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-
 from protocol.codec import decode_response, encode_request
 from protocol.header import response_body_offset
-from protocol.messages import ProduceRequest
-from protocol.records import TRANSACTIONAL
+from protocol.messages import FetchRequest, ProduceRequest
+from protocol.record_reader import Record, read_records
+from protocol.records import TRANSACTIONAL, iter_batches
 from tests.simulation.kafka.broker import Session
+from tests.simulation.kafka.cleaner import encoded_record
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
-from tests.simulation.kafka.cleaner import encoded_record
-from protocol.record_reader import Record
 from tests.support.batches import make_batch
 
 NOW_MS = 1_700_001_000_000
@@ -26,10 +25,11 @@ NOW_MS = 1_700_001_000_000
 class ModelLab:
     """`ask` answers what a broker would; `run` runs a coroutine to its end in virtual time."""
 
-    def __init__(self, seed: int = 1, brokers: int = 1, version: str = "4.3.1", **configs: str) -> None:
+    def __init__(
+        self, seed: int = 1, brokers: int = 1, version: str = "4.3.1", configs: Mapping[str, str] | None = None
+    ) -> None:
         self.loop = SimLoop(seed)
-        named = {name.replace("_", "."): value for name, value in configs.items()}
-        self.cluster = ClusterModel(self.loop, brokers=brokers, version=version, rng=Random(seed), configs=named)
+        self.cluster = ClusterModel(self.loop, brokers=brokers, version=version, rng=Random(seed), configs=configs)
         self.session = Session()
 
     def __enter__(self) -> ModelLab:
@@ -44,7 +44,9 @@ class ModelLab:
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
-        self.run(asyncio.sleep(seconds))
+        over: asyncio.Future[None] = self.loop.create_future()
+        self.loop.call_later(seconds, over.set_result, None)
+        self.run(over)
 
     async def asked(self, message: Any, version: int, broker: int = 1) -> Any:
         """The broker's answer to a request, decoded; None for none."""
@@ -126,3 +128,61 @@ def batch_of(
         attributes=attributes | (TRANSACTIONAL if transactional else 0),
         leader_epoch=-1,
     )
+
+
+def fetch_request(
+    wanted: Mapping[tuple[str, int], int],
+    *,
+    ids: Mapping[str, Any] | None = None,
+    session: tuple[int, int] = (0, -1),
+    forget: Mapping[str, list[int]] | None = None,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    partition_max_bytes: int = 1 << 20,
+    committed: bool = False,
+    leader_epoch: int = -1,
+    last_epoch: int = -1,
+) -> Any:
+    """A Fetch request of a consumer: offsets by (topic, partition); `ids` for v13 and later."""
+    kind = FetchRequest.FetchTopic
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=1 if committed else 0,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[
+            kind(
+                topic=topic,
+                topic_id=(ids or {}).get(topic),
+                partitions=[
+                    kind.FetchPartition(
+                        partition=index,
+                        current_leader_epoch=leader_epoch,
+                        fetch_offset=offset,
+                        last_fetched_epoch=last_epoch,
+                        log_start_offset=-1,
+                        partition_max_bytes=partition_max_bytes,
+                    )
+                ],
+            )
+            for (topic, index), offset in wanted.items()
+        ],
+        forgotten_topics_data=[
+            FetchRequest.ForgottenTopic(topic=topic, topic_id=(ids or {}).get(topic), partitions=indexes)
+            for topic, indexes in (forget or {}).items()
+        ],
+        rack_id="",
+    )
+
+
+def values_in(records: bytes | None) -> list[bytes | None]:
+    """Values of the whole batches of a record set."""
+    found = []
+    for header, batch in iter_batches(memoryview(records or b"")):
+        if not header.is_control:
+            found += [record.value for record in read_records(header, batch)]
+    return found

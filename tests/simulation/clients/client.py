@@ -32,7 +32,7 @@ class Fatal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds, under the names of the Java client's settings; the last two: how long a connection, a request may take."""
+    """Seconds, under the names of the Java client's settings (the last two: for a connection, and with all retries)."""
 
     request_timeout: float = 30.0
     delivery_timeout: float = 120.0

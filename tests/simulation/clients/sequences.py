@@ -3,9 +3,9 @@
 Two libraries, of which each does what it does in its own way:
 
 * `Java` (TransactionManager, RecordAccumulator, Sender): a batch keeps its sequence until it is done. A retried one
-  goes to the front, and only the lowest that is not done may be sent, so that in a retry one is in flight. A sequence that
-  the broker did not expect is retried while a lower one is not done; else the epoch is bumped here (no RPC), and what
-  is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent leaves
+  goes to the front, and only the lowest that is not done may be sent, so that in a retry one is in flight. A sequence
+  that the broker did not expect is retried while a lower one is not done; else the epoch is bumped here (no RPC), and
+  what is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent leaves
   the partition *unresolved*: nothing new is sent until all in flight are done, then either the numbers fit or the epoch
   is bumped (KIP-360, KAFKA-5494).
 * `Librdkafka` (rd_kafka_handle_Produce_error, rdkafka_idempotence.c): after a retriable error nothing is sent to the

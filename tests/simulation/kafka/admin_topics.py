@@ -192,13 +192,17 @@ def _grow(cluster: ClusterModel, topic: Any, validate_only: bool) -> None:
 
 @handles(ApiKey.DELETE_RECORDS)
 async def delete_records(broker: Broker, request: Request) -> Any:
-    """On each partition's leader."""
+    """On each partition's leader; answered when every live replica's log starts there, or in time."""
+    loop = broker.cluster.loop
+    end = loop.time() + request.message.timeout_ms / 1000
     answer = DeleteRecordsResponse.DeleteRecordsTopicResult
     topics = []
     for topic in request.message.topics:
         parts = []
         for part in topic.partitions:
             error, low = _delete_before(broker, topic.name, part.partition_index, part.offset)
+            if error == ErrorCode.NONE:
+                error = await _everywhere(broker, topic.name, part.partition_index, low, end)
             parts.append(
                 answer.DeleteRecordsPartitionResult(
                     partition_index=part.partition_index, low_watermark=low, error_code=int(error)
@@ -206,6 +210,22 @@ async def delete_records(broker: Broker, request: Request) -> Any:
             )
         topics.append(answer(name=topic.name, partitions=parts))
     return DeleteRecordsResponse(topics=topics)
+
+
+async def _everywhere(broker: Broker, topic: str, index: int, before: int, end: float) -> ErrorCode:
+    partition = broker.cluster.partition(topic, index)
+    deleted = partition.deleted(partition.replicas[broker.id], before)
+    if isinstance(deleted, ErrorCode):
+        return deleted
+
+    def time_out() -> None:
+        if not deleted.done():
+            deleted.set_result(ErrorCode.REQUEST_TIMED_OUT)
+
+    timer = broker.cluster.loop.call_at(end, time_out)
+    error = await deleted
+    timer.cancel()
+    return error
 
 
 def _delete_before(broker: Broker, topic: str, index: int, offset: int) -> tuple[ErrorCode, int]:

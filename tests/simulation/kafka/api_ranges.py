@@ -34,14 +34,11 @@ _V4_3: Final[Ranges] = {
 RANGES: Final[Mapping[str, Ranges]] = {"3.9.1": _V3_9, "4.3.1": _V4_3}
 """(lowest, highest) version by API key, by Kafka version, as ApiVersions tells it."""
 
-_REFUSED: Final[Mapping[int, int]] = {ApiKey.PRODUCE: 3}
-"""First version really served where ApiVersions names a lower one (4.x says 0 for librdkafka's sake)."""
+_NOT_BELOW: Final[Mapping[int, int]] = {ApiKey.PRODUCE: 3, ApiKey.FETCH: 4, ApiKey.LIST_OFFSETS: 1}
+"""First version served here where ApiVersions names a lower one. 4.x says 0 for Produce for librdkafka's sake, and
+refuses what is below 3; 3.9.1 would convert records to formats v0 and v1 there, which nobody asks of the model."""
 
 
-def is_served(version: str, key: int, api_version: int) -> bool:
-    """True when a broker of `version` serves this request; for any other it closes the connection."""
-    span = RANGES[version].get(key)
-    if span is None:
-        return False
-    low = max(span[0], _REFUSED.get(key, 0)) if version.startswith("4.") else span[0]
-    return low <= api_version <= span[1]
+def served(version: str) -> Ranges:
+    """The API versions that a broker of this Kafka version serves; for any other it closes the connection."""
+    return {key: (max(low, _NOT_BELOW.get(key, 0)), high) for key, (low, high) in RANGES[version].items()}

@@ -19,7 +19,6 @@ from protocol.errors import ProtocolError
 from protocol.framing import FrameReader
 from protocol.header import peek_request_header, response_prefix
 from protocol.wire import Buffer
-from tests.simulation.kafka.api_ranges import is_served
 
 if TYPE_CHECKING:
     from tests.simulation.kafka.cluster import ClusterModel
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 PORT = 9092
 _SIZE_BYTES = 4
+_NOTHING = (0, -1)
 
 
 class CloseConnection(Exception):
@@ -95,6 +95,8 @@ class Broker:
     paused: bool = False
     refused: list[Refused] = field(default_factory=list)
     inbox: list[Callable[[], None]] = field(default_factory=list)  # what it is told while it is paused
+    told: dict[tuple[int, bytes], bytes] = field(default_factory=dict)  # Metadata answers, see `metadata`
+    told_at: int = -1
     server: Any = None
 
     @property
@@ -123,7 +125,8 @@ class Broker:
             raise self.close(session, str(exc)) from exc
         key, version = header.api_key, header.api_version
         handler = HANDLERS.get(key)
-        if not is_served(self.cluster.version, key, version) and key != ApiKey.API_VERSIONS:
+        low, high = self.cluster.served.get(key, _NOTHING)
+        if not low <= version <= high and key != ApiKey.API_VERSIONS:
             raise self.close(session, f"{api_name(key)} v{version} is not served by {self.cluster.version}")
         if handler is None:
             raise self.close(session, f"{api_name(key)} v{version} has no handler in the model")

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+from tests.simulation.kafka.api_ranges import served
 from tests.simulation.kafka.broker import PORT, Broker
 from tests.simulation.kafka.cleaner import clean
 from tests.simulation.kafka.controller import Controller
@@ -72,6 +73,7 @@ class ClusterModel:
         self.sim = loop if isinstance(loop, SimLoop) else None
         self.name = name
         self.version = version
+        self.served = served(version)
         self.rng = rng
         self.configs: dict[str, str] = {**_DEFAULTS, **(configs or {})}
         self.replica_lag_s = replica_lag_s
@@ -82,6 +84,7 @@ class ClusterModel:
         self.fenced: set[int] = set()  # brokers that the controller takes for dead
         self.replica_lag_max_s = self.config_int("replica.lag.time.max.ms") / 1000
         self.controller = Controller(self)
+        self.changes = 0  # how often something changed that Metadata tells
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
         self.on_trace: Callable[[str], None] | None = None
@@ -167,6 +170,7 @@ class ClusterModel:
 
     def add_partitions(self, topic: Topic, total: int, assignments: Sequence[Sequence[int]] | None = None) -> None:
         """Grow a topic to `total` partitions; `assignments` are those of the new ones."""
+        self.changes += 1
         first = len(topic.partitions)
         ids = sorted(self.brokers)
         start = self.rng.randrange(len(ids))
@@ -179,6 +183,7 @@ class ClusterModel:
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; whoever waits on one of its partitions is told."""
+        self.changes += 1
         topic = self.topics.pop(name)
         del self.topics_by_id[topic.id]
         topic.deleted = True

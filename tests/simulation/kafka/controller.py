@@ -75,7 +75,10 @@ class Controller:
         broker.sessions = FetchSessions(cluster.loop, cluster.rng, broker.sessions.slots)
         for partition in self._hosted(broker):
             partition.replicas[broker.id].die()
-            partition.views.pop(broker.id, None)
+        for topic in cluster.topics.values():
+            for partition in topic.partitions:
+                partition.views.pop(broker.id, None)
+        cluster.changes += 1
 
     async def shut_down(self, broker: Broker) -> None:
         """A controlled shutdown: leaders first, then the process."""
@@ -83,6 +86,7 @@ class Controller:
         for partition in self._hosted(broker):
             self._drop(partition, broker.id)
         cluster.fenced.add(broker.id)
+        cluster.changes += 1
         await self._pass(cluster.metadata_delay_s * 3)
         self._gone(broker)
         self._stopped_in_order.add(broker.id)
@@ -164,6 +168,7 @@ class Controller:
         if broker_id in cluster.fenced:
             return
         cluster.fenced.add(broker_id)
+        cluster.changes += 1
         cluster.trace(f"{cluster.name}-{broker_id} is fenced")
         for partition in self._hosted(cluster.brokers[broker_id]):
             self._drop(partition, broker_id)
@@ -173,6 +178,7 @@ class Controller:
         if not broker.running or self._incarnation[broker.id] != incarnation:
             return
         cluster.fenced.discard(broker.id)
+        cluster.changes += 1
         for partition in self._hosted(broker):
             if partition.state.leader == -1:
                 self._elect(partition)
@@ -208,7 +214,8 @@ class Controller:
         members = [broker_id for broker_id in live if unclean or lose or broker_id in state.isr]
         others = [broker_id for broker_id in members if broker_id != state.leader]
         if to is None:
-            to = self._cluster.rng.choice(others) if others else None
+            able = [broker_id for broker_id in others if self._cluster.brokers[broker_id].running]
+            to = self._cluster.rng.choice(able) if able else None
         if to is None or to not in members or to == state.leader:
             return None
         isr: Iterable[int] = state.isr

@@ -6,9 +6,11 @@ Leaders are those that the broker asked has heard of. Topics are not created by 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey
+from protocol.codec import encode_body
 from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsResponse, DescribeClusterResponse, MetadataResponse
 from tests.simulation.kafka.api_ranges import RANGES
@@ -30,8 +32,19 @@ _FEATURES: Final = {
 
 
 @handles(ApiKey.METADATA)
-async def metadata(broker: Broker, request: Request) -> Any:
-    """Serve a Metadata request."""
+async def metadata(broker: Broker, request: Request) -> bytes:
+    """Serve a Metadata request. Clients ask the same again and again: answers are kept until something changes."""
+    if broker.told_at != broker.cluster.changes:
+        broker.told.clear()
+        broker.told_at = broker.cluster.changes
+    key = (request.version, bytes(request.body))
+    answer = broker.told.get(key)
+    if answer is None:
+        answer = broker.told[key] = encode_body(_metadata(broker, request), request.version)
+    return answer
+
+
+def _metadata(broker: Broker, request: Request) -> Any:
     message, version = request.message, request.version
     asked = message.topics
     operations = version >= 8 and message.include_topic_authorized_operations
@@ -161,10 +174,16 @@ async def api_versions(broker: Broker, request: Request) -> Any:
     if request.version >= 3:
         message = request.message
         request.session.client_software = (message.client_software_name, message.client_software_version)
-    features = _FEATURES[broker.cluster.version]
-    return ApiVersionsResponse(
+    return _own_versions(broker.cluster.version, request.version)
+
+
+@lru_cache
+def _own_versions(kafka: str, version: int) -> bytes:
+    kind = ApiVersionsResponse.ApiVersion
+    features = _FEATURES[kafka]
+    response = ApiVersionsResponse(
         error_code=0,
-        api_keys=[kind(api_key=key, min_version=span[0], max_version=span[1]) for key, span in ranges.items()],
+        api_keys=[kind(api_key=key, min_version=span[0], max_version=span[1]) for key, span in RANGES[kafka].items()],
         throttle_time_ms=0,
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
@@ -177,3 +196,4 @@ async def api_versions(broker: Broker, request: Request) -> Any:
         ],
         zk_migration_ready=False,
     )
+    return encode_body(response, version)

@@ -100,6 +100,7 @@ class Partition:
 
     def decide(self, leader: int, isr: Sequence[int]) -> None:
         """The controller's decision; brokers hear of a new leader a little later."""
+        self.cluster.changes += 1
         old = self.state
         epoch = old.epoch + 1 if leader != old.leader else old.epoch
         self.state = LeaderState(leader, epoch, tuple(isr), old.version + 1)
@@ -114,6 +115,7 @@ class Partition:
 
     def learn(self, broker_id: int) -> None:
         """A broker hears of the current state."""
+        self.cluster.changes += 1
         self.views.pop(broker_id, None)
         state = self.state
         replica = self.replicas.get(broker_id)
@@ -237,6 +239,8 @@ class Partition:
         leading.behind_since.pop(other, None)
         self._maybe_join(replica, leading, other)
         self._advance(replica)
+        if leading.deletes:
+            self._answer_deletes(leading)
 
     def _advance(self, replica: Replica) -> None:
         """Move the high watermark as far as the ISR allows."""
@@ -371,6 +375,34 @@ class Partition:
             return ErrorCode.OFFSET_OUT_OF_RANGE, -1
         self.advance_start(replica, offset)
         return ErrorCode.NONE, log.start
+
+    @property
+    def low_watermark(self) -> int:
+        """Lowest log start of the replicas that are alive: what DeleteRecords waits for."""
+        fenced = self.cluster.fenced
+        return min(
+            replica.log.start
+            for broker_id, replica in self.replicas.items()
+            if broker_id not in fenced or broker_id == self.leader_id
+        )
+
+    def deleted(self, replica: Replica, before: int) -> ErrorCode | asyncio.Future[ErrorCode]:
+        """What DeleteRecords comes to when the log of every live replica starts at `before`; a future until then."""
+        leading = replica.leading
+        if leading is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.low_watermark >= before:
+            return ErrorCode.NONE
+        future: asyncio.Future[ErrorCode] = self.cluster.loop.create_future()
+        leading.deletes.append((before, future))
+        return future
+
+    def _answer_deletes(self, leading: Leadership) -> None:
+        low = self.low_watermark
+        for before, future in leading.deletes:
+            if before <= low and not future.done():
+                future.set_result(ErrorCode.NONE)
+        leading.deletes = [(before, future) for before, future in leading.deletes if not future.done()]
 
     def advance_start(self, replica: Replica, offset: int) -> None:
         """Move the log start of the leader; followers hear of it with their next fetch."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Leadership:
     """What a leader knows of its followers, and who waits for it. It ends with its epoch."""
 
-    __slots__ = ("behind_since", "copying", "ends", "epoch", "epoch_start", "hw_moved_at", "produces")
+    __slots__ = ("behind_since", "copying", "deletes", "ends", "epoch", "epoch_start", "hw_moved_at", "produces")
 
     def __init__(self, epoch: int, epoch_start: int) -> None:
         self.epoch = epoch
@@ -25,6 +25,7 @@ class Leadership:
         self.copying: set[int] = set()  # followers that are on their way to fetch
         self.hw_moved_at = 0.0
         self.produces: list[tuple[int, asyncio.Future[ErrorCode]]] = []  # (offset the high watermark must reach, …)
+        self.deletes: list[tuple[int, asyncio.Future[ErrorCode]]] = []  # (offset all log starts must reach, …)
 
     def answer(self, up_to: int, error: ErrorCode) -> None:
         """Tell the producers that wait for an offset up to `up_to`."""
@@ -74,6 +75,9 @@ class Replica:
         leading, self.leading = self.leading, None
         if leading is not None:
             leading.answer(1 << 62, error)
+            for _, future in leading.deletes:
+                if not future.done():
+                    future.set_result(error)
         self.wake_readers()
 
     def die(self) -> None:

@@ -18,6 +18,7 @@ import asyncio
 import gc
 import heapq
 import random
+import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
@@ -34,10 +35,15 @@ EPOCH_MS = 1_700_000_000_000
 """The wall clock where the loop's clock is 0."""
 _SPINS = 200_000
 _LEAST_TO_SWEEP = 256
+_ENDINGS = 1000
 
 
 class Spinning(BaseException):
     """Work without end at one instant, or nothing left that could ever happen. A BaseException: nobody retries it."""
+
+
+class _Over(BaseException):
+    """Thrown into what is unfinished when a simulation ends."""
 
 
 class SimHandle(asyncio.Handle):
@@ -332,17 +338,29 @@ class SimLoop(asyncio.BaseEventLoop):
         self._queue.clear()
         self._timers.clear()
         self.network.close()
+        self.set_exception_handler(lambda _loop, _context: None)
         asyncio.events._set_running_loop(self)
         try:
-            for node in (*self._bodies, *self.nodes.values()):
-                _bury(node.remains)
-                node.remains.clear()
-                node.kept.clear()
-            _bury([*sorted(_unfinished(self), key=hash), *self._executors.everybody()])
-            gc.collect()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._bury_all()
+                gc.collect()  # what finalizers want has no effect here, either
         finally:
             asyncio.events._set_running_loop(None)
         super().close()
+
+    def _bury_all(self) -> None:
+        for worker in self._executors.everybody():
+            with suppress(BaseException):
+                worker.close()
+        buried: set[asyncio.Task[Any]] = set()
+        while left := sorted(asyncio.all_tasks(self) - buried, key=hash):  # the end of one may begin another
+            for task in left:
+                _bury(task)
+            buried.update(left)
+        for node in (*self._bodies, *self.nodes.values()):
+            node.remains.clear()
+            node.kept.clear()
 
     async def shutdown_asyncgens(self) -> None:
         """They end with `close`."""
@@ -358,20 +376,12 @@ def _nothing() -> None:
     pass
 
 
-def _unfinished(loop: SimLoop) -> list[asyncio.Task[Any]]:
-    return list(asyncio.all_tasks(loop))
-
-
-def _bury(remains: list[Any]) -> None:
-    for body in remains:
-        if isinstance(body, asyncio.Task):
-            body._log_destroy_pending = False  # type: ignore[attr-defined]
-            coro: Generator[Any, Any, Any] | None = body.get_coro()  # type: ignore[assignment]
-        else:
-            coro = body
-        with suppress(BaseException):  # what its `finally` wants has no meaning any more
-            if coro is not None:
-                coro.close()
+def _bury(task: asyncio.Task[Any]) -> None:
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    coro: Generator[Any, Any, Any] = task.get_coro()  # type: ignore[assignment]
+    with suppress(BaseException):  # what its `finally` wants has no meaning any more
+        for _ in range(_ENDINGS):  # each may wait for something anew
+            coro.throw(_Over())
 
 
 def _named(handle: Any) -> str:

@@ -112,7 +112,7 @@ def test_closing_ends_what_is_unfinished_without_a_word(loop, capsys):
     loop.run_until_complete(story())
     loop.close()
     gc.collect()
-    assert ends == ["finally", "finally", "greenlet"]
+    assert sorted(ends) == ["finally", "finally", "greenlet"]
     assert loop.unhandled == []
     assert capsys.readouterr() == ("", "")
 

@@ -1,0 +1,70 @@
+"""What the judges found: a number per class, and the first few of each in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+CLASSES: Final = (
+    "lost",
+    "duplicated",
+    "reordered",
+    "torn",
+    "gated_reads",
+    "split_writes",
+    "wrong_offsets",
+    "failed_topics",
+    "stuck",
+    "diverged",
+    "broken",
+)
+"""`diverged`: the logs of both clusters do not hold the same records; `broken`: the state topic breaks an invariant."""
+
+OF_CHECKER: Final[Mapping[str, str]] = {
+    "lost-write": "lost",
+    "unseen": "lost",
+    "duplicate": "duplicated",
+    "inconsistent-offsets": "diverged",
+    "aborted-read": "torn",
+    "precommitted-read": "torn",
+    "never-written": "diverged",
+    "int-poll-skip": "wrong_offsets",
+    "int-nonmonotonic-poll": "wrong_offsets",
+    "poll-skip": "wrong_offsets",
+    "nonmonotonic-poll": "wrong_offsets",
+    "int-nonmonotonic-send": "reordered",
+    "nonmonotonic-send": "reordered",
+    "divergence": "diverged",
+    "gated-read": "gated_reads",
+    "split-write": "split_writes",
+}
+"""Which number counts a class of `tests.checker`."""
+_EXAMPLES: Final = 5
+
+
+class Findings:
+    """Counts, and examples. What is said twice counts once: judges look again and again."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = dict.fromkeys(CLASSES, 0)
+        self.examples: dict[str, list[str]] = {name: [] for name in CLASSES}
+        self._said: set[tuple[str, str]] = set()
+
+    def add(self, name: str, where: str, what: str, at: float) -> None:
+        """One fault. `where`: topic/partition or what else is concerned; `at`: virtual seconds."""
+        said = name, f"{where}: {what}"
+        if said in self._said:
+            return
+        self._said.add(said)
+        self.count(name, 1, f"{where}: {what} [t={at:.3f}]")
+
+    def count(self, name: str, number: int, example: str) -> None:
+        """Some faults, judged elsewhere."""
+        self.counts[name] += number
+        if len(self.examples[name]) < _EXAMPLES:
+            self.examples[name].append(example)
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """The classes with at least one."""
+        return {name: count for name, count in self.counts.items() if count}

@@ -1,0 +1,407 @@
+"""Puts the judgements of a run together: `Judge.look` while it goes on, `Judge.verdict` at its end.
+
+`look` reads what is new in the state topic, and costs nothing when there is nothing. It records each flip of a topic
+and each move of a group that it sees, so that nobody else has to; and at each cutover it compares both clusters, while
+what was there is still there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from tests.checker.clusters import judge_clusters
+from tests.checker.collect import Collector
+from tests.checker.model import HistoryError
+from tests.checker.reads import judge_polls
+from tests.checker.verdict import Findings as CheckerFindings
+from tests.checker.writes import judge_sends, judge_writes
+from tests.simulation.judge.findings import OF_CHECKER, Findings
+from tests.simulation.judge.groups import judge_carried, judge_source
+from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, pair_of
+from tests.simulation.judge.maps import judge_map, read_map
+from tests.simulation.judge.state import Entry, Logs, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.torn import judge_transactions
+from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
+
+WATCH: Final = "watch"
+_LINE: Final = re.compile(r"\bline (\d+)")
+_FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
+_RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
+
+
+class Ended(Protocol):
+    """What is asked of a client at the end."""
+
+    name: str
+    fatal: str
+    revives: bool
+
+    @property
+    def running(self) -> bool:
+        """A life is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
+    of groups that were seen."""
+
+    operations: Mapping[str, int]
+    records: int
+    counts: Mapping[str, int]
+    examples: Mapping[str, list[str]] = field(default_factory=dict)
+    flips: int = 0
+    moves: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Nothing was found."""
+        return not any(self.counts.values())
+
+    @property
+    def first(self) -> str:
+        """The first class with a fault and its first example; "" when there is none."""
+        for name, examples in self.examples.items():
+            if self.counts[name]:
+                return f"{name}: {examples[0]}" if examples else name
+        return ""
+
+    def numbers(self) -> str:
+        """As in the last line of a run."""
+        return " ".join(f"{name}={count}" for name, count in self.counts.items())
+
+
+class Judge:
+    """Args:
+    recorder: the history of the run.
+    source, target: the cluster models.
+    clock: virtual seconds.
+    compacted: topics whose records may vanish.
+    groups: group -> side on which it reads at the start, where that cannot be seen.
+    allowed_failures: mirror topics that may FAIL in this run.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        source: Logs,
+        target: Logs,
+        clock: Callable[[], float],
+        *,
+        compacted: Collection[str] = (),
+        groups: Mapping[str, str] | None = None,
+        allowed_failures: Collection[str] = (),
+    ) -> None:
+        self.findings = Findings()
+        self.state = StateView(target, self.findings)
+        self.flips = self.moves = 0
+        self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
+        self._compacted = frozenset(compacted)
+        self._groups = dict(groups or {})
+        self._allowed = frozenset(allowed_failures)
+        self._since = len(recorder.ops)
+        self._sides: dict[str, str] = {}  # mirror topic -> where it is written
+        self._group_sides: dict[str, str] = {}
+        self._failed_over: set[str] = set()
+        self._excused: dict[str, set[str]] = {}  # key -> records that a failover left behind
+        self._demoted: set[str] = set()
+
+    # -- while it goes on ------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """What is new? Called every some tens of milliseconds, and right after each step of an operation."""
+        entries = self.state.read(self._clock())
+        flipped: dict[str, MirrorRecord] = {}
+        for entry in entries:
+            said = entry.record
+            if isinstance(said, MirrorRecord):
+                self._look_at_mirror(entry, said, flipped)
+            elif isinstance(said, GroupRecord):
+                self._look_at_group(entry, said)
+        for topic, mirror in sorted(flipped.items()):
+            for pair in self._pairs(mirror):
+                compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
+        self._since = len(self._recorder.ops)
+
+    def _look_at_mirror(self, entry: Entry, said: MirrorRecord, flipped: dict[str, MirrorRecord]) -> None:
+        topic, now = said.mirror_topic, self._clock()
+        if was_failed_over(entry):
+            self._failed_over.add(topic)
+            self._excuse(said)
+        elif not said.not_mirrored and said.state is MirrorState.ACTIVE:
+            self._failed_over.discard(topic)  # both logs were made the same again
+        before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
+        if said.state in _FAILED and before not in _FAILED and topic not in self._allowed:
+            what = f"{said.state}: {said.error} {said.error_message}"
+            self.findings.add("failed_topics", topic, what, now)
+        side, old = side_of(said), self._sides.get(topic, SOURCE)
+        self._sides[topic] = side
+        if side != old:
+            self.flips += 1
+            flipped[topic] = said
+            keys = [f"{topic}/{index}" for index in range(self._partitions(self._target, topic))]
+            self._changed("flip", {"keys": keys, "to": side})
+
+    def _look_at_group(self, entry: Entry, said: GroupRecord) -> None:
+        now, side = self._clock(), group_side(said)
+        old = self._group_sides.get(said.group, SOURCE)
+        self._group_sides[said.group] = side
+        if said.state is GroupState.FAILED:
+            self.findings.add("failed_topics", f"group {said.group}", said.error_message, now)
+        if side == old:
+            return
+        self.moves += 1
+        self._changed("move", {"group": said.group, "to": side})
+        if side == SOURCE:
+            self._demoted.add(said.group)
+            return
+        pairs = {
+            (mirror.mirror_topic, pair.partition): pair
+            for mirror in self.state.mirrors
+            if mirror.link == said.link and mirror.mirror_topic not in self._failed_over
+            for pair in self._pairs(mirror)
+        }
+        judge_carried(said, pairs, self.findings, now)
+        judge_source(said, pairs, self._source.committed(said.source_name), self.findings, now)
+
+    def _changed(self, f: str, value: Any) -> None:
+        """From the last look to this one it happened."""
+        self._recorder.changed(f, value, self._since, f"{WATCH}-{self.flips + self.moves}")
+
+    def _excuse(self, mirror: MirrorRecord) -> None:
+        """What a failover leaves on the source alone is lost by command."""
+        for pair in self._pairs(mirror):
+            alone = pair.source[common(pair) :]
+            self._excused.setdefault(pair.where, set()).update(
+                record.value.decode(errors="replace") for record in alone if record.value is not None
+            )
+
+    def _pairs(self, mirror: MirrorRecord) -> Iterator[Pair]:
+        here, there = self._source.topic_names(), self._target.topic_names()
+        if mirror.source_topic not in here or mirror.mirror_topic not in there:
+            return
+        for index in range(min(len(mirror.starts), self._partitions(self._target, mirror.mirror_topic))):
+            if index < self._partitions(self._source, mirror.source_topic):
+                yield pair_of(mirror, index, self._source, self._target)
+
+    @staticmethod
+    def _partitions(cluster: Any, topic: str) -> int:
+        return len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+
+    # -- at the end ------------------------------------------------------------------------------------------
+
+    def verdict(
+        self,
+        *,
+        stuck: Iterable[str] = (),
+        clients: Iterable[Ended] = (),
+        lossy: bool = False,
+        at_rest: bool = True,
+    ) -> Verdict:
+        """Judge the whole run.
+
+        Args:
+            stuck: what did not come to its end, in words.
+            clients: those that were to come to an end in order.
+            lossy: what was acknowledged with acks=1 may be lost.
+            at_rest: nothing is written any more, and everything had time to come to its end.
+        """
+        self.look()
+        now = self._clock()
+        for what in stuck:
+            self.findings.add("stuck", "run", what, now)
+        self._judge_clients(clients, now)
+        if at_rest:
+            self._judge_states(now)
+        self._judge_logs(now, at_rest)
+        held = {
+            side: {key: {text for _, text in records} for key, _, _, records in self._final(side)}
+            for side in (SOURCE, TARGET)
+        }
+        judge_transactions(self._recorder.ops, held, self._whole, self.findings)
+        operations, records = self._judge_history(lossy)
+        return Verdict(
+            operations=operations,
+            records=records,
+            counts=dict(self.findings.counts),
+            examples={name: list(each) for name, each in self.findings.examples.items()},
+            flips=self.flips,
+            moves=self.moves,
+        )
+
+    def _judge_clients(self, clients: Iterable[Ended], now: float) -> None:
+        for client in clients:
+            if client.running:
+                self.findings.add("stuck", f"client {client.name}", "it was to stop, and did not", now)
+            elif client.fatal and not client.revives:
+                self.findings.add("stuck", f"client {client.name}", f"it was ended by {client.fatal}", now)
+
+    def _judge_states(self, now: float) -> None:
+        for mirror in self.state.mirrors:
+            if mirror.state not in _RESTING:
+                self.findings.add("stuck", mirror.mirror_topic, f"it is {mirror.state} at rest", now)
+        for group in self.state.groups:
+            if group.state is GroupState.PENDING_PROMOTED:
+                self.findings.add("stuck", f"group {group.group}", f"it is {group.state} at rest", now)
+
+    def _judge_logs(self, now: float, at_rest: bool) -> None:
+        maps = {
+            link.name: read_map(self._target, link.name, self.findings, now)
+            for link in self.state.latest.values()
+            if isinstance(link, LinkRecord)
+        }
+        for mirror in self.state.mirrors:
+            for pair in self._pairs(mirror):
+                failed_over = mirror.mirror_topic in self._failed_over
+                compare(pair, self.findings, now, level=at_rest, failed_over=failed_over)
+                if at_rest and self._is_compacted(mirror.mirror_topic):
+                    compare_latest(pair, self.findings, now)
+                entries, seen = maps.get(mirror.link, ({}, 0))
+                judge_map(pair, self.state.link_id(mirror.link), entries, seen, self.findings, now)
+
+    def _judge_history(self, lossy: bool) -> tuple[Mapping[str, int], int]:
+        ops = list(self._operations(lossy))
+        findings = CheckerFindings()
+        collector = Collector(findings)
+        line = 0
+        try:
+            for line, op in enumerate(ops, 1):
+                collector.feed(op, line)
+            collector.finish()
+        except (HistoryError, KeyError, ValueError, TypeError, IndexError) as error:
+            self.findings.add("broken", f"history, line {line}", repr(error), self._clock())
+            return {}, 0
+        model = collector.model
+        for judge in (judge_writes, judge_sends, judge_polls, judge_clusters):
+            judge(model, findings)
+        for name, count in findings.counts.items():
+            if count:
+                examples = [_with_times(example, ops) for example in findings.examples[name]]
+                self.findings.count(OF_CHECKER[name], count, f"{name}: {examples[0]}")
+        return model.operations, sum(map(len, model.writes.values()))
+
+    def _operations(self, lossy: bool) -> Iterator[Op]:
+        """The history as the checker takes it."""
+        mirrors = {mirror.mirror_topic: mirror for mirror in self.state.mirrors}
+        own = [t for t in self._target.topic_names() if not t.startswith("__") and t not in self._sides]
+        topics = {
+            topic: {
+                "preserve": topic in mirrors and mirrors[topic].mode is MirrorMode.PRESERVE,
+                "compacted": self._is_compacted(topic),
+            }
+            for topic in sorted({*mirrors, *own, *self._compacted})
+        }
+        here = self._source.topic_names()
+        at_target = [f"{t}/{i}" for t in own if t not in here for i in range(self._partitions(self._target, t))]
+        logs = [
+            final_log(side, key, start, end, records)
+            for side in (SOURCE, TARGET)
+            for key, start, end, records in self._final(side)
+        ]
+        found = self._recorder.operations(topics, logs, groups=self._homes(), lossy=lossy, at_target=at_target)
+        kept_from = self._kept_from()
+        return (self._excusing(op, kept_from) for op in found)
+
+    def _excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
+        """An acknowledged record that a failover left behind, or retention took, may be there or not."""
+        if (self._excused or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
+            for part in op["value"]:
+                if part[0] != "send":
+                    continue
+                if part[2][1] in self._excused.get(part[1], ()) or op["time"] < kept_from.get(part[1], -1):
+                    return {**op, "type": "unknown"}
+        return op
+
+    def _kept_from(self) -> dict[str, float]:
+        """Of partitions whose beginning was deleted where they are written: when the first record that is left was sent.
+
+        What was acknowledged before that may be gone.
+        """
+        first: dict[str, str | None] = {}
+        for side in (SOURCE, TARGET):
+            for key, start, _, records in self._final(side):
+                if start and self._sides.get(key.rpartition("/")[0], SOURCE) == side:
+                    first[key] = records[0][1] if records else None
+        if not first:
+            return {}
+        found = {key: float("inf") for key in first}
+        for op in self._recorder.ops:
+            if op["type"] == "invoke" and op["f"] in ("send", "txn"):
+                for part in op["value"]:
+                    if part[0] == "send" and part[2] == first.get(part[1], ""):
+                        found[part[1]] = op["time"]
+        return found
+
+    def _homes(self) -> dict[str, str]:
+        """Group -> where it reads at the start: on the source, if it was ever seen there or is mirrored."""
+        homes: dict[str, str] = {}
+        for op in self._recorder.ops:
+            if op["f"] == "open" and (group := op["value"].get("group")) is not None:
+                homes.setdefault(group, TARGET)
+                if op["value"].get("side") == SOURCE:
+                    homes[group] = SOURCE
+        return {**homes, **dict.fromkeys(self._group_sides, SOURCE), **self._groups}
+
+    def _final(self, side: str) -> Iterator[tuple[str, int, int, Sequence[tuple[int, str]]]]:
+        """Key, log start, log end and records of every partition of a cluster."""
+        cluster = self._source if side == SOURCE else self._target
+        for topic in cluster.topic_names():
+            if topic.startswith("__"):
+                continue
+            for index in range(self._partitions(cluster, topic)):
+                start, end, *_ = cluster.log_range(topic, index)
+                records = [
+                    (record.offset, record.value.decode(errors="replace"))
+                    for record in data(cluster, topic, index)
+                    if record.value is not None
+                ]
+                yield self._recorder.key(side, topic, index), start, end, records
+
+    def _is_compacted(self, topic: str) -> bool:
+        return topic in self._compacted or any(m.compacted for m in self.state.mirrors if m.mirror_topic == topic)
+
+    def _whole(self, side: str, key: str) -> bool:
+        """Everything that was ever to be in this log should be there."""
+        topic, _, number = key.rpartition("/")
+        mirror = next((each for each in self.state.mirrors if each.mirror_topic == topic), None)
+        if topic in self._failed_over or self._is_compacted(topic):
+            return False
+        cluster = self._source if side == SOURCE else self._target
+        name = mirror.source_topic if mirror is not None and side == SOURCE else topic
+        start = cluster.log_range(name, int(number))[0]
+        if mirror is None:
+            return start == 0
+        if mirror.state not in (MirrorState.ACTIVE, MirrorState.STOPPED):
+            return False
+        begin = mirror.starts[int(number)].source_start if int(number) < len(mirror.starts) else 0
+        return start <= begin
+
+
+def verdict(
+    history: Recorder,
+    source: Logs,
+    target: Logs,
+    gateways: Sequence[object] = (),
+    *,
+    clock: Callable[[], float],
+    clients: Iterable[Ended] = (),
+    **options: Any,
+) -> Verdict:
+    """Judge a run that nobody looked at while it went on. `options`: as `Judge`'s."""
+    del gateways  # everything is judged by what clients saw, and by the logs
+    return Judge(history, source, target, clock, **options).verdict(clients=clients)
+
+
+def _with_times(example: str, ops: Sequence[Op]) -> str:
+    """Line numbers with the virtual time at which they were written."""
+
+    def dated(found: re.Match[str]) -> str:
+        number = int(found[1])
+        time = ops[number - 1]["time"] / 1e9 if 0 < number <= len(ops) else 0.0
+        return f"{found[0]} [t={time:.3f}]"
+
+    return _LINE.sub(dated, example)

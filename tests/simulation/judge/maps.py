@@ -1,0 +1,106 @@
+"""The offset map against the records: where it says that a record is, there it is.
+
+`__lockgate_map.LINK` is read with the product's decoder and ledger. A promise that no log can tell (its writer died) is
+kept if the records agree with it. Then every record that both clusters have must be found both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
+from gateway.domain.mirror_way import MirrorWay, way_of
+from gateway.domain.offset_ledger import OffsetLedger
+from gateway.domain.offset_map import Rule
+from gateway.domain.promised import Promised
+from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.domain.ways import before
+from gateway.replication.map_topic import map_topic
+from tests.simulation.judge.findings import Findings
+from tests.simulation.judge.logs import Pair, identity, places
+from tests.simulation.judge.state import LogRecord, Logs
+
+Entries = dict[PartitionKey, list[tuple[int, int, int, Value | None]]]
+"""Of each partition and way: (offset in the topic, base, writer, value)."""
+
+
+def read_map(target: Logs, link: str, findings: Findings, now: float) -> tuple[Entries, int]:
+    """The records of a link's map topic, and where it ends."""
+    topic = map_topic(link)
+    found: Entries = {}
+    if topic not in target.topic_names():
+        return found, 0
+    for record in target.records(topic, 0, committed_only=True):
+        if record.control or record.key is None:
+            continue
+        try:
+            key = decode_key(record.key)
+            value = None if record.value is None else decode_value(key, record.value)
+        except MapFormatError as error:
+            findings.add("broken", f"{topic} offset {record.offset}", str(error), now)
+            continue
+        found.setdefault(key.of, []).append((record.offset, key.base, key.writer, value))
+    return found, target.log_range(topic, 0)[1]
+
+
+def judge_map(pair: Pair, link_id: int, entries: Entries, seen: int, findings: Findings, now: float) -> None:
+    """Judge one partition: the present way, and those before it as far as they are remembered."""
+    for record, end in _ways(pair):
+        way = way_of(record, link_id)
+        _judge_way(pair, record, way, end, entries.get(way.map_key(pair.partition), []), seen, findings, now)
+
+
+def _ways(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:
+    """(the record of a way, where its copy ended); None: it goes on."""
+    record: MirrorRecord | None = pair.mirror
+    while record is not None and record.mode is MirrorMode.TRANSLATE:
+        ended = record.stopped_copy_at if record.state is MirrorState.STOPPED else ()
+        yield record, ended[pair.partition] if pair.partition < len(ended) else None
+        record = before(record)
+
+
+def _judge_way(
+    pair: Pair,
+    record: MirrorRecord,
+    way: MirrorWay,
+    end: int | None,
+    entries: list[tuple[int, int, int, Value | None]],
+    seen: int,
+    findings: Findings,
+    now: float,
+) -> None:
+    origin, copy = (pair.target, pair.source) if record.is_reverse else (pair.source, pair.target)
+    begin = way.handed_over_at[pair.partition]
+    copied = [each for each in copy if each.offset >= begin and (end is None or each.offset < end)]
+    at = places(origin)
+    ledger = OffsetLedger(way.map_key(pair.partition), way.implied[pair.partition], lambda: 1)
+    for entry in entries:
+        ledger.read(*entry)
+    ledger.absorb(seen)
+    if not ledger.used or not copied:
+        return
+    log_end = copied[-1].offset + 1
+    true_source = {each.offset: origin[at[identity(each)]].offset for each in copied if identity(each) in at}
+    lost = [each for each in ledger.undecided(log_end) if not _agrees(each, true_source)]
+    ledger.settle(log_end, lost)
+    for each in copied:
+        if each.offset in true_source:
+            _judge_record(pair, each, true_source[each.offset], ledger, findings, now)
+
+
+def _judge_record(
+    pair: Pair, record: LogRecord, origin_at: int, ledger: OffsetLedger, findings: Findings, now: float
+) -> None:
+    value = "a tombstone" if record.value is None else repr(record.value.decode(errors="replace"))
+    back, there = ledger.map.to_source(record.offset), ledger.map.to_target(origin_at)
+    if back.offset != origin_at:
+        what = f"the map says that {value} at {record.offset} of the copy was at {back.offset}; it is at {origin_at}"
+        findings.add("wrong_offsets", pair.where, what, now)
+    elif there.offset != record.offset or there.rule is not Rule.EXACT:
+        what = f"the map says that {value} at {origin_at} is at {there.offset} of the copy; it is at {record.offset}"
+        findings.add("wrong_offsets", pair.where, what, now)
+
+
+def _agrees(promised: Promised, true_source: dict[int, int]) -> bool:
+    pairs = zip(promised.chunk.sources, promised.chunk.targets, strict=True)
+    return all(true_source.get(target, source) == source for source, target in pairs)

@@ -1,0 +1,228 @@
+"""What the state topic says, read straight from the target's log, and the invariants that its records keep.
+
+* One term at a time: every record has the producer epoch of the writer record before it, and each writer's epoch is
+  higher than the one's before.
+* Epochs and generations of a mirror only grow, offsets that are translated stay so, partitions do not go away.
+* A list with an entry per partition has one for every partition, where it stands for something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from gateway.control.state_reader import WRITER_KEY
+from gateway.control.state_topic import TOPIC
+from gateway.domain.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+)
+from gateway.domain.state_codec import Record as StateRecord
+from gateway.domain.state_codec import StateFormatError, decode
+from tests.simulation.judge.findings import Findings
+from tests.simulation.recorder import SOURCE, TARGET
+
+_ON_TARGET: Final = (
+    MirrorState.STOPPED,
+    MirrorState.PENDING_SYNCHRONIZE,
+    MirrorState.PENDING_SETUP_FOR_RESTORE,
+    MirrorState.PENDING_RESTORE_MIRROR,
+)
+
+
+class LogRecord(Protocol):
+    """A record of a cluster model."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def control(self) -> bool: ...
+    @property
+    def aborted(self) -> bool: ...
+
+
+class Logs(Protocol):
+    """What judges ask of a cluster model."""
+
+    def records(self, topic: str, partition: int, committed_only: bool = False) -> Sequence[LogRecord]:
+        """Of a partition, from its log start on."""
+
+    def log_range(self, topic: str, partition: int) -> tuple[int, int, int, int]:
+        """Log start, log end, high watermark, last stable offset."""
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """What a group has committed."""
+
+    def topic_names(self) -> list[str]:
+        """Of all topics but the brokers' own."""
+
+
+class Entry(NamedTuple):
+    """A record of the state topic. `record` is None for what was deleted."""
+
+    offset: int
+    key: str
+    record: StateRecord | None
+    before: StateRecord | None
+
+
+@dataclass
+class StateView:
+    """The state topic, as far as it was read. `read` goes on."""
+
+    target: Logs
+    findings: Findings
+    topic: str = TOPIC
+    latest: dict[str, StateRecord] = field(default_factory=dict)
+    position: int = 0
+    _writer: tuple[int, int] = (-1, -1)
+
+    def read(self, now: float) -> list[Entry]:
+        """What came since the last time, in order; its invariants are looked at."""
+        if self.topic not in self.target.topic_names():
+            return []
+        _, _, _, stable = self.target.log_range(self.topic, 0)
+        if stable <= self.position:
+            return []
+        found = []
+        for record in self.target.records(self.topic, 0, committed_only=True):
+            if record.offset < self.position or record.control or record.aborted or record.key is None:
+                continue
+            self._look_at_writer(record, now)
+            entry = self._entry(record, now)
+            if entry is not None:
+                found.append(entry)
+        self.position = stable
+        return found
+
+    @property
+    def mirrors(self) -> list[MirrorRecord]:
+        """All that are there now, in order of their names."""
+        return [each for _, each in sorted(self.latest.items()) if isinstance(each, MirrorRecord)]
+
+    @property
+    def groups(self) -> list[GroupRecord]:
+        """The same."""
+        return [each for _, each in sorted(self.latest.items()) if isinstance(each, GroupRecord)]
+
+    def link_id(self, name: str) -> int:
+        """Of a link; 0 when it is gone."""
+        link = self.latest.get(f"link/{name}")
+        return link.link_id if isinstance(link, LinkRecord) else 0
+
+    def _look_at_writer(self, record: LogRecord, now: float) -> None:
+        key = (record.key or b"").decode()
+        stamp = record.producer_id, record.producer_epoch
+        if key == WRITER_KEY:
+            if stamp[0] == self._writer[0] and stamp[1] <= self._writer[1]:
+                self._broken(key, record.offset, f"a writer of epoch {stamp[1]} after one of {self._writer[1]}", now)
+            self._writer = stamp
+        elif self._writer != (-1, -1) and stamp != self._writer:
+            what = f"written by producer {stamp[0]} epoch {stamp[1]} in the term of {self._writer[0]}/{self._writer[1]}"
+            self._broken(key, record.offset, what, now)
+
+    def _entry(self, record: LogRecord, now: float) -> Entry | None:
+        key = (record.key or b"").decode()
+        if key == WRITER_KEY:
+            return None
+        before = self.latest.get(key)
+        if record.value is None:
+            self.latest.pop(key, None)
+            return Entry(record.offset, key, None, before)
+        try:
+            said = decode(key, record.value)
+        except StateFormatError as error:
+            self._broken(key, record.offset, str(error), now)
+            return None
+        if said is None:
+            return None
+        self.latest[key] = said
+        if isinstance(said, MirrorRecord):
+            same = before if isinstance(before, MirrorRecord) and before.mirror_id == said.mirror_id else None
+            for what in (*_wrong_lengths(said), *(_went_back(same, said) if same else ())):
+                self._broken(f"mirror {said.mirror_topic}", record.offset, what, now)
+        return Entry(record.offset, key, said, before)
+
+    def _broken(self, where: str, offset: int, what: str, now: float) -> None:
+        self.findings.add("broken", f"{self.topic} offset {offset}, {where}", what, now)
+
+
+def side_of(mirror: MirrorRecord) -> str:
+    """The cluster on which a mirror topic is written."""
+    return TARGET if mirror.is_reverse or mirror.state in _ON_TARGET else SOURCE
+
+
+def group_side(group: GroupRecord) -> str:
+    """The cluster on which a group reads."""
+    return TARGET if group.state is GroupState.PROMOTED else SOURCE
+
+
+def was_failed_over(entry: Entry) -> bool:
+    """The record is that of a failover, the one before was not."""
+    said, before = entry.record, entry.before
+    if not isinstance(said, MirrorRecord) or not said.not_mirrored:
+        return False
+    return not isinstance(before, MirrorRecord) or not before.not_mirrored
+
+
+def _went_back(before: MirrorRecord, now: MirrorRecord) -> Iterator[str]:
+    """What only grows, and did not."""
+    pairs = {
+        "fence_epoch": (before.fence_epoch, now.fence_epoch),
+        "generation": (before.generation, now.generation),
+        "partitions": (len(before.starts), len(now.starts)),
+    }
+    for name, (old, new) in pairs.items():
+        if new < old:
+            yield f"{name} went from {old} back to {new}"
+    if before.mode is MirrorMode.TRANSLATE and now.mode is MirrorMode.PRESERVE and not now.reverse_starts:
+        yield "its offsets were translated, and are said to be equal again"
+
+
+def _wrong_lengths(mirror: MirrorRecord) -> Iterator[str]:
+    """Lists that do not have an entry per partition."""
+    count = len(mirror.starts)
+    for name in ("stopped_at", "stopped_copy_at", "producers", "handed_over_at", "handed_over_from", "not_mirrored"):
+        length = len(getattr(mirror, name))
+        added = name.startswith("handed_over") and length < count  # of partitions that came later
+        if length and length != count and not added:
+            yield f"{name} has {length} entries for {count} partitions"
+    if mirror.handed_over_from and len(mirror.handed_over_from) != len(mirror.handed_over_at):
+        yield f"handed_over_at has {len(mirror.handed_over_at)} entries, ..._from {len(mirror.handed_over_from)}"
+    yield from _missing(mirror)
+    for flip in mirror.flips:
+        if len(flip.source) != len(flip.target):
+            yield f"a change of sides with {len(flip.source)} offsets on the source, {len(flip.target)} on the target"
+
+
+def _missing(mirror: MirrorRecord) -> Iterator[str]:
+    """Lists that are empty where they stand for something."""
+    translated = mirror.mode is MirrorMode.TRANSLATE
+    if mirror.state is MirrorState.STOPPED and mirror.starts:
+        wanted = [
+            "stopped_at",
+            *(["stopped_copy_at"] if translated else []),
+            *([] if mirror.not_mirrored else ["producers"]),
+        ]
+        for name in wanted:
+            if not getattr(mirror, name):
+                yield f"it is STOPPED without {name}"
+    if translated and any(mirror.handed_over_at) and not mirror.handed_over_from and not mirror.reverse_starts:
+        yield "its offsets are translated, and handed_over_from is empty"
