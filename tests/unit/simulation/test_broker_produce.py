@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,7 +81,7 @@ def test_what_is_no_good_batch_is_refused(batch: bytes, error: ErrorCode, log_st
 @pytest.mark.parametrize("before", ["3000", None])
 @pytest.mark.parametrize(("off_ms", "ok"), [(-4000, False), (-2900, True), (900, True), (2000, False)])
 def test_timestamps_must_lie_within_the_limits(off_ms: int, ok: bool, before: str | None):
-    limits = {"message_timestamp_after_max_ms": "1000"}
+    limits: dict[str, Any] = {"message_timestamp_after_max_ms": "1000"}
     if before is not None:
         limits["message_timestamp_before_max_ms"] = before
     lab, _ = lab_with(**limits)
