@@ -38,7 +38,7 @@ async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene:
     assert [(o.source_offset, o.target_offset) for o in scene.record.offsets] == [(95, 90), (80, 80)]
     assert "offsets as the source had them 7 s before" in scene.record.note
     assert (
-        "orders-0: the group was at 95 on the source; cut to 90, where the target ends: 5 record(s)"
+        "orders-0: the group was at 95 on the source; cut to 90, where the mirrored records end: 5 record(s)"
         in scene.record.note
     )
 

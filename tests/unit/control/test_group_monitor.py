@@ -38,7 +38,7 @@ async def mirrored(plane: Plane) -> Plane:
 @pytest.fixture
 async def watched(mirrored: Plane) -> Watched:
     promoter = Watched(mirrored)
-    GroupMonitor(mirrored.service.context, promoter, mirrored.routing).start()
+    GroupMonitor(mirrored.service.context, promoter).start()
     return promoter
 
 
@@ -122,7 +122,7 @@ async def test_with_a_prefix_for_groups_a_group_is_asked_for_under_its_name_on_t
     await plane.service.mirrors.create("l", "clicks")
     reads(plane, "g", "clicks")
     plane.gates.enabled = True
-    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+    GroupMonitor(plane.service.context, Watched(plane)).start()
 
     assert await settled(plane, knocks) is (GateStatus.CLOSED if gated else GateStatus.OPEN)
 
@@ -140,7 +140,7 @@ async def test_with_a_prefix_for_topics_only_a_group_keeps_its_name(plane):
     reads(plane, "g", "clicks")  # of the source's topic: its name there
     reads(plane, "other", "usa_clicks")
     plane.gates.enabled = True
-    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+    GroupMonitor(plane.service.context, Watched(plane)).start()
 
     assert await settled(plane, "g") is GateStatus.CLOSED
     assert await settled(plane, "other") is GateStatus.OPEN

@@ -203,7 +203,7 @@ async def test_a_group_that_is_being_promoted_is_left_to_that(make: Make) -> Non
 async def test_a_group_that_reads_on_the_target_is_not_taken_over(make: Make) -> None:
     """One of the same name knocked when the source did not know it yet."""
     scene = await make()
-    scene.plane.gates.set("g", GateStatus.OPEN)
+    assert scene.plane.gates.let_in("g", as_of=scene.plane.store.applied)
     scene.reads("g", 40)
 
     await scene.round()

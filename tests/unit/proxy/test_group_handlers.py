@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.domain.gates import GateStatus, Identity
+from gateway.domain.gates import Identity
 from gateway.domain.routing import Phase, Routing, TopicRoute
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
@@ -21,6 +21,7 @@ from protocol.messages import (
     OffsetFetchRequest,
 )
 from tests.support.batches import make_batch
+from tests.support.gates import gate
 
 if TYPE_CHECKING:
     from tests.unit.proxy.conftest import Conversation
@@ -32,7 +33,7 @@ LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 async def gated(talk: Conversation) -> Conversation:
     talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     return talk
 
 
@@ -105,10 +106,10 @@ def simple_commit(group: str) -> bytes:
 
 async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(gated: Conversation) -> None:
     gates = gated.context.gates
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     data = simple_commit("g")
     gated.says(data)
-    gates.set("g", GateStatus.CLOSED)
+    gate(gates, "g", is_open=False)
     assert gated.broker.take() == data
     assert gates.commits_under_way("g") == 1
     gated.broker_says(5, b"answer")
@@ -119,7 +120,7 @@ async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(g
 
 async def test_a_commit_is_no_longer_under_way_when_its_connection_is_gone(gated: Conversation) -> None:
     gates = gated.context.gates
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     gated.says(simple_commit("g"))
     gated.session.close("the client left")
     assert gates.commits_under_way("g") == 0
@@ -129,7 +130,7 @@ async def test_a_held_commit_is_under_way_once_its_gate_opens(gated: Conversatio
     gates = gated.context.gates
     gated.says(simple_commit("g"))
     assert gates.commits_under_way("g") == 0
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     assert gates.commits_under_way("g") == 1
 
 
@@ -151,7 +152,7 @@ async def test_an_unknown_group_is_held_until_somebody_knows(talk: Conversation)
     talk.says(data)
     assert knocked == ["new"]
     assert talk.broker.take() == b""
-    talk.context.gates.set("new", GateStatus.OPEN)
+    gate(talk.context.gates, "new", is_open=True)
     assert talk.broker.take() == data
 
 
@@ -238,7 +239,7 @@ async def test_fetch_of_a_client_without_a_group_follows_the_policy(gated: Conve
 async def test_a_promoted_group_reads_untouched(gated: Conversation) -> None:
     gated.session.client_id = "me"
     gated.context.gates.saw(Identity("10.0.0.7", "me"), "g")
-    gated.context.gates.set("g", GateStatus.OPEN)
+    gate(gated.context.gates, "g", is_open=True)
     data = fetch(12)
     gated.says(data)
     assert gated.broker.take() == data
