@@ -322,3 +322,38 @@ async def test_a_round_is_begun_when_its_interval_is_over(make: Make) -> None:
             await over.wait()
         assert rounds == expected
         scene.now += 1.0
+
+
+@pytest.mark.parametrize("groups", [["g"], ["a-slow-one", "g"]], ids=["while it is asked about", "before"])
+async def test_a_group_that_is_promoted_while_groups_are_looked_for_stays_so(make: Make, groups: list[str]) -> None:
+    """Its gate would close for good, and its next promote carry the source's old offsets."""
+    scene = await make()
+    for group in groups:
+        scene.reads(group)
+    promoted = GroupRecord(link="l", group="g", state=GroupState.PROMOTED)
+
+    async def meanwhile() -> None:
+        if ("l", "g") not in scene.plane.store.groups:
+            await scene.plane.store.put(promoted)
+
+    scene.plane.source.before["describe_group"] = meanwhile
+    await scene.round()
+
+    assert scene.plane.store.groups["l", "g"] == promoted
+    assert scene.plane.gates.status("g") is GateStatus.OPEN
+    assert "g" not in scene.both.target_holds
+
+
+async def test_a_group_that_had_nothing_to_do_with_any_mirror_is_found_when_its_topic_is_mirrored(make: Make) -> None:
+    scene = await make()
+    scene.plane.source.offsets["g"] = {("payments", 0): Committed(70, -1, "")}
+    scene.plane.source.groups["g"] = GroupView(group="g", state="Empty", type="classic", protocol_type="consumer")
+    scene.plane.gates.let_in("let-in", as_of=scene.plane.store.applied)
+    scene.reads("let-in")
+    await scene.round()
+    assert scene.plane.store.groups == {}
+
+    await scene.plane.with_mirror("payments")
+    await scene.round()  # at once: not only when it is asked about anew by time
+
+    assert set(scene.plane.store.groups) == {("l", "g"), ("l", "let-in")}

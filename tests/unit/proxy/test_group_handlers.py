@@ -16,6 +16,7 @@ from protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     FetchRequest,
     FetchResponse,
+    HeartbeatRequest,
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
@@ -26,6 +27,7 @@ from tests.support.gates import gate
 if TYPE_CHECKING:
     from tests.unit.proxy.conftest import Conversation
 
+ME = Identity("10.0.0.7", "me")
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
@@ -257,3 +259,27 @@ async def test_offsets_of_a_topic_being_padded_are_not_available(talk: Conversat
     )
     talk.says(encode_request(message, version, 9, "me"))
     assert answer(talk, ApiKey.LIST_OFFSETS, version).topics[0].partitions[0].error_code == code
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
+async def test_a_member_that_had_joined_is_sent_to_the_gate_once_it_is_closed(
+    gated: Conversation, version: int
+) -> None:
+    gated.says(encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), version, 5, "me"))
+    assert answer(gated, ApiKey.HEARTBEAT, version).error_code == int(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert gated.broker.take() == b""
+
+
+async def test_the_session_of_a_member_goes_on_while_nobody_knows_of_its_group(talk: Conversation) -> None:
+    """It gets nothing of a mirrored topic meanwhile."""
+    talk.context.gates.enabled = True
+    talk.context.gates.let_in("g", as_of=1)
+    talk.context.gates.saw(ME, "g")
+    assert not talk.context.gates.reads_gated(ME, groupless_allowed=True)
+    talk.context.gates.recorded({}, grown_at=2)
+    beat = encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), 4, 5, "me")
+
+    talk.says(beat)
+
+    assert talk.broker.take() == beat
+    assert talk.context.gates.reads_gated(ME, groupless_allowed=True)
