@@ -21,6 +21,7 @@ from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, LinkR
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 from tests.support.control_plane import Plane
+from tests.support.waiting import wait_until_async
 
 KEY = ("orders", 0)
 FILTERS = (
@@ -357,3 +358,20 @@ async def test_a_group_that_had_nothing_to_do_with_any_mirror_is_found_when_its_
     await scene.round()  # at once: not only when it is asked about anew by time
 
     assert set(scene.plane.store.groups) == {("l", "g"), ("l", "let-in")}
+
+
+async def test_a_group_whose_record_is_just_being_written_is_not_written_over(make: Make) -> None:
+    scene = await make()
+    scene.reads("g")
+    promoted = GroupRecord(link="l", group="g", state=GroupState.PROMOTED)
+    with scene.plane.log.held():
+        other = asyncio.create_task(scene.plane.store.put(promoted))
+        round_ = asyncio.create_task(scene.round())
+        await wait_until_async(lambda: writes_under_way() == 2, 5.0, what="both writes")
+    await asyncio.gather(other, round_)
+
+    assert scene.plane.store.groups["l", "g"] == promoted
+
+
+def writes_under_way() -> int:
+    return sum(task.get_name() == "state-write" for task in asyncio.all_tasks())

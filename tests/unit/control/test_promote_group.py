@@ -289,7 +289,7 @@ async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, mo
 
     async def read_back(group: str) -> Mapping[Partition, Committed]:
         def came_and_left() -> None:
-            scene.later(0.9)
+            scene.later(0.9 if asks else 0.1)
             if not asks:
                 asks.append(True)
                 scene.offsets.source_holds = {KEY: (95, "m")}

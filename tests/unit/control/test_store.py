@@ -280,7 +280,12 @@ async def test_replace_asks_the_guard_too(store):
 async def test_settled_asks_only_when_something_is_unknown(store, log):
     calls = []
     settle = log.settle
-    log.settle = lambda: calls.append(1) or settle()
+
+    def counted() -> int:
+        calls.append(1)
+        return settle()
+
+    log.settle = counted
     await store.settled()
     log.failures = [StoreUncertain("no answer")]
     with pytest.raises(StoreUncertain):
