@@ -107,7 +107,8 @@ class FleetGates:
                 _log.info("a group is held until the leader knows it", group=group, reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            if not (answer["open"] and self._gates.let_in(group, int(answer["as_of"]))):
+            as_of = answer.get("as_of")
+            if as_of is None or not self._gates.let_in(group, int(as_of)):
                 await asyncio.sleep(_AGAIN_S)  # its record is on its way, or a mirror that the leader had not read of
 
     async def _tell_waiters(self) -> None:
@@ -188,4 +189,7 @@ class FleetGates:
 
 
 def _command(body: Mapping[str, Any]) -> GateCommand:
-    return GateCommand(int(body["term"]), int(body["offset"]), int(body["number"]))
+    try:
+        return GateCommand(int(body["term"]), int(body["offset"]), int(body["number"]))
+    except KeyError as exc:
+        raise NetError(f"a command about a gate without its {exc.args[0]}: the leader has another version") from exc

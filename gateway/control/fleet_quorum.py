@@ -65,14 +65,15 @@ class FleetQuorum:
         return self._tell_open(group, self._command(group))
 
     async def _tell_open(self, group: str, body: Mapping[str, Any]) -> None:
-        told = set[str]()
+        told, warned = set[str](), set[str]()
         while group not in self.closed and (untold := sorted(self._others() - told)):
             asked = (self._ask(name, OPEN_GATE, body, _ASK_S) for name in untold)
             for name, reason in zip(untold, await asyncio.gather(*asked), strict=True):
-                if reason:
-                    _log.warning("a gateway is not told yet to open a gate", group=group, gateway=name, reason=reason)
-                else:
+                if not reason:
                     told.add(name)
+                elif name not in warned:
+                    warned.add(name)
+                    _log.warning("a gateway is not told yet to open a gate", group=group, gateway=name, reason=reason)
             if self._others() - told:
                 await asyncio.sleep(_TELL_AGAIN_S)
 

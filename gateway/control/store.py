@@ -16,6 +16,7 @@ from gateway.control.state_reader import WRITER_KEY, Entry, writer_of
 from gateway.control.state_topic import Change, StateTopic
 from gateway.control.state_views import StateViews
 from gateway.control.store_errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.domain.records import SequenceRecord
 from gateway.domain.state_codec import Record, StateFormatError, decode, encode, key_of
 from gateway.net.config import ClusterConfig
 from gateway.net.host import MACHINE, Host
@@ -218,6 +219,7 @@ class StateStore(StateViews):
             try:
                 await self._settle()
                 guard()
+                self._require_new_ids(changes)
                 offset = await asyncio.to_thread(self._log.commit, encoded)
             except StoreUncertain:
                 self._unsettled = self._unsettled or list(changes)
@@ -226,6 +228,13 @@ class StateStore(StateViews):
                 self._fenced()
                 raise
             self.apply(changes, offset)
+
+    def _require_new_ids(self, changes: Iterable[tuple[str, Record | None]]) -> None:
+        """An id is given out once, also when the write that gave it out before had an unknown outcome until now."""
+        for _, record in changes:
+            given = self.sequences.get(record.name) if isinstance(record, SequenceRecord) else None
+            if isinstance(record, SequenceRecord) and given is not None and given.last >= record.last:
+                raise StoreConflict(f"{record.name} id {record.last} was given out meanwhile; try again")
 
     async def _settle(self) -> None:
         if not self.leading:

@@ -194,3 +194,24 @@ async def test_a_group_that_was_let_in_is_asked_about_again_at_every_gateway_whe
     leader.views.apply([("group/l/g", GroupRecord(link="l", group="g"))], 8)
     follower.views.apply([("group/l/g", GroupRecord(link="l", group="g"))], 8)
     assert follower.gates.status("g") is GateStatus.CLOSED
+
+
+async def test_a_command_that_does_not_say_of_what_it_is_does_nothing(pair: tuple[Gateway, Gateway]) -> None:
+    leader, follower = pair
+    follower.views.apply(*promoted(1))
+    with pytest.raises(PeerRefused, match="without its offset"):
+        await leader.wires.ask("follower", "close_gate", {"group": "g", "term": TERM}, 1.0)
+    assert follower.gates.status("g") is GateStatus.OPEN
+
+
+async def test_an_answer_that_does_not_say_as_of_when_lets_nobody_in(pair: tuple[Gateway, Gateway]) -> None:
+    """Of a leader of an older version."""
+    leader, follower = pair
+
+    async def knocked(_: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"open": True}
+
+    leader.wires.handlers["knock"] = knocked
+    follower.gates.status("g")
+    await wait_until_async(lambda: leader.wires.answered >= 2, 5.0, what="the leader to be asked again")
+    assert follower.gates.status("g") is GateStatus.UNKNOWN

@@ -11,7 +11,7 @@ import pytest
 from gateway.control.store import StateStore, StoreConflict
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.domain.gateway_records import PortRecord
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, SequenceRecord
 from gateway.domain.state_codec import StateFormatError, encode
 from tests.support.memory_log import MemoryLog
 
@@ -283,7 +283,8 @@ async def test_settled_asks_only_when_something_is_unknown(store, log):
 
     def counted() -> int:
         calls.append(1)
-        return settle()
+        offset: int = settle()
+        return offset
 
     log.settle = counted
     await store.settled()
@@ -319,3 +320,14 @@ async def test_a_mirror_more_is_one_that_was_not_there_or_is_another_topics(stor
     await store.delete(store.mirrors["l", "t"])
     await store.put(MIRROR)
     assert store.mirrors_grown_at == store.applied
+
+
+async def test_an_id_is_given_out_once_even_when_nobody_answered(store, log):
+    await store.put(SequenceRecord("mirror", 4))
+    log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreUncertain):
+        await store.put(replace(MIRROR, mirror_id=5), SequenceRecord("mirror", 5))
+    with pytest.raises(StoreConflict, match="mirror id 5 was given out meanwhile"):
+        await store.put(replace(MIRROR, mirror_topic="u", mirror_id=5), SequenceRecord("mirror", 5))
+    assert [mirror.mirror_topic for mirror in store.mirrors.values()] == ["t"]
+    await store.put(replace(MIRROR, mirror_topic="u", mirror_id=6), SequenceRecord("mirror", 6))
