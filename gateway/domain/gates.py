@@ -222,10 +222,6 @@ class GroupGates:
         """Every group that has knocked and has no answer yet."""
         return [group for group in self._asked if self._verdict(group) is GateStatus.UNKNOWN]
 
-    def opened(self) -> list[str]:
-        """Every group that was let in without a record."""
-        return list(self._let_in)
-
     # -- who waits ---------------------------------------------------------------------------------------------
 
     def wait(self, waiter: Waiter, release: Callable[[], None]) -> int:
