@@ -7,7 +7,7 @@ was said of:
 * a command has a term, a number in it, and the offset of the state topic that its leader had come to. Of two, the later
   one counts, whichever is heard last;
 * an assignment tells what was shut when the state was at its offset. It says nothing of a command given at that offset
-  or behind it, and ends those before it that it does not name;
+  or behind it, and takes the place of all those before it, heard already or not;
 * a command is about the group's record as of its offset: once the record has changed, it is in force no more. A leader
   shuts a gate for a change of the record, and changes it last.
 """
@@ -26,43 +26,45 @@ class GateCommand(NamedTuple):
     number: int
 
 
-class GateCommands:
-    """The commands in force at one gateway."""
+class _Heard(NamedTuple):
+    command: GateCommand
+    shuts: bool
 
-    __slots__ = ("_opened", "_shut")
+
+class GateCommands:
+    """The commands in force at one gateway: of each group the last one that counts."""
+
+    __slots__ = ("_at", "_last")
 
     def __init__(self) -> None:
-        self._shut: dict[str, GateCommand] = {}
-        self._opened: dict[str, GateCommand] = {}
+        self._last: dict[str, _Heard] = {}
+        self._at = (-1, -1)  # term and offset of the last assignment
 
     def shut(self, group: str, command: GateCommand) -> None:
-        """The leader shuts the group's gate; without effect if it has opened it since."""
-        opened = self._opened.get(group)
-        if opened is None or opened < command:
-            self._opened.pop(group, None)
-            self._shut[group] = command
+        """The leader shuts the group's gate; without effect if a later command is known."""
+        self._hear(group, _Heard(command, shuts=True))
 
     def open(self, group: str, command: GateCommand) -> None:
-        """The record is in force again; without effect if the leader has shut the gate since."""
-        shut = self._shut.get(group)
-        if shut is None or shut < command:
-            self._shut.pop(group, None)
-            self._opened[group] = command
+        """The record is in force again; without effect if a later command is known."""
+        self._hear(group, _Heard(command, shuts=False))
+
+    def _hear(self, group: str, heard: _Heard) -> None:
+        last = self._last.get(group)
+        if heard.command[:2] >= self._at and (last is None or last.command < heard.command):
+            self._last[group] = heard
 
     def assigned(self, term: int, offset: int, shut: Iterable[str]) -> None:
         """An assignment counts from now on: `shut` is what its leader had shut when the state was at `offset`."""
-        named, at = frozenset(shut), (term, offset)
-        self._shut = {group: command for group, command in self._shut.items() if command[:2] >= at}
-        self._opened = {group: command for group, command in self._opened.items() if command[:2] >= at}
-        for group in named - self._opened.keys():
-            self._shut.setdefault(group, GateCommand(term, offset, 0))
+        self._at = (term, offset)
+        self._last = {group: heard for group, heard in self._last.items() if heard.command[:2] >= self._at}
+        for group in shut:
+            self._last.setdefault(group, _Heard(GateCommand(term, offset, 0), shuts=True))
 
     def clear(self) -> None:
         """Nobody's command is in force: this gateway leads, in a term that has given none."""
-        self._shut.clear()
-        self._opened.clear()
+        self._last.clear()
 
     def is_shut(self, group: str, changed_at: int) -> bool:
         """Whether the gate is shut, of a group whose record was last changed at this offset of the state topic."""
-        command = self._shut.get(group)
-        return command is not None and changed_at <= command.offset
+        last = self._last.get(group)
+        return last is not None and last.shuts and changed_at <= last.command.offset

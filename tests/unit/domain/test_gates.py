@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.gate_commands import GateCommand, GateCommands
@@ -125,6 +125,14 @@ def test_of_two_commands_the_later_one_counts_whichever_is_heard_last() -> None:
     assert commands.is_shut("g", 10)
 
 
+def test_an_earlier_command_that_is_heard_late_does_not_take_the_place_of_a_later_one() -> None:
+    commands = GateCommands()
+    commands.shut("g", GateCommand(5, 10, 3))
+    commands.shut("g", GateCommand(5, 10, 1))
+    commands.open("g", GateCommand(5, 10, 2))
+    assert commands.is_shut("g", 10)
+
+
 def test_an_assignment_says_nothing_of_what_was_commanded_behind_it() -> None:
     commands = GateCommands()
     commands.shut("g", GateCommand(5, 10, 1))
@@ -141,6 +149,13 @@ def test_an_assignment_shuts_what_it_names_and_ends_what_was_shut_before_it() ->
     commands.assigned(6, 20, {"g"})
     assert commands.is_shut("g", 15)
     assert not commands.is_shut("old", 10)
+
+
+def test_a_command_from_before_the_assignment_is_in_it_if_it_is_in_force() -> None:
+    commands = GateCommands()
+    commands.assigned(5, 12, ())
+    commands.shut("g", GateCommand(5, 10, 1))
+    assert not commands.is_shut("g", 10)
 
 
 def test_a_record_that_has_changed_since_ends_the_command() -> None:
@@ -249,6 +264,7 @@ FOLLOWER = st.one_of(
 )
 
 
+@settings(max_examples=1000, deadline=None)
 @given(st.lists(st.one_of(LEADER, FOLLOWER), max_size=60))
 def test_in_whatever_order_a_follower_hears_it_its_gate_is_never_open_for_a_group_that_is_demoted(
     events: list[tuple[object, ...]],
