@@ -21,6 +21,7 @@ from gateway.app.peering import Peering, Shared
 from gateway.app.term import LeaderTerm, Surroundings
 from gateway.config import Settings
 from gateway.control.fleet_parts import Term
+from gateway.control.gates_by_record import GatesByRecord
 from gateway.control.net_access import NetAccess
 from gateway.control.ports import PortBook
 from gateway.control.rest.app import create_app
@@ -140,6 +141,7 @@ class Gateway:
         self._sources = Sources(lambda config: NetAccess(config, self._host))
         self._publisher = RoutingPublisher(self._store, self._routing, self._host.wall_ms)
         self._routing.subscribe(self._open_or_close_gates)
+        GatesByRecord(self._store, self._gates)
         shared = Shared(
             store=self._store,
             target=self._target.cluster,

@@ -100,11 +100,11 @@ class Peering:
             records=shared.store.mirrors.values,
             clock=host.monotonic,
         )
-        self.replica = Replica(shared.store, shared.sources, self.engine, shared.gates)
+        self.replica = Replica(shared.store, shared.sources, self.engine)
         self.gates = FleetGates(
             self.name,
             shared.gates,
-            self.replica,
+            shared.store,
             self.peers,
             leader=lambda: self.fleet.leader,
             is_leading=lambda: self.fleet.term is not None,
@@ -241,8 +241,7 @@ class Peering:
         self._follows = not leads
         if not leads:  # the state is read up to here: what a term of this gateway has fenced is decided
             self._shared.publisher.decided()
-            self.replica.closed = set(assignment.closed)
-            self.replica.gates()
+            self._shared.gates.assigned(assignment.term, assignment.state_offset, assignment.closed)
         self.gates.assigned(assignment.peers)
         self.mirrors.assigned(assignment)
         _log.info("assigned", leader=assignment.leader, gateways=sorted(assignment.peers))

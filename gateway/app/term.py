@@ -110,7 +110,7 @@ class LeaderTerm:
         )
         topics.resume()
         service.ways_back.resume()
-        GroupMonitor(service.context, groups, around.routing).start()
+        GroupMonitor(service.context, groups).start()
         service.context.background.every(_LOOK_S, self._forget_presumed, "gateways whose leases are over")
         around.metrics.control = service.numbers
 

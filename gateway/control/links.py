@@ -122,7 +122,6 @@ class Links:
                 context.progress.forget(mirror.mirror_topic)
                 for callback in context.on_deleted:
                     callback(mirror)
-            context.gates.forget(group.group for group in groups)
         _log.info("link deleted", link=name, mirrors=len(mirrors), groups=len(groups), force=force)
 
     def _mirrors_of(self, link: str) -> Sequence[MirrorRecord]:

@@ -22,7 +22,7 @@ from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.sources import LinkHealth, Sources
 from gateway.control.store import StateStore, StoreError
 from gateway.control.ways_back import WaysBack
-from gateway.domain.gates import GateStatus, GroupGates
+from gateway.domain.gates import GroupGates
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
@@ -94,13 +94,11 @@ class ControlService:
         self.ways_back: WaysBack  # from `app/term.py`, once the data plane is there
 
     def restore(self) -> None:
-        """What must be so before a client is let in: routes, gates of known groups, source clusters known."""
+        """What must be so before a client is let in: routes, gates as the records say, source clusters known."""
         for link in self.context.store.links.values():
             if link.name not in self.context.sources.clusters:
                 self.context.sources.add(link)
-        for group in self.context.store.groups.values():
-            opened = group.state is GroupState.PROMOTED
-            self.context.gates.set(group.group, GateStatus.OPEN if opened else GateStatus.CLOSED)
+        self.context.gates.term_begins()
         self.publisher.refresh()
 
     async def start(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.control.gates_by_record import GatesByRecord
 from gateway.control.service import ControlService
 from gateway.control.sources import Sources
 from gateway.control.state_topic import TOPIC
@@ -54,6 +55,7 @@ class Plane:
             host=Host(wall_ms=lambda: self.now_ms),
         )
         self.promoters.service = self.service
+        GatesByRecord(self.store, self.gates)
 
     def _open(self, config: ClusterConfig) -> FakeKafka:
         host, port = config.bootstrap[0]

@@ -182,8 +182,8 @@ def rewind_a_group() -> None:
     take = GroupPromotions._take
 
     async def rewinding(self: Any, record: Any, progress: Any, step: Any) -> None:
-        if step.kind is GroupStepKind.OPEN_GATE:
-            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in record.offsets}
+        if step.kind is GroupStepKind.MARK_PROMOTED:
+            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in progress.offsets}
             await self._offsets.commit_on_target(record.group, offsets)
         await take(self, record, progress, step)
 
