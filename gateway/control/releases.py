@@ -6,7 +6,7 @@ The answer to `release` comes when the giver has no append in flight any more, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -34,6 +34,7 @@ class Releases:
 
     carry_on: called when `hand_over.here` has changed, to have the engine follow.
     clock: monotonic seconds.
+    kept: what is not given away now, whoever asks.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class Releases:
         hand_over: HandOver,
         carry_on: Callable[[], None],
         clock: Callable[[], float],
+        kept: Callable[[], Collection[MirrorPartition]] = tuple,
     ) -> None:
         self._peers = peers
         self._engine = engine
         self._hand_over = hand_over
         self._carry_on = carry_on
         self._clock = clock
+        self._kept = kept
         self._tasks: set[asyncio.Task[None]] = set()
         peers.handlers[RELEASE] = self._give
 
@@ -93,7 +96,8 @@ class Releases:
             return {}
 
     async def _give(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        given = self._hand_over.give(decode_partitions(body["partitions"]), str(body["from"]), self._clock())
+        asked, by = decode_partitions(body["partitions"]), str(body["from"])
+        given = self._hand_over.give(asked, by, self._clock(), keep=self._kept())
         if not given:
             return {"tables": []}
         tables = await self._engine.release(given)

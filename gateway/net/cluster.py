@@ -25,6 +25,7 @@ from gateway.net.pool import Lane, Pool
 from gateway.net.view import BrokerView, ClusterView, PartitionView, TopicView
 
 CONTROL_LANE = "control"
+_LEAST_S = 0.1  # less is no time to be answered in: no other broker is asked then
 
 
 class Cluster:
@@ -156,7 +157,7 @@ class Cluster:
                 raise
             except ClusterUnavailable:
                 failed.add(node)
-                if asyncio.get_running_loop().time() >= deadline:
+                if asyncio.get_running_loop().time() + _LEAST_S >= deadline:  # no time in which one could answer
                     raise
 
     async def coordinator(self, group: str, timeout_s: float | None = None) -> int:
@@ -206,7 +207,8 @@ class Cluster:
     def _fair_share(self, deadline: float) -> float:
         """One broker that does not answer must leave time to ask another."""
         now = asyncio.get_running_loop().time()
-        return now + (deadline - now) / min(3, max(1, len(self.view.brokers)))
+        left_s = deadline - now
+        return now + max(left_s / min(3, max(1, len(self.view.brokers))), min(left_s, 2 * _LEAST_S))
 
     def _address(self, node_id: int) -> tuple[str, int] | None:
         broker = self._metadata.view.brokers.get(node_id)
