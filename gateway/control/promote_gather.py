@@ -11,6 +11,7 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.ports import Coverage, Fences
+from gateway.domain.promote import LOOK_AGAIN_S
 from gateway.domain.promote_memory import PromoteMemory, TopicFacts
 from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot
 from gateway.domain.records import MirrorRecord, MirrorState
@@ -137,6 +138,8 @@ class Gatherer:
         for (topic, index), end in ends.items():
             self._context.progress.when(topic, index, end, one)
         one()  # there may be no ends
+        if reached.is_set():  # what is waited for is something else: for the producers to be known
+            await self._tools.sleep(LOOK_AGAIN_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await reached.wait()
@@ -147,6 +150,8 @@ class Gatherer:
         if any(standing.absent or standing.cold for standing in standings):
             return {}  # a mirror that has just begun here: retries over the flip need the producers' last batches
         readings = await self.read(_READ_S)
+        for topic, reading in readings.items():
+            self._memory.read(topic, reading)
         if any(-1 in reading.mirrored for reading in readings.values()):
             return {}
         return {

@@ -131,15 +131,23 @@ async def test_producers_that_are_not_known_any_more_under_the_fence_are_waited_
         await scene.promote()
     assert_not_flipped(scene)
 
-    reads = scene.target_ends if scene.record.is_reverse else scene.ends
-    reads.on_read = lambda number: here.update({0: warm})
+    origins = scene.target_ends if scene.record.is_reverse else scene.ends
+    under_fence: list[int] = []
+
+    def read_on(number: int) -> None:
+        under_fence.extend([number] * (len(scene.forwarder.fenced) > 1))
+        if len(under_fence) > 3:
+            here[0] = warm
+
+    here[0], origins.on_read = warm, read_on
     await flips(scene)
 
 
 async def test_what_another_gateway_told_does_not_count(scene: TopicScene) -> None:
     """It was at the end, and the target lost it: here the partition is further back."""
-    scene.plane.engine.here[KEY][1] = scene.plane.engine.here[KEY][1]._replace(mirrored_to=90, copy_end=50)
-    with pytest.raises(Conflict, match="the mirror of orders: partition 1 at 90"):
+    here = scene.plane.engine.here[KEY]
+    here[1] = here[1]._replace(mirrored_to=here[1].mirrored_to - 5, copy_end=here[1].copy_end - 5)
+    with pytest.raises(Conflict, match=f"the mirror of orders: partition 1 at {here[1].mirrored_to}"):
         await scene.promote()
     assert_not_flipped(scene)
 
