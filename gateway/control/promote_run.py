@@ -164,8 +164,8 @@ class PromoteRun:
             if ends is None:
                 standing = engine.standing(record)
                 self._memory.give_up(
-                    f"the mirror of {record.mirror_topic} is not whole under the fence: partitions not mirrored by this "
-                    f"gateway {list(standing.absent)}, with producers that are not all known {list(standing.cold)}"
+                    f"the mirror of {record.mirror_topic} is not whole under the fence: partitions not mirrored by "
+                    f"this gateway {list(standing.absent)}, with producers that are not all known {list(standing.cold)}"
                 )
                 return
             found[record.mirror_topic] = ends
