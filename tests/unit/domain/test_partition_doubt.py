@@ -99,7 +99,6 @@ class TestDoubt:
     def test_a_copy_that_lost_records_and_got_others_has_diverged(self) -> None:
         mirror = self.in_flight(1)
         mirror.append_unknown("connection lost")
-        mirror.append_answered(1, 0, 1)
         for at in (100.0, 100.0 + LOW_LOG_END_S):
             mirror.target_log(0, 0, None, at)
         failure = only_failure(mirror.target_log(0, 1, tail(1, producer_id=-1), 106.0))
