@@ -180,3 +180,28 @@ class TestDoubt:
         for _ in range(count):
             taken(mirror)
         return mirror
+
+
+def test_an_empty_answer_does_not_say_that_all_was_read() -> None:
+    """Others took up the answer's size: the producers below the position are as unknown as before."""
+    mirror = copying(position=20_000, source_end=20_000)
+    cursor = mirror.source.cursor
+    assert not cursor.warm
+    mirror.fetched(memoryview(b""), 20_000, now=0.0)
+    assert not cursor.warm
+    feed(mirror, (10_000, 9_999), (19_999, 1), source_end=20_000)
+    assert cursor.warm
+
+
+def test_what_another_appender_has_copied_is_read_before_producers_are_known_again() -> None:
+    mirror = copying(position=0, source_end=100)
+    cursor = mirror.source.cursor
+    feed(mirror, (0, 10), source_end=100)
+    assert cursor.warm
+    append = taken(mirror)
+    mirror.append_answered(append.base, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    mirror.target_log(0, 100, tail(100, base=90), now=1.0)
+    assert (mirror.mirrored_to, cursor.fetch_offset) == (100, 10)
+    assert not cursor.warm
+    feed(mirror, (10, 90), source_end=100)
+    assert cursor.warm
