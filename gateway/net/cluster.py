@@ -25,7 +25,8 @@ from gateway.net.pool import Lane, Pool
 from gateway.net.view import BrokerView, ClusterView, PartitionView, TopicView
 
 CONTROL_LANE = "control"
-_LEAST_S = 0.1  # less is no time to be answered in: no other broker is asked then
+_LEAST_S = 0.1  # what a broker is given to answer in, while there is so much
+_NO_TIME_S = 0.01  # less than that nobody can answer in
 
 
 class Cluster:
@@ -157,7 +158,7 @@ class Cluster:
                 raise
             except ClusterUnavailable:
                 failed.add(node)
-                if asyncio.get_running_loop().time() + _LEAST_S >= deadline:  # no time in which one could answer
+                if asyncio.get_running_loop().time() + _NO_TIME_S >= deadline:
                     raise
 
     async def coordinator(self, group: str, timeout_s: float | None = None) -> int:
@@ -208,7 +209,8 @@ class Cluster:
         """One broker that does not answer must leave time to ask another."""
         now = asyncio.get_running_loop().time()
         left_s = deadline - now
-        return now + max(left_s / min(3, max(1, len(self.view.brokers))), min(left_s, 2 * _LEAST_S))
+        share_s = left_s / min(3, max(1, len(self.view.brokers)))
+        return deadline if share_s < _LEAST_S else now + share_s
 
     def _address(self, node_id: int) -> tuple[str, int] | None:
         broker = self._metadata.view.brokers.get(node_id)

@@ -83,12 +83,17 @@ async def test_partitions_that_are_given_away_under_the_fence_end_the_promote(
 ) -> None:
     here = scene.plane.engine.here[KEY]
     before = dict(here)
-    after_the_acknowledgement(scene, lambda: [here.pop(index, None) for index in given] and None)
+
+    def give() -> None:
+        for index in given:
+            here.pop(index, None)
+
+    after_the_acknowledgement(scene, give)
     with pytest.raises(Conflict, match="not mirrored by this gateway any more"):
         await scene.promote()
     assert_not_flipped(scene)
 
-    del scene.forwarder.fence  # type: ignore[method-assign]
+    del scene.forwarder.fence
     here.update(before)
     await flips(scene)
 
