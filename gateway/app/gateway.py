@@ -117,6 +117,7 @@ class Gateway:
         self._closers.push_async_callback(self._sources.close)
         self._closers.push_async_callback(self._peering.engine.close)
         self._closers.push_async_callback(self._peering.close)
+        self._closers.push_async_callback(self._leave_term)
         await self._peering.open(self._data.forwarder, self._lead, self._follow)
         self._publisher.refresh()
         await self._data.listeners.start()
@@ -184,6 +185,11 @@ class Gateway:
         if self._term is None:
             raise RuntimeError("this gateway does not lead")
         return self._term
+
+    async def _leave_term(self) -> None:
+        """Before anything that a promote of this gateway stands on is given away."""
+        if self._term is not None:
+            await self._term.leave()
 
     # -- leading -------------------------------------------------------------------------------------------------
 

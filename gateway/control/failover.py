@@ -15,7 +15,7 @@ import structlog
 
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import Conflict, ControlError
-from gateway.control.failover_ends import FailoverEnds, left_behind
+from gateway.control.failover_ends import FailoverEnds, KnownProducers, known_producers, left_behind, warmed
 from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
@@ -24,7 +24,7 @@ from gateway.domain.mirror_states import MirrorOperation, apply, require
 from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
-from gateway.domain.way_home import Producers, handed_over
+from gateway.domain.way_home import handed_over
 from gateway.domain.ways import at_its_end
 from gateway.net.errors import NetError
 
@@ -95,6 +95,8 @@ class Failover:
     async def _flip(self, record: MirrorRecord) -> MirrorRecord:
         context, topic = self._context, record.mirror_topic
         ends, answered = await self.ends.read(record)
+        if answered:
+            await warmed(context, record)
         context.publisher.fence({topic: _epoch(record)})
         try:
             new = await self._under_the_fence(record, ends, answered)
@@ -115,7 +117,7 @@ class Failover:
         await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
         if answered:  # what was written until the hold is left behind, too
             ends = [max(pair) for pair in zip(ends, await self.ends.of_source(record), strict=True)]
-        seen = context.engine.producer_table(record.link, record.mirror_topic)
+        seen = known_producers(context, record)
         try:
             async with asyncio.timeout(_STOP_S):
                 await self._measure.stop(record)
@@ -167,7 +169,7 @@ class Failover:
         mirrored: Sequence[int],
         copied: Sequence[int],
         left: tuple[int, ...],
-        seen: Producers,
+        seen: KnownProducers,
         record: MirrorRecord,
     ) -> MirrorRecord:
         old = self._context.mirror(record.link, record.mirror_topic)
@@ -178,7 +180,8 @@ class Failover:
             now_ms,
             stopped_at=tuple(mirrored),
             stopped_copy_at=tuple(copied),
-            producers=handed_over(old, seen, now_ms),
+            producers=handed_over(old, seen.tables, now_ms),
+            retries_unknown=seen.missing,
             flipped_ms=now_ms,
             fence_epoch=_epoch(record),
             not_mirrored=left,

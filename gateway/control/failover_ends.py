@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import ControlError
@@ -11,8 +12,11 @@ from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
+from gateway.domain.way_home import Producers
 
 UNKNOWN = -1
+WARM_S = 3.0
+_WARM_LOOK_S = 0.01
 _LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
 
 
@@ -71,6 +75,28 @@ class FailoverEnds:
         tops = told.log_ends if told.log_ends is not None else told.high_watermarks
         self._seen[key] = tuple(tops)
         return [max(pair) for pair in zip(known, tops, strict=True)], True
+
+
+class KnownProducers(NamedTuple):
+    """`tables`: per partition the last batches of producers that are known; `missing`: where that may not be all."""
+
+    tables: Producers
+    missing: tuple[int, ...]
+
+
+async def warmed(context: ControlContext, record: MirrorRecord) -> None:
+    """Wait for the producers' last batches to be known, at most WARM_S: a failover cannot wait for ever."""
+    for _ in range(round(WARM_S / _WARM_LOOK_S)):
+        if not context.engine.standing(record).cold:
+            return
+        await asyncio.sleep(_WARM_LOOK_S)
+
+
+def known_producers(context: ControlContext, record: MirrorRecord) -> KnownProducers:
+    """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
+    found = context.engine.partition_ends(record)
+    tables = tuple(() if one is None else one.producers for one in found)
+    return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
 
 
 def left_behind(ends: Sequence[int], mirrored: Sequence[int]) -> tuple[int, ...]:

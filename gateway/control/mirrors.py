@@ -17,6 +17,7 @@ from gateway.control.not_moved import NotMoved, SourceReaders
 from gateway.control.offsets_between import OffsetsBetween
 from gateway.domain.mirror_states import MirrorOperation, WrongState, is_mirroring, transition
 from gateway.domain.offset_map import Rule, Translation
+from gateway.domain.per_partition import WrongLength
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
 
@@ -75,7 +76,10 @@ class Mirrors:
     async def describe(self, link: str, topic: str) -> MirrorView:
         """One mirror, with who has not moved yet. A source that does not answer makes that part unknown."""
         mirror = self._context.mirror(link, topic)
-        partitions = await self._measure.now(mirror)
+        try:
+            partitions = await self._measure.now(mirror)
+        except WrongLength:
+            partitions = ()
         not_moved = await self._readers.not_moved(mirror, partitions)
         return replace(self.view(self._context.mirror(link, topic)), partitions=partitions, not_moved=not_moved)
 
@@ -143,12 +147,19 @@ class Mirrors:
         return [self.view(context.mirror(link, name)) for name in names]
 
     def view(self, mirror: MirrorRecord) -> MirrorView:
-        """The mirror as shown."""
+        """The mirror as shown; of one whose record does not say where its partitions ended, that."""
+        broken = ""
+        partitions: Sequence[PartitionStatus] = ()
+        try:
+            partitions = self._measure.known(mirror)
+        except WrongLength as exc:
+            broken = str(exc)
         return MirrorView(
             record=mirror,
-            partitions=self._measure.known(mirror),
+            partitions=partitions,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
-            waiting_for=self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
+            waiting_for=broken
+            or self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._context.way_back_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
             late_records=self._context.late_records(mirror.link, mirror.mirror_topic),

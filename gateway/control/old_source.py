@@ -6,7 +6,9 @@ import asyncio
 from dataclasses import replace
 
 from gateway.control.context import ControlContext, source_errors
+from gateway.control.errors import Conflict
 from gateway.control.source_ends import SourceEnds
+from gateway.domain.per_partition import WrongLength
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorRecord
 from gateway.domain.way_back import late_records
@@ -32,7 +34,10 @@ async def read_old_source(context: ControlContext, ends: SourceEnds, record: Mir
     found = (await ends.read(link, {name: topic.partitions}, _READ_S))[name]
     tops = found.log_ends if found.log_ends is not None else found.high_watermarks
     source = OldSource(topic_id=topic.topic_id, ends=found.high_watermarks, tops=tops, ours=(False,) * len(tops))
-    beyond = late_records(record, source)
+    try:
+        beyond = late_records(record, source)
+    except WrongLength as exc:
+        raise Conflict(str(exc)) from exc
     ours = list(source.ours)
     back = mirror_producer_id(link.link_id, record.mirror_id, record.generation, reverse=True)
     with source_errors(record.link):

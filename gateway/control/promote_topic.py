@@ -70,6 +70,8 @@ class TopicPromoter:
         self._context = context
         self._late = LateRecords(context=context, ends=ends)
         self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._leaving = ""
+        self._over = asyncio.Event()
         self._tools = PromoteTools(
             context=context,
             routing=routing,
@@ -95,6 +97,8 @@ class TopicPromoter:
             SourceUnreachable, TargetUnreachable: nothing was begun.
         """
         names = tuple(dict.fromkeys(topics))
+        if self._leaving:
+            raise Conflict(f"{self._leaving}; ask again in a moment")
         with self._claim(link, names):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
             await self._check(link, names, operation)
@@ -105,6 +109,27 @@ class TopicPromoter:
         """What a running promote of the topic waits for, '' when none runs or it does not wait."""
         run = self._running.get((link, topic))
         return run.waiting_for if run is not None else ""
+
+    def under_way(self) -> frozenset[tuple[str, str]]:
+        """(link, mirror topic) of those that a run of this gateway promotes now."""
+        return frozenset(self._running)
+
+    async def leave(self, limit_s: float) -> None:
+        """This gateway is about to stop: promotes that hold writes come to their end, at most `limit_s` are waited.
+
+        The others, and those that come now, are left to whoever leads next. Before partitions are given away.
+        """
+        self._leaving = "this gateway is being stopped"
+        for run in self._running.values():
+            if run is not None:
+                run.leave(self._leaving)
+        try:
+            async with asyncio.timeout(limit_s):
+                while self._running:
+                    self._over.clear()
+                    await self._over.wait()
+        except TimeoutError:
+            _log.warning("promotes are not over yet", topics=sorted(topic for _, topic in self._running))
 
     def resume(self) -> None:
         """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
@@ -127,6 +152,8 @@ class TopicPromoter:
 
     async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
         run = PromoteRun(self._tools, link, names, operation)
+        if self._leaving:
+            run.leave(self._leaving)
         self._running.update(dict.fromkeys(((link, name) for name in names), run))
         await run.run()
 
@@ -141,6 +168,7 @@ class TopicPromoter:
         finally:
             for key in keys:
                 del self._running[key]
+            self._over.set()
 
     # -- checks before anything is begun -----------------------------------------------------------------------
 

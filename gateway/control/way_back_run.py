@@ -121,7 +121,7 @@ class WayBackRun:
             source_error=self._source_error,
             prepared=self._copy is not None,
             running=bool(statuses),
-            copying=bool(statuses) and all(status.phase == "copying" for status in statuses),
+            copying=len(statuses) == len(record.starts) and all(status.phase == "copying" for status in statuses),
             gave_up=self._gave_up,
         )
         try:
@@ -194,11 +194,11 @@ class WayBackRun:
     # -- reverse -----------------------------------------------------------------------------------------------
 
     async def _synchronized(self, _: WayBackStep) -> None:
-        record, copy, source = self._record(), self._copy, self._source
-        if copy is None or source is None:
+        record, copy = self._record(), self._copy
+        if copy is None or self._source is None:
             return
         self._context.progress.forget(self._topic)  # they were offsets of the source
-        await self._change(MirrorOperation.SYNCHRONIZED, **synchronized(record, source, copy))
+        await self._change(MirrorOperation.SYNCHRONIZED, **synchronized(record, copy))
 
     async def _abort(self, step: WayBackStep) -> None:
         await self._change(MirrorOperation.ABORT_REVERSE, error_message=step.reason, recreate={})

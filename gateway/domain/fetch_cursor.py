@@ -28,8 +28,13 @@ from protocol.records import (
 )
 from protocol.reencode import CorruptRecords, convert
 
+WARM_UP_MS: Final = 15 * 60 * 1000
+"""How far below the position reading starts, in milliseconds of the log's own time: for as long as the tables that are
+handed over at a flip are kept (`routing_build.PRODUCERS_KEPT_MS`)."""
 WARM_UP_RECORDS: Final = 10_000
-"""How far below the position reading starts, in offsets."""
+"""And in offsets, at least: timestamps are the producers', and may be anything."""
+WARM_UP_MOST: Final = 2_000_000
+"""And at most: 200 s at 10,000 records a second, more than a Java producer retries for (delivery.timeout.ms: 120 s)."""
 
 _NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 
@@ -52,8 +57,9 @@ class FetchCursor:
         gateway_records: records read so far whose producer got its id through the gateway.
         slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
         may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
-        warm_up: how far below the position reading starts; 1 when the producer table was carried over.
-        warm: all that is to be read below the position was read: the producer table is as good as it gets.
+        warm_up: how far below the position reading starts when the producer table was carried over; else None: as far
+            as the constants above say.
+        recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
     """
 
     __slots__ = (
@@ -65,8 +71,8 @@ class FetchCursor:
         "may_slow_down",
         "position",
         "producers",
+        "recent",
         "slow_path",
-        "warm",
         "warm_up",
     )
 
@@ -80,19 +86,34 @@ class FetchCursor:
         self.fetch_offset = 0
         self.last_epoch = -1
         self.gateway_records = 0
-        self.warm_up = WARM_UP_RECORDS
-        self.warm = False
+        self.warm_up: int | None = None
+        self.recent: int | None = None
+
+    @property
+    def warm(self) -> bool:
+        """All that is to be read below the position was read: the producer table is as good as it gets."""
+        return self.fetch_offset >= self.position
 
     def start(self, position: int, log_start: int, tail: LogTail | None = None) -> None:
-        """Queue from `position` on; read from up to `warm_up` offsets below, not below the source's log start.
+        """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
         `tail` is the target's last batch below `position`: the source's must be the same one.
         """
         self._tail = tail
         self.position = position
-        self.fetch_offset = max(log_start, position - self.warm_up)
-        self.warm = self.fetch_offset >= position
+        self.fetch_offset = max(log_start, self._read_from(position))
+        self.last_epoch = -1
+
+    def _read_from(self, position: int) -> int:
+        if self.warm_up is not None:
+            return position - self.warm_up
+        least = position - WARM_UP_RECORDS
+        return least if self.recent is None else min(least, max(self.recent, position - WARM_UP_MOST))
+
+    def nothing_below(self) -> None:
+        """The source has no batch between where reading stands and the position."""
+        self.fetch_offset = max(self.fetch_offset, self.position)
         self.last_epoch = -1
 
     def skip_to(self, position: int) -> None:
@@ -100,8 +121,8 @@ class FetchCursor:
         if position > self.position:
             self.position = position
             self._tail = None
-            if self.fetch_offset < position - WARM_UP_RECORDS:
-                self.fetch_offset = position - WARM_UP_RECORDS
+            if self.fetch_offset < position - WARM_UP_MOST:
+                self.fetch_offset = position - WARM_UP_MOST
                 self.last_epoch = -1
 
     def go_on(self, position: int) -> None:

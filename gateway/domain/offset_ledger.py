@@ -102,6 +102,11 @@ class OffsetLedger:
         self._read_to = ReadTo(-1, -1)
         self.used = False
 
+    @property
+    def decided(self) -> int:
+        """The copy's offset up to which the map is decided: the copy's log had come so far."""
+        return self._decided
+
     # -- what the topic says ---------------------------------------------------------------------------------
 
     def read(self, offset: int, base: int, writer: int, value: Value | None) -> None:

@@ -14,6 +14,7 @@ from gateway.domain.partition_commands import (
     DeleteRecords,
     PlanStart,
     ReadSourceLog,
+    ReadTargetLog,
     RecordsLost,
     Settled,
 )
@@ -21,11 +22,21 @@ from gateway.domain.partition_holes import skip_to
 from gateway.domain.partition_state import PartitionState, Phase
 from gateway.domain.records import MirrorError
 from gateway.domain.source_side import records_lost
+from gateway.domain.target_side import LOOK_AGAIN_S
 from gateway.domain.translator import Translator
 
 
-def target_log_known(state: PartitionState, end: int) -> Commands:
-    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's."""
+def target_log_known(state: PartitionState, end: int, now: float) -> Commands:
+    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's.
+
+    Where offsets are translated, the map must not be ahead of the log: its breakpoints would belong to other records.
+    """
+    if state.translates and state.translator is not None:
+        mapped = state.translator.ledger.decided
+        if state.target.is_low(end, mapped, now):
+            if not state.target.is_low_for_good(now):
+                return (ReadTargetLog(LOOK_AGAIN_S),)
+            raise lost_appends(end, mapped)
     if end < state.handed_over_at:
         raise CannotMirror(
             MirrorError.TARGET_DIVERGED,
@@ -36,6 +47,15 @@ def target_log_known(state: PartitionState, end: int) -> Commands:
     state.target.last_error = ""
     state.window.resume(end)
     return (ReadSourceLog(),) if state.translator is None else decide(state, state.translator, end)
+
+
+def lost_appends(end: int, known: int) -> CannotMirror:
+    """The target's log has lost what it had acknowledged, and the mirror cannot begin at its end again."""
+    return CannotMirror(
+        MirrorError.TARGET_DIVERGED,
+        f"the target's log ends at {end}, although it acknowledged everything below {known}, and the offset map goes "
+        "that far",
+    )
 
 
 def decide(state: PartitionState, translator: Translator, end: int) -> Commands:

@@ -152,8 +152,9 @@ class MirrorRecord:
     copy's log end when the present mirror began to write there, everything below is older than it; empty: 0.
     `reverse_starts[p]`: where a mirror back begins that fills an empty topic; empty: at 0. `then_pause`: the mirror is
     to be PAUSED once it has begun. `not_mirrored[p]`: records known to be on the source only when it was failed over,
-    -1 when unknown; empty without a failover. `recreate`: configs (and `replication.factor`) of the old source topic,
-    kept from before it is deleted until it is there again.
+    -1 when unknown; empty without a failover. `retries_unknown`: partitions whose producers' last batches were not all
+    known when it was failed over: a retry over it may be appended once more. `recreate`: configs (and
+    `replication.factor`) of the old source topic, kept from before it is deleted until it is there again.
 
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
 
@@ -189,6 +190,7 @@ class MirrorRecord:
     reverse_starts: tuple[PartitionStart, ...] = ()
     then_pause: bool = False
     not_mirrored: tuple[int, ...] = ()
+    retries_unknown: tuple[int, ...] = ()
     recreate: Mapping[str, str] = field(default_factory=dict)
     compacted: bool = False
     lost: tuple[LostRecords, ...] = ()

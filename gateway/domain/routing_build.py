@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from gateway.domain import link_config
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.domain.per_partition import WrongLength, of_each_or_none
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase, Routing, TopicRoute
 from gateway.domain.topic_configs import stamps_itself
 from gateway.domain.topic_ids import topic_id_bytes
@@ -54,7 +55,12 @@ def _route(
 ) -> TopicRoute:
     phase = phase_of(mirror, is_fenced=mirror.mirror_topic in fenced)
     flipped_ms = mirror.flipped_ms or mirror.state_since_ms  # a record of an older version is STOPPED since its flip
-    keep = now_ms - flipped_ms < PRODUCERS_KEPT_MS
+    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    if now_ms - flipped_ms < PRODUCERS_KEPT_MS:
+        try:
+            producers = of_each_or_none(mirror, "producers")
+        except WrongLength:
+            phase = Phase.FENCED  # which writes are retries is not known: they wait for as long as some may be
     return TopicRoute(
         link=mirror.link,
         mirror_topic=mirror.mirror_topic,
@@ -63,7 +69,7 @@ def _route(
         ack=link_config.parse(link.configs).ack,
         fence_epoch=mirror.fence_epoch,
         settled=written_on_target(mirror) or mirror.settled or mirror.mirror_topic in settled,
-        producers=mirror.producers if keep else (),
+        producers=producers,
         generation=mirror.generation,
         counted=mirror.is_reverse or mirror.state is MirrorState.PENDING_SYNCHRONIZE,
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.per_partition import WrongLength, of_each_or_none
 from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase
@@ -42,7 +43,13 @@ def stopped(
 
     On the way home it begins the next generation (see `domain/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last flip that a client may still retry are kept.
+
+    Raises:
+        WrongLength: one of the three has not an entry for each partition.
     """
+    for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
+        if len(found) != len(record.starts):
+            raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
     producers = handed_over(record, seen, now_ms)
     if not record.is_reverse:
         return apply(
@@ -54,6 +61,7 @@ def stopped(
             producers=producers,
             flipped_ms=now_ms,
             not_mirrored=(),
+            retries_unknown=(),
             error=MirrorError.NO_ERROR,
             error_message="",
         )
@@ -77,6 +85,7 @@ def stopped(
         stopped_at=(),
         stopped_copy_at=(),
         not_mirrored=(),
+        retries_unknown=(),
         then_pause=False,
         recreate={},
         settled=True,
@@ -90,13 +99,14 @@ def handed_over(record: MirrorRecord, seen: Producers, now_ms: int) -> Producers
 
     A mirror sees what was written since it began. A batch from before the flip before that may still be retried, if
     that was not long ago: like a broker, the last five batches of a producer's epoch count, wherever they were written.
+
+    Raises:
+        WrongLength, ValueError: one of the two tables has not an entry for each partition.
     """
     if not record.producers or now_ms - record.flipped_ms >= PRODUCERS_KEPT_MS:
         return seen
-    partitions = max(len(seen), len(record.producers))
-    empty: Producers = ((),) * partitions
-    pairs = zip((record.producers + empty)[:partitions], (seen + empty)[:partitions], strict=True)
-    return tuple(_joined(old, new) for old, new in pairs)
+    before: Producers = of_each_or_none(record, "producers")
+    return tuple(_joined(old, new) for old, new in zip(before, seen, strict=True))
 
 
 def _joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> tuple[ProducerEntry, ...]:

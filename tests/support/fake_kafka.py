@@ -177,4 +177,5 @@ class RangeEnds:
         if self.kafka.down:
             raise SourceUnreachable(f"the source of link '{link.name}': connection refused")
         found = {name: tuple(end for _, end in self.kafka.existing[name].ranges[:n]) for name, n in topics.items()}
-        return {name: LogEnds(ends, ends, ends) for name, ends in found.items()}
+        existing = self.kafka.existing
+        return {name: LogEnds(ends, ends, existing[name].info.partitions, ends) for name, ends in found.items()}

@@ -12,6 +12,7 @@ from gateway.control.errors import BadRequest, Conflict, SourceUnreachable
 from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.control.way_back_run import WayBackTools
 from gateway.control.ways_back import WaysBack
+from gateway.domain.copy_ends import PartitionEnd
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, PartitionStart
@@ -27,6 +28,7 @@ from tests.support.waiting import wait_until_async
 
 S = MirrorState
 ENDS = [100, 100, 100]
+COPY_ENDS = [60, 60, 60]
 
 
 class Scene:
@@ -37,7 +39,6 @@ class Scene:
         self.ends = FakeEnds({"orders": list(ENDS)})
         self.forwarder = FakeForwarder(plane)
         self.phases: list[Phase] = []
-        plane.engine.producer_table = lambda link, topic: TABLE  # type: ignore[method-assign]
         plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
         self.ways = self.make()
 
@@ -64,7 +65,8 @@ class Scene:
         await self.plane.engine.stop_mirror("l", "orders")
         values, _ = set_back(self.record.restore_configs)
         self.plane.target.existing["orders"].configs.update(values)
-        await self.set(S.STOPPED, stopped_at=tuple(ENDS), restore_configs={}, settled=True, flipped_ms=1)
+        ends = {"stopped_at": tuple(ENDS), "stopped_copy_at": tuple(COPY_ENDS)}
+        await self.set(S.STOPPED, **ends, restore_configs={}, settled=True, flipped_ms=1)
         self.phases.clear()
 
     async def until(self, state: MirrorState, direction: MirrorDirection = MirrorDirection.FORWARD) -> None:
@@ -90,7 +92,7 @@ async def test_reverse_prepares_the_old_source_and_begins_at_its_end(scene: Scen
     assert begun.state is S.PENDING_SYNCHRONIZE
     await scene.until(S.ACTIVE, REVERSE)
 
-    assert scene.record.handed_over_at == (100, 100, 100)
+    assert (scene.record.handed_over_at, scene.record.handed_over_from) == ((100, 100, 100), (60, 60, 60))
     running = scene.plane.engine.running["l", "orders"]
     assert running.is_reverse
     source = scene.plane.source.existing["orders"].configs
@@ -131,7 +133,7 @@ async def test_late_records_that_come_after_the_check_end_it_in_stopped(scene: S
 
 async def test_what_an_earlier_mirror_back_appended_is_gone_on_from(scene: Scene) -> None:
     await scene.promoted()
-    await scene.set(S.STOPPED, handed_over_at=tuple(ENDS))
+    await scene.set(S.STOPPED, handed_over_at=tuple(ENDS), handed_over_from=tuple(COPY_ENDS))
     scene.ends.ends["orders"] = [100, 150, 100]
     link = scene.plane.store.links["l"]
     back = mirror_producer_id(link.link_id, scene.record.mirror_id, reverse=True)
@@ -292,6 +294,9 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Scene)
     plane.engine.numbers["l", "orders"] = [status(i, source_end=end) for i, end in enumerate(ends)]
     for index in range(3):
         plane.progress.advance("orders", index, 100)
+    plane.engine.here["l", "orders"] = {
+        index: PartitionEnd(100, 100, TABLE[index], warm=index == 0) for index in range(2)
+    }
     told = []
 
     async def clamp(record: MirrorRecord) -> None:
@@ -304,7 +309,7 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Scene)
     (record,) = await scene.ways.failover("l", ["orders"])
 
     assert (record.state, record.stopped_at, record.not_mirrored) == (S.STOPPED, (100, 100, 100), (0, 7, -1))
-    assert record.producers == TABLE
+    assert (record.producers, record.retries_unknown) == (TABLE, (1, 2))  # one was not read far enough, one elsewhere
     assert told == [(100, 100, 100)]
     assert ("l", "orders") not in plane.engine.running
     assert scene.phases[-1] is Phase.SWITCHED

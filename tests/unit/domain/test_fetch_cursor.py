@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.append_window import Pending
-from gateway.domain.fetch_cursor import WARM_UP_RECORDS, CorruptBatch, FetchCursor
+from gateway.domain.fetch_cursor import WARM_UP_MOST, WARM_UP_RECORDS, CorruptBatch, FetchCursor
 from gateway.domain.log_tail import CannotMirror, LogTail
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
@@ -148,4 +148,33 @@ def test_the_last_batches_of_another_appender_are_read_for_the_table_and_not_que
 def test_of_much_that_another_has_appended_only_the_end_is_read() -> None:
     cursor, _ = cursor_at(0)
     cursor.skip_to(10_000_000)  # a job that has copied for hours
-    assert cursor.fetch_offset == 10_000_000 - WARM_UP_RECORDS
+    assert cursor.fetch_offset == 10_000_000 - WARM_UP_MOST
+
+
+def test_a_busy_log_is_read_back_by_time() -> None:
+    """At 10,000 records a second 10,000 offsets would be one second."""
+    cursor, _ = cursor_at(0)
+    cursor.recent = 1_100_000
+    cursor.start(2_000_000, 0)
+    assert cursor.fetch_offset == 1_100_000
+
+
+@pytest.mark.parametrize(("recent", "begins"), [(8_999_000, 8_990_000), (0, 7_000_000), (None, 8_990_000)])
+def test_the_time_has_bounds_in_offsets(recent: int | None, begins: int) -> None:
+    """Timestamps are the producers' own: too young, too old, or none."""
+    cursor, _ = cursor_at(0)
+    cursor.recent = recent
+    cursor.start(9_000_000, 0)
+    assert cursor.fetch_offset == begins
+
+
+def test_warm_is_where_reading_stands_and_no_memory_of_it() -> None:
+    cursor, _ = cursor_at(0)
+    assert cursor.warm
+    read(cursor, make_batch(0, 10))
+    assert cursor.warm
+    cursor.skip_to(100)
+    assert not cursor.warm
+    read(cursor, make_batch(10, 90, producer_id=PID, epoch=0, sequence=7))
+    assert cursor.warm
+    assert [entry.base_offset for entry in cursor.producers.entries()] == [10]

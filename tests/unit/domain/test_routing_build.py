@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.domain.routing import Ack, Phase
 from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of, routing_from
 from gateway.domain.topic_ids import topic_id_text
@@ -15,7 +15,8 @@ TABLE = ((ProducerEntry(1, 0, 0, 4, 10),), ())
 
 
 def mirror(state: MirrorState = MirrorState.ACTIVE, **changes: object) -> MirrorRecord:
-    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state} | changes
+    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state}
+    values |= {"starts": (PartitionStart(0, 0),) * 2} | changes
     return MirrorRecord(**values)  # type: ignore[arg-type]
 
 
@@ -100,6 +101,13 @@ def test_producers_are_kept_for_a_while_after_the_flip_only():
     home = mirror(producers=TABLE, state_since_ms=5000, flipped_ms=1000)
     assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
     assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
+
+
+def test_writes_wait_while_it_is_not_known_which_are_retries():
+    broken = mirror(MirrorState.STOPPED, producers=(*TABLE, ()), flipped_ms=1000)
+    found = route(broken, now_ms=1000 + PRODUCERS_KEPT_MS - 1)
+    assert (found.phase, found.producers) == (Phase.FENCED, ())
+    assert route(broken, now_ms=1000 + PRODUCERS_KEPT_MS).phase is Phase.SWITCHED
 
 
 def test_topic_ids_lead_to_names():
