@@ -237,7 +237,8 @@ class Peering:
 
     def _admitted(self, assignment: FleetAssignment) -> None:
         leads = assignment.leader == self.name
-        self.fences.assigned(assignment.term, assignment.fenced)
+        # what this gateway leads itself it need not be told, and nobody would tell it the end
+        self.fences.assigned(assignment.term, {} if leads else assignment.fenced)
         self._follows = not leads
         if not leads:  # the state is read up to here: what a term of this gateway has fenced is decided
             self._shared.publisher.decided()

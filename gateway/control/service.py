@@ -72,7 +72,7 @@ class ControlService:
         publisher: RoutingPublisher | None = None,
     ) -> None:
         """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
-        self.publisher = publisher or RoutingPublisher(store, routing, host.wall_ms)
+        self.publisher = publisher or RoutingPublisher(store, routing, host.monotonic)
         self.context = ControlContext(
             store=store,
             target=target,

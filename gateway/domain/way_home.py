@@ -14,7 +14,6 @@ from gateway.domain.mirror_states import MirrorOperation, apply
 from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS
 from gateway.domain.ways import remembered
 
 Producers = tuple[tuple[ProducerEntry, ...], ...]
@@ -43,7 +42,7 @@ def stopped(
     On the way home it begins the next generation (see `domain/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last flip that a client may still retry are kept.
     """
-    producers = handed_over(record, seen, now_ms)
+    producers = handed_over(record, seen)
     if not record.is_reverse:
         return apply(
             MirrorOperation.COMPLETE_PROMOTE,
@@ -85,13 +84,14 @@ def stopped(
     )
 
 
-def handed_over(record: MirrorRecord, seen: Producers, now_ms: int) -> Producers:
+def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
     """Per partition the batches that a retry is held against after a flip.
 
-    A mirror sees what was written since it began. A batch from before the flip before that may still be retried, if
-    that was not long ago: like a broker, the last five batches of a producer's epoch count, wherever they were written.
+    A mirror sees what was written since it began. A batch from before the flip before that may still be retried: like
+    a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that flip was
+    is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten anyway.
     """
-    if not record.producers or now_ms - record.flipped_ms >= PRODUCERS_KEPT_MS:
+    if not record.producers:
         return seen
     partitions = max(len(seen), len(record.producers))
     empty: Producers = ((),) * partitions

@@ -18,6 +18,7 @@ from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, M
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import set_back
 from gateway.domain.way_home import stopped
+from gateway.domain.write_holds import Hold, HoldKind
 from gateway.net.errors import BrokerError
 from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
@@ -212,14 +213,15 @@ async def test_home_sets_the_source_back_and_lifts_the_target_again(scene: Scene
 async def test_a_rule_that_does_not_hold_is_told_and_looked_at_again(scene: Scene) -> None:
     """A hold that ought to have ended with the flip: nothing is done, `describe` has it, and it goes on by itself."""
     await scene.promoted()
-    scene.plane.service.publisher.fence({"orders": 1})
+    hold = Hold("orders", 1, kind=HoldKind.PROMOTE)
+    scene.plane.service.publisher.fence([hold])
     await scene.set(S.PENDING_MIRROR)
     scene.make().resume()
     waiting = scene.plane.service.context.way_back_waits
     await wait_until_async(lambda: "orders is fenced in state PENDING_MIRROR" in waiting("l", "orders"))
     assert ("l", "orders") not in scene.plane.engine.running
 
-    scene.plane.service.publisher.unfence(["orders"])
+    scene.plane.service.publisher.unfence([hold])
     await scene.until(S.ACTIVE)
 
 
