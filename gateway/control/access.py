@@ -64,8 +64,8 @@ class ClusterAccess(Protocol):
     ) -> None:
         """Create a topic and wait until its partitions have leaders; BrokerError when the cluster refuses."""
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
         """Set these configs, take those back to their default, leave the others (IncrementalAlterConfigs)."""

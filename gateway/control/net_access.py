@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gateway.control.access import TopicInfo
 from gateway.domain.records import PartitionStart
+from gateway.domain.topic_ids import topic_id_bytes
 from gateway.net import admin, groups
 from gateway.net.cluster import Cluster
 from gateway.net.commits import Committed, committed_offsets
@@ -85,9 +86,9 @@ class NetAccess:
         )
         await self._until_led(name, partitions)
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
-        await admin.delete_topic(self._cluster, name)
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """See `ClusterAccess.delete_topic`."""
+        await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
         """Set these configs, take those back to their default, leave the others."""

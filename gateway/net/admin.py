@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import Cluster
 from gateway.net.controller import on_controller
 from gateway.net.errors import BrokerError, ClusterUnavailable
+from protocol.apis import ApiKey
 from protocol.errors import error_name
 from protocol.messages import (
     CreatePartitionsRequest,
@@ -32,6 +34,7 @@ SET_ON_TOPIC = 1
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
 _SEEN_S = 3.0
+_DELETE_BY_ID = ApiKey.DELETE_TOPICS, 6
 
 
 class AdminError(BrokerError):
@@ -87,19 +90,27 @@ async def create_topic(
     return bytes(16) if topic_id is None else bytes(topic_id.bytes)
 
 
-async def delete_topic(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> None:
-    """Delete a topic.
+async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", timeout_s: float | None = None) -> None:
+    """Delete a topic; with `topic_id` (16 bytes, KIP-516, DeleteTopics v6) no other one that has the name by then.
+
+    A request whose answer was lost may be carried out much later, as by a broker that was paused. One that goes by name
+    then deletes whatever topic has the name.
 
     Raises:
-        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), TOPIC_DELETION_DISABLED (73).
-        ClusterUnavailable: no answer within the deadline; the topic may be gone.
+        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), UNKNOWN_TOPIC_ID (100), TOPIC_DELETION_DISABLED (73).
+        UnsupportedVersion: the cluster cannot delete by topic id; nothing was deleted.
+        ClusterUnavailable: no answer within the deadline; the topic may be gone, or may go yet.
     """
     state = DeleteTopicsRequest.DeleteTopicState(name=name)
+    if topic_id:
+        state = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=UUID(bytes=topic_id))
+    names = [] if topic_id else [name]
     response = await on_controller(
         cluster,
-        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=[name], timeout_ms=wait_ms),
+        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=names, timeout_ms=wait_ms),
         lambda answer: answer.responses,
         timeout_s,
+        least=_DELETE_BY_ID if topic_id else None,
     )
     _check(f"delete topic {name}", response.responses)
     cluster.invalidate(name)

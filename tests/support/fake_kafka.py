@@ -13,6 +13,7 @@ from gateway.domain.records import LinkRecord, PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.errors import BrokerError, ClusterUnavailable
 from gateway.net.groups import DEAD, GroupView
+from protocol.errors import ErrorCode
 
 # What a broker of 4.3 and one of 3.9 say of a topic nobody configured.
 TARGET_CONFIGS = {
@@ -113,8 +114,14 @@ class FakeKafka:
         topic.info = replace(topic.info, replication_factor=replication_factor)
         topic.configs.update(configs)
 
-    async def delete_topic(self, name: str) -> None:
+    async def delete_topic(self, name: str, topic_id: str) -> None:
         await self._called("delete_topic")
+        self.deletes(name, topic_id)
+
+    def deletes(self, name: str, topic_id: str) -> None:
+        """What the cluster does with a deletion, whenever it lands."""
+        if topic_id and self.existing[name].info.topic_id != topic_id:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         del self.existing[name]
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:

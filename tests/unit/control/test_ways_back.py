@@ -19,7 +19,7 @@ from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import set_back
 from gateway.domain.way_home import stopped
 from gateway.domain.write_holds import Hold, HoldKind
-from gateway.net.errors import BrokerError
+from gateway.net.errors import BrokerError, ClusterUnavailable
 from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
 from tests.support.fake_engine import status
@@ -270,6 +270,66 @@ async def test_a_restore_that_may_not_delete_fails_and_the_topic_is_still_there(
     assert scene.plane.routing.current.topics["orders"].phase is Phase.SWITCHED
     (ended,) = await scene.ways.failover("l", ["orders"])
     assert (ended.state, ended.direction, ended.stopped_at) == (S.STOPPED, MirrorDirection.FORWARD, tuple(ENDS))
+
+
+async def lands_late(scene: Scene) -> list[tuple[str, str]]:
+    """Begin a restore whose deletion sits in a broker that is paused. Returns what it asked for."""
+    source, asked = scene.plane.source, []
+    await scene.promoted()
+    scene.ends.on_read = lambda number: scene.ends.ends.update(orders=[0, 0, 0]) if source.ids > 1 else None
+    delete = source.delete_topic
+
+    async def unanswered(name: str, topic_id: str) -> None:
+        asked.append((name, topic_id))
+        source.delete_topic = delete  # type: ignore[method-assign]
+        raise ClusterUnavailable("no answer within 30 s")
+
+    source.delete_topic = unanswered  # type: ignore[method-assign]
+    await scene.ways.restore("l", ["orders"])
+    await wait_until_async(lambda: asked)
+    return asked
+
+
+async def test_a_deletion_that_lands_late_does_not_take_the_new_topic(scene: Scene) -> None:
+    source = scene.plane.source
+    (asked,) = await lands_late(scene)
+    await scene.until(S.ACTIVE, REVERSE)
+    new = source.existing["orders"].info.topic_id
+    assert asked[1] not in ("", new)
+    with pytest.raises(BrokerError):
+        source.deletes(*asked)
+    assert source.existing["orders"].info.topic_id == new
+
+
+async def test_without_topic_ids_nothing_is_created_under_a_deletion_of_unknown_outcome(scene: Scene) -> None:
+    source = scene.plane.source
+    await scene.set(S.ACTIVE, source_topic_id="")
+    source.existing["orders"].info = replace(source.existing["orders"].info, topic_id="")
+    (asked,) = await lands_late(scene)
+    assert asked == ("orders", "")
+    await scene.until(S.FAILED, REVERSE)
+    assert "whether topic orders was deleted is not known" in scene.record.error_message
+    assert "create_topic" not in source.calls
+
+
+async def test_a_topic_that_has_the_name_by_the_time_of_the_deletion_is_spared(scene: Scene) -> None:
+    """Somebody was faster, between the look and the deletion."""
+    source = scene.plane.source
+    await scene.promoted()
+    old = source.existing["orders"].info.topic_id
+
+    async def overrides() -> None:
+        del source.before["topic_overrides"]
+        del source.existing["orders"]
+        scene.plane.source.add("orders", 3, 7)
+        scene.ends.ends["orders"] = [7, 7, 7]
+
+    source.before["topic_overrides"] = overrides
+    await scene.ways.restore("l", ["orders"])
+    await scene.until(S.FAILED, REVERSE)
+    assert "created topic orders on the source anew and wrote 21 records" in scene.record.error_message
+    assert source.existing["orders"].info.topic_id != old
+    assert "delete_topic" not in source.calls
 
 
 async def test_a_restore_that_was_cut_short_after_the_deletion_creates_the_topic(scene: Scene) -> None:
