@@ -16,7 +16,7 @@ from gateway.net.cluster import Cluster
 from gateway.net.controller import on_controller
 from gateway.net.errors import BrokerError, ClusterUnavailable
 from protocol.apis import ApiKey
-from protocol.errors import error_name
+from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -34,6 +34,7 @@ SET_ON_TOPIC = 1
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
 _SEEN_S = 3.0
+_CANNOT_TELL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _DELETE_BY_ID = ApiKey.DELETE_TOPICS, 6
 
 
@@ -88,6 +89,31 @@ async def create_topic(
     await _until_seen(cluster, name, max(1, partitions))
     topic_id = response.topics[0].topic_id
     return bytes(16) if topic_id is None else bytes(topic_id.bytes)
+
+
+async def is_absent(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> bool:
+    """True when there is certainly no topic of this name: the controller would create it (and is told not to).
+
+    What a broker's metadata lacks may be there: brokers hear of a topic a little later than the controller, and one
+    that lags much later.
+
+    Raises:
+        AdminError: it cannot be told, such as TOPIC_AUTHORIZATION_FAILED (29) without the right to create it.
+        ClusterUnavailable: no answer within the deadline.
+    """
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=True),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    code = response.topics[0].error_code
+    if code in _CANNOT_TELL or is_retriable(code):
+        _check(f"look for topic {name}", response.topics)
+    return bool(code != ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", timeout_s: float | None = None) -> None:
