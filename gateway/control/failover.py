@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.control.context import ControlContext, target_errors
+from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError
 from gateway.control.failover_ends import FailoverEnds, left_behind
 from gateway.control.lifted_configs import restore_configs
@@ -138,9 +138,8 @@ class Failover:
                 await self._measure.stop(record)
         except TimeoutError:
             raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
-        mirrored = await self.ends.mirrored(record)
-        with target_errors():
-            copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
+        copied = await self.ends.copied(record)
+        mirrored = [at for at, _ in copied]
         left = left_behind(ends, mirrored)
         return await self._persist(mirrored, [end for _, end in copied], left, seen, record, hold.epoch)
 

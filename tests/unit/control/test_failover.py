@@ -13,7 +13,8 @@ from gateway.control.errors import Conflict
 from gateway.control.state_topic import Change
 from gateway.control.store import StoreError, StoreUncertain
 from gateway.control.ways_back import WaysBack
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing import Phase
 from tests.support.control_plane import Plane
 from tests.support.fake_engine import status
@@ -177,3 +178,27 @@ async def test_no_promote_begins_while_a_failover_is_in_doubt(scene: Scene) -> N
     log.settled_as = StoreError("aborted")
     await wait_until_async(lambda: scene.trace[-1:] == ["forward"])
     assert (await asyncio.wait_for(scene.topic.promote(), 10))[0].state is S.STOPPED
+
+
+async def test_what_was_appended_while_the_mirror_stopped_is_on_the_copy(scene: Scene) -> None:
+    """In mode translate: a position as it was told lacks what was acknowledged since, here and at other gateways."""
+    await scene.plane.store.put(replace(scene.record, mode=MirrorMode.TRANSLATE))
+    scene.plane.source.existing["orders"].ranges = [(0, 130)] * 3
+    stopped = False
+
+    async def maps(_: MirrorRecord) -> Sequence[OffsetMap]:
+        found = [OffsetMap([(0, 0), (50, 40)], end=110 if stopped else 90) for _ in range(3)]
+        found[2].advance(found[2].end, 125)  # holes behind the last record
+        return found
+
+    async def stop(link: str, topic: str) -> None:
+        nonlocal stopped
+        stopped = True
+
+    scene.plane.service.context.offset_maps = maps
+    scene.plane.engine.stop_mirror = stop  # type: ignore[method-assign]
+    scene.plane.progress.advance("orders", 1, 122)  # it has seen holes, too
+    failed_over = await asyncio.wait_for(scene.failover(), 10)
+    assert failed_over.stopped_at == (120, 122, 125)
+    assert failed_over.stopped_copy_at == (110, 110, 110)
+    assert failed_over.not_mirrored == (10, 8, 5)
