@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.records import PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView
@@ -84,6 +85,9 @@ class ClusterAccess(Protocol):
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """The producer id of the last batch below `log_end`, -1 for one without."""
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        """The batch that holds an offset, as it is compared between two logs; None when no such one is there."""
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """The log start of every partition of the topics, each given with how many it has."""

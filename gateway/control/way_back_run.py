@@ -173,7 +173,8 @@ class WayBackRun:
 
     async def _read_source(self, _: WayBackStep) -> None:
         record = self._record()
-        self._source = await read_old_source(self._context, self._tools.ends, record)
+        reverses = record.state is MirrorState.PENDING_SYNCHRONIZE
+        self._source = await read_old_source(self._context, self._tools.ends, record, compared=reverses)
         self._unreachable_since, self._source_error = None, ""
 
     async def _keep(self, _: WayBackStep) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from gateway.control.access import TopicInfo
 from gateway.control.errors import SourceUnreachable
 from gateway.control.source_ends import LogEnds
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.records import LinkRecord, PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.errors import BrokerError, ClusterUnavailable
@@ -60,6 +61,7 @@ class FakeKafka:
     closed: int = 0
     ids: int = 0
     before: dict[str, Any] = field(default_factory=dict)
+    batches: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
 
     @property
@@ -150,6 +152,11 @@ class FakeKafka:
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         await self._called("last_writer")
         return self.writers.get((name, partition), -1)
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        await self._called("batch")
+        found = self.batches.get((name, partition))
+        return found if found is not None and found.base <= offset <= found.last else None
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         await self._called("log_starts")

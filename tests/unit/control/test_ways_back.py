@@ -12,9 +12,11 @@ from gateway.control.errors import BadRequest, Conflict, SourceUnreachable
 from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.control.way_back_run import WayBackTools
 from gateway.control.ways_back import WaysBack
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import set_back
 from gateway.domain.way_home import stopped
@@ -223,6 +225,52 @@ async def test_a_rule_that_does_not_hold_is_told_and_looked_at_again(scene: Scen
 
     scene.plane.service.publisher.unfence([hold])
     await scene.until(S.ACTIVE)
+
+
+LAST = LastBatch(90, 99, True, 7, 0xABC)
+
+
+@pytest.mark.parametrize(
+    ("found", "alike"),
+    [
+        (LAST, True),
+        (LAST._replace(records_crc=0xDEF), False),  # as long, with other records
+        (LAST._replace(max_timestamp=8), False),
+        (LAST._replace(base=95), False),
+        (LAST._replace(base=80, last=89), True),  # the last one is deleted there: nothing to compare
+    ],
+)
+async def test_a_reverse_compares_what_was_written_last_and_not_only_where(
+    scene: Scene, found: LastBatch, alike: bool
+) -> None:
+    """The source lost its leader, and what it had last; then others wrote as many records to it."""
+    await scene.promoted()
+    scene.plane.target.batches["orders", 1] = LAST
+    scene.plane.source.batches["orders", 1] = found
+    if alike:
+        await scene.ways.reverse("l", ["orders"])
+        await scene.until(S.ACTIVE, REVERSE)
+        return
+    with pytest.raises(Conflict, match="last batch before the flip in partition 1 of orders is not the one that the"):
+        await scene.ways.reverse("l", ["orders"])
+    assert scene.record.state is S.STOPPED
+
+
+async def test_a_translated_batch_is_compared_where_the_map_says(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.set(S.STOPPED, mode=MirrorMode.TRANSLATE, stopped_copy_at=(60, 60, 60))
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [OffsetMap([(0, 0), (90, 50)], end=60) for _ in range(3)]
+
+    scene.plane.service.context.offset_maps = maps
+    scene.plane.target.batches["orders", 0] = LAST._replace(base=50, last=59, records_crc=1)
+    scene.plane.source.batches["orders", 0] = LAST._replace(max_timestamp=8)
+    with pytest.raises(Conflict, match="truncated and written again"):
+        await scene.ways.reverse("l", ["orders"])
+    scene.plane.source.batches["orders", 0] = LAST
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
 
 
 # -- truncate-and-restore --------------------------------------------------------------------------------------
