@@ -19,7 +19,7 @@ class GatewayRecord:
 
     `name` stays over restarts, `incarnation` is one per process. `peer`: host:port for the other gateways. `bootstrap`:
     where its clients connect. `lease_ms`: for how long it may go on without having been heard of. `place`: where it
-    held the lock of its name (`app/name_lock.py`), '' for nowhere. `succeeded`: the name that another process has taken
+    held the lock of its name (`net/name_lock.py`), '' for nowhere. `succeeded`: the name that another process has taken
     while this one was not known to have stopped; its own `name` is made from both then (`membership.predecessor`).
     """
 

@@ -34,7 +34,7 @@ class Gateway:
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
     `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
-    (`app/name_lock.py`), '' for nowhere.
+    (`net/name_lock.py`), '' for nowhere.
     """
 
     name: str

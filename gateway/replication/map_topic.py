@@ -97,7 +97,7 @@ class LinkMaps:
             NetError, ProtocolError: to be tried again.
             MapFormatError: written by a newer lockgate.
         """
-        begun = time.monotonic()
+        begun = self._target.host.monotonic()
         async with self._lock:
             # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
             if self._absent_since >= begun or not await self._is_there():
@@ -119,7 +119,7 @@ class LinkMaps:
             NetError: that is not known now; to be tried again.
         """
         if not self._exists:
-            asked = time.monotonic()
+            asked = self._target.host.monotonic()
             view = await self._target.refresh((self.topic,), _READ_S)
             topic = view.topics.get(self.topic)
             self._exists = topic is not None and bool(topic.partitions)

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from uuid import uuid4
 
-from gateway.app.name_lock import NameLock
+from gateway.net.name_lock import NameLock
 
 _HOLD = """
 import sys
-from gateway.app.name_lock import NameLock
+from gateway.net.name_lock import NameLock
 lock = NameLock(sys.argv[1])
 print(lock.take(), flush=True)
 sys.stdin.read()
