@@ -135,7 +135,7 @@ class Peering:
             role=Role(self._settings.role),
             peer=f"{told}:{port}",
             lease_s=fleet.lease_s,
-            place=self._lock.take(),
+            place=self._lock.take,
         )
         self.fences = FenceAnswers(shared.publisher, local, self.mirrors.quiet, self.mirrors.records_changed)
         self.peers.handlers.update(self.fences.handlers)

@@ -179,7 +179,7 @@ class Fleet:
             role=me.role,
             peer=me.peer,
             lease_s=me.lease_s,
-            place=me.place,
+            place=me.place(),
             owned=self._hooks.owned(),
         )
 
