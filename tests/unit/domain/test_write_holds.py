@@ -52,7 +52,8 @@ def test_what_a_term_leaves_is_held_until_it_is_decided() -> None:
     holds = WriteHolds()
     holds.begin(PROMOTE)
     holds.term_over()
-    assert (holds.own, holds.topics) == ({}, {"t"})
+    assert holds.own == {}
+    assert holds.topics == {"t"}
     holds.end(PROMOTE)  # an operation of a term that is over ends nothing any more
     assert holds.topics == {"t"}
     assert holds.decided() == {"t"}
