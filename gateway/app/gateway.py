@@ -140,7 +140,7 @@ class Gateway:
         self._gates = GroupGates()
         self._progress = MirrorProgress()
         self._sources = Sources(lambda config: NetAccess(config, self._host))
-        self._publisher = RoutingPublisher(self._store, self._routing, self._host.wall_ms)
+        self._publisher = RoutingPublisher(self._store, self._routing, self._host.monotonic)
         self._routing.subscribe(self._open_or_close_gates)
         GatesByRecord(self._store, self._gates)
         shared = Shared(

@@ -18,6 +18,6 @@ and for a term of leadership:
     ...
     await service.close()
 
-For the promote runners: `service.publisher` (`fence(topics)`, `unfence(topics)`), `store.replace(old, new)` (compare
+For the promote runners: `service.publisher` (`fence(holds)`, `unfence(holds)`), `store.replace(old, new)` (compare
 and set), and `service.context.change(link, topic, operation, **changes)` (the state table applied to what is stored).
 """

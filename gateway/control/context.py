@@ -103,6 +103,9 @@ class ControlContext:
     fleet: FleetWide = field(default_factory=OnlyHere)
     # False when this gateway was not heard by its fleet for too long: another one may lead by now
     may_commit: Callable[[], bool] = lambda: True
+    # (link, mirror topic): for the time of the block no promote of the topic runs; one that does is ended first, or
+    # comes to its end. A Conflict when its end is not known in time. Set by the topic promoter
+    without_promote: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     # (link, mirror topic): for the time of the block this gateway mirrors the topic, whoever did so before
     claimed: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     engine: MirrorEngine = field(init=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gateway.control.context import ControlContext, target_errors
-from gateway.control.errors import ControlError
+from gateway.control.errors import Conflict, ControlError
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
@@ -32,16 +32,27 @@ class FailoverEnds:
 
     async def mirrored(self, record: MirrorRecord) -> tuple[int, ...]:
         """Per partition the source offset up to which the target has everything."""
+        return tuple(at for at, _ in await self.copied(record))
+
+    async def copied(self, record: MirrorRecord) -> list[tuple[int, int]]:
+        """Per partition the source offset up to which the target has everything, and where the copy's log ends there.
+
+        The copy says so itself, in one look: a position that a mirror has told lacks what was acknowledged while it was
+        being stopped, and what other gateways have appended. It tells at most of holes behind the last record.
+
+        Raises:
+            ControlError: the copy, or its offset map, cannot be read now.
+        """
         topic, partitions = record.mirror_topic, len(record.starts)
         if record.mode is MirrorMode.PRESERVE and not self._context.turned_translated(record.link, topic):
-            # The log itself: what other gateways have appended may not have been told here yet.
             with target_errors():
-                return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
-        known = [self._context.progress.position(topic, partition) for partition in range(partitions)]
-        if all(position is not None for position in known):
-            return tuple(position or 0 for position in known)
+                return [(end, end) for _, end in await self._context.target.log_ranges(topic, partitions)]
         with target_errors():
-            return tuple(found.read_to for found in await self._context.offset_maps(record))
+            maps = await self._context.offset_maps(record)
+        if len(maps) != partitions:
+            raise Conflict(f"the offset map of mirror topic '{topic}' has {len(maps)} of {partitions} partitions")
+        told = (self._context.progress.position(topic, partition) for partition in range(partitions))
+        return [(max(one.read_to, UNKNOWN if at is None else at), one.end) for one, at in zip(maps, told, strict=True)]
 
     async def look(self) -> None:
         """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""

@@ -61,8 +61,12 @@ class Mirrors:
         return self.view(await self._creator.create(link, source_topic, mirror_topic))
 
     async def resume_create(self, intent: MirrorRecord) -> None:
-        """Finish what a crash left of a create; see `MirrorCreator.resume`."""
+        """Go on with a create that was begun, once; see `MirrorCreator.resume`."""
         await self._creator.resume(intent)
+
+    async def finish_create(self, link: str, topic: str) -> None:
+        """Go on with it until it is done or refused; see `MirrorCreator.finish`."""
+        await self._creator.finish(link, topic)
 
     def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
         """The link's mirrors by name, all or those in one state; NotFound if there is no such link."""

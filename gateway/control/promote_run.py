@@ -6,8 +6,9 @@ One method per step. What is known lives in PromoteMemory; what outlives the pro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import structlog
 
@@ -16,6 +17,7 @@ from gateway.control.lifted_configs import restore_configs
 from gateway.control.promote_fence import PromoteFence
 from gateway.control.promote_gather import Gatherer, PromoteTools
 from gateway.control.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.control.until_known import until_known
 from gateway.domain.copy_ends import CopyEnds
 from gateway.domain.mirror_states import MirrorOperation, apply
 from gateway.domain.promote import next_step
@@ -29,7 +31,10 @@ from gateway.net.errors import NetError
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
 _STORE_AGAIN_S = 0.25
+_INTERRUPTIBLE = frozenset({StepKind.WAIT, StepKind.FENCE, StepKind.READ_ENDS, StepKind.AWAIT_MIRROR})
+"""They only wait, and change nothing that a promote that is given up does not take back."""
 
+_T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
 
 
@@ -51,8 +56,9 @@ class PromoteRun:
         self._fence = PromoteFence(tools, link, topics, self._memory)
         self._leaving = ""
         self._log = _log.bind(link=link, topics=list(topics))
+        self._interruptible: asyncio.Future[object] | None = None
         self.waiting_for = ""
-        self._actions: Mapping[StepKind, Callable[[Step], Awaitable[None]]] = {
+        self._actions: Mapping[StepKind, Callable[[Step], Coroutine[Any, Any, None]]] = {
             StepKind.MARK_PENDING: self._mark_pending,
             StepKind.WAIT: self._wait,
             StepKind.FENCE: self._hold,
@@ -75,16 +81,17 @@ class PromoteRun:
             TargetUnreachable: the state could not be written; nothing was begun.
         """
         try:
-            while (step := next_step(await self._gather.snapshot(), self._tools.limits)).kind is not StepKind.DONE:
+            while (step := await self._next()).kind is not StepKind.DONE:
                 self.waiting_for = step.reason
                 self._stay(step)
-                await self._actions[step.kind](step)
+                action = self._actions[step.kind](step)
+                await (self._unless_ended(action) if step.kind in _INTERRUPTIBLE else action)
         except (ProducerFenced, LeftToTheNext):
             raise  # the successor goes on from the record
         except Exception:
             await self._let_go()
             raise
-        if step.reason or self._memory.gave_up:
+        if step.reason:  # without one it has flipped, whatever was asked of it meanwhile
             raise Conflict(self._memory.gave_up or step.reason)
 
     def leave(self, reason: str) -> None:
@@ -97,11 +104,46 @@ class PromoteRun:
         if self._leaving and begins and self._memory.fenced_at is None:
             raise LeftToTheNext(self._leaving)
 
+    @property
+    def committing(self) -> bool:
+        """The flip was tried, and what became of it is not known yet."""
+        return self._memory.committing
+
+    def end(self, reason: str) -> None:
+        """Give up as soon as that can be done, unless it has flipped; `run` returns when it is over."""
+        self._memory.give_up(reason)
+        if self._interruptible is not None:
+            self._interruptible.cancel()
+
+    async def _next(self) -> Step:
+        while (snapshot := await self._unless_ended(self._gather.snapshot())) is None:
+            continue  # once given up, a snapshot asks nobody
+        return next_step(snapshot, self._tools.limits)
+
+    async def _unless_ended(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """What it returns; None when `end` was called meanwhile."""
+        task = asyncio.create_task(work, name="promote step")
+        self._interruptible = task  # type: ignore[assignment]  # only to be cancelled
+        try:
+            return await task
+        except asyncio.CancelledError:
+            run = asyncio.current_task()
+            if run is not None and run.cancelling():
+                raise
+            return None
+        finally:
+            self._interruptible = None
+
     async def _let_go(self) -> None:
-        """Something went wrong that no step expects: hold no writes for it, unless STOPPED may be persisted."""
+        """Something went wrong that no step expects: hold no writes for it, once it is known that nothing flipped."""
         if self._memory.committing:
-            self._log.error("the promote broke off in its commit; writes stay held until the gateway is restarted")
-            return
+            self._log.error("the promote broke off in its commit; writes stay held until it is known what became of it")
+            if not await until_known(self._context.store):
+                return  # the next leader knows
+            self._memory.committing = False
+            if not any(record.state is MirrorState.PENDING_STOPPED for record in self._gather.records()):
+                await self._publish_switched(Step(StepKind.PUBLISH_SWITCHED))
+                return
         if self._memory.fenced_at is not None:
             self._abort_fence()
             await self._mark_active(Step(StepKind.MARK_ACTIVE, "the promote broke off; see the gateway's log"))
@@ -132,7 +174,7 @@ class PromoteRun:
 
     def _pending(self, record: MirrorRecord) -> MirrorRecord:
         """The record with the next epoch. One that is PENDING_STOPPED keeps its time: it names its set."""
-        epoch = record.fence_epoch + 1
+        epoch = self._context.publisher.next_epoch(record)
         if record.state is MirrorState.PENDING_STOPPED:
             return replace(record, fence_epoch=epoch)
         return apply(self._operation, record, self._context.now_ms(), fence_epoch=epoch)

@@ -173,14 +173,18 @@ class WayBackRun:
 
     async def _read_source(self, _: WayBackStep) -> None:
         record = self._record()
-        self._source = await read_old_source(self._context, self._tools.ends, record)
+        reverses = record.state is MirrorState.PENDING_SYNCHRONIZE
+        self._source = await read_old_source(self._context, self._tools.ends, record, compared=reverses)
         self._unreachable_since, self._source_error = None, ""
 
     async def _keep(self, _: WayBackStep) -> None:
         record = self._record()
         source = await self._reach()
         kept = await own_configs(self._context, record, source)
-        await self._context.store.replace(record, replace(record, recreate=kept))
+        topic_id = record.source_topic_id
+        if record.state is MirrorState.PENDING_SETUP_FOR_RESTORE and self._source is not None:
+            topic_id = topic_id or self._source.topic_id  # of an older version: what is deleted is named before
+        await self._context.store.replace(record, replace(record, recreate=kept, source_topic_id=topic_id))
 
     async def _prepare(self, _: WayBackStep) -> None:
         self._copy = await prepare_copy(self._context, self._record(), await self._reach())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.domain.append_window import Pending
-from gateway.domain.log_tail import CannotMirror, LogTail
+from gateway.domain.log_tail import CannotMirror, CopiedTail, LogTail
 from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_generation
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
@@ -63,6 +63,7 @@ class FetchCursor:
     """
 
     __slots__ = (
+        "_copied",
         "_push",
         "_tail",
         "fetch_offset",
@@ -81,6 +82,7 @@ class FetchCursor:
         self.slow_path: Translator | None = None
         self.may_slow_down: Translator | None = None
         self._tail: LogTail | None = None
+        self._copied: CopiedTail | None = None
         self.producers = producers
         self.position = 0
         self.fetch_offset = 0
@@ -94,15 +96,22 @@ class FetchCursor:
         """All that is to be read below the position was read: the producer table is as good as it gets."""
         return self.fetch_offset >= self.position
 
-    def start(self, position: int, log_start: int, tail: LogTail | None = None) -> None:
+    def start(
+        self, position: int, log_start: int, tail: LogTail | None = None, copied: CopiedTail | None = None
+    ) -> None:
         """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
-        `tail` is the target's last batch below `position`: the source's must be the same one.
+        `tail` is the target's last batch below `position`: the source's must be the same one; `copied` is the same on
+        the slow path, read from there on unless it is far below.
         """
         self._tail = tail
+        self._copied = copied
         self.position = position
-        self.fetch_offset = max(log_start, self._read_from(position))
+        first = self._read_from(position)
+        if copied is not None and position - copied.last <= WARM_UP_RECORDS:
+            first = min(first, copied.last)
+        self.fetch_offset = max(log_start, first)
         self.last_epoch = -1
 
     def _read_from(self, position: int) -> int:
@@ -120,7 +129,7 @@ class FetchCursor:
         """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
         if position > self.position:
             self.position = position
-            self._tail = None
+            self._tail = self._copied = None
             if self.fetch_offset < position - WARM_UP_MOST:
                 self.fetch_offset = position - WARM_UP_MOST
                 self.last_epoch = -1
@@ -128,7 +137,7 @@ class FetchCursor:
     def go_on(self, position: int) -> None:
         """Read on from another position, in any direction."""
         self.position = self.fetch_offset = position
-        self._tail = None
+        self._tail = self._copied = None
         self.last_epoch = -1
 
     def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
@@ -166,6 +175,8 @@ class FetchCursor:
 
     def _read_slowly(self, slow_path: Translator, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         """Whatever is between two batches is a hole here, so the answer must be to the question that was asked last."""
+        if self._copied is not None:
+            self._check_copied(self._copied, records)
         before = self.position
         try:
             for item in convert(records, self.position, aborted):
@@ -177,6 +188,20 @@ class FetchCursor:
             self._note_batches(records)
             if self.position > before:
                 self.fetch_offset = self.position
+
+    def _check_copied(self, copied: CopiedTail, records: memoryview) -> None:
+        """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
+        try:
+            for header, _ in iter_batches(records):
+                if copied.is_in(header):
+                    copied.check_source(header)
+                if header.next_offset > copied.last:
+                    self._copied = None
+                    return
+        except OldFormat:
+            self._copied = None
+        except MalformedFrame:
+            return
 
     def _note_batches(self, records: memoryview) -> None:
         """Of the batches up to the position note producers, leader epoch, and where to go on while warming up."""

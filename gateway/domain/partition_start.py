@@ -6,7 +6,8 @@ Nothing was written down before: the target's log end, compared with the source'
 
 from __future__ import annotations
 
-from gateway.domain.log_tail import CannotMirror
+from gateway.domain.log_tail import CannotMirror, CopiedTail
+from gateway.domain.offset_map import Rule
 from gateway.domain.partition_commands import (
     NOTHING,
     Commands,
@@ -116,11 +117,22 @@ def _place_translated(state: PartitionState, translator: Translator) -> Commands
     window.source_position = at
     translator.go_on(at)
     state.phase = Phase.COPYING
-    state.source.cursor.start(at, first)
+    state.source.cursor.start(at, first, copied=_copied_tail(state, translator))
     if not start.is_translated and state.target_start < start.source_start <= window.position:
         return (*lost, *_trim(state))
     ready = start.is_translated or window.position >= start.source_start
     return (*lost, *settle(state)) if ready else lost
+
+
+def _copied_tail(state: PartitionState, translator: Translator) -> CopiedTail | None:
+    """The target's last batch where the map says that it is on the source; None when it is not this mirror's copy."""
+    tail = state.tail
+    if tail is None or not state.copied or tail.base < max(state.handed_over_at, state.start.pad_to):
+        return None
+    base, last = (translator.ledger.map.to_source(at) for at in (tail.base, tail.following - 1))
+    if (base.rule, last.rule) != (Rule.EXACT, Rule.EXACT):
+        return None
+    return CopiedTail(base.offset, last.offset, tail.max_timestamp)
 
 
 def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:

@@ -25,7 +25,8 @@ After a promote the target is written. Three ways lead back to two clusters that
 
 Safety. Writes go where the record says and no step here moves them, so an interruption anywhere loses nothing:
 
-* the mirror back begins only where both logs were seen to end alike (SYNCHRONIZED), or in an empty topic (RECREATED);
+* the mirror back begins only where both logs were seen to end alike, with the same last batch (SYNCHRONIZED), or in an
+  empty topic (RECREATED);
   what is appended by others later is refused by the sequence rule and fails the mirror;
 * a topic is deleted only while it is the very one that the record names, after its configs were persisted;
 * nothing but the record outlives the process: each step may be carried out twice.
@@ -201,5 +202,11 @@ def why_not_reversed(record: MirrorRecord, source: OldSource) -> str:
         return (
             f"the source lost records: partition {partition} of {name} ends at {top}, at the flip it ended at "
             f"{stopped}; {remedy}"
+        )
+    if source.unlike:
+        partition = source.unlike[0]
+        return (
+            f"the last batch before the flip in partition {partition} of {name} is not the one that the target has: "
+            f"the source was truncated and written again; {remedy}"
         )
     return ""

@@ -43,4 +43,4 @@ def _alike(record: MirrorRecord, source: OldSource) -> bool:
     for partition, (top, end, stopped) in enumerate(zip(source.tops, source.ends, known, strict=True)):
         if top != end or end < stopped or (end > stopped and not source.ours[partition]):
             return False
-    return True
+    return not source.unlike

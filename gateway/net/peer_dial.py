@@ -97,7 +97,7 @@ class Dial:
         return self._write(frame, _UNREAD_BEATS)
 
     async def close(self) -> None:
-        """Leave the peer: it has another address, or none. Whoever asks it, or waits for a connection, is told at once."""
+        """Leave the peer: it has another address, or none. Whoever still asks it is told at once."""
         self._left = True
         self._task.cancel()
         with suppress(asyncio.CancelledError):

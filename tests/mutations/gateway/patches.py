@@ -224,9 +224,10 @@ def rewind_a_group() -> None:
 def forget_a_fence_of_the_fleet() -> None:
     """A fence that the leader asks for is acknowledged while writes are on their way through this gateway."""
     from gateway.control.fence_answers import FenceAnswers
+    from gateway.domain.write_holds import Hold
 
     async def at_once(self: Any, body: Any) -> Any:
-        self._publisher.hold([str(body["topic"])])
+        self._publisher.hold([Hold(str(body["topic"]), int(body["epoch"]))])
         return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
 
     slow_source(4.0)  # longer than a promote takes, on a busy machine too
