@@ -15,6 +15,7 @@ from gateway.devcluster import DevCluster
 from protocol.apis import ApiKey
 from protocol.messages import FindCoordinatorRequest, InitProducerIdRequest
 from tests.broker_model.normal import unlike
+from tests.broker_model.recording import Recording
 from tests.broker_model.run import Difference, Pair, make_plan
 from tests.broker_model.sides import CONFIGS, RealSide
 from tests.support.clusters import running_cluster
@@ -56,22 +57,51 @@ def _show(number: int, seed: int, found: Difference) -> None:
 
 
 async def _compare(cluster: DevCluster, options: argparse.Namespace) -> int:
-    addresses = {node.node_id: ("127.0.0.1", node.client_port) for node in cluster.spec.nodes}
-    real = RealSide(addresses, time.time)
-    await _warm_up(real)
-    pair = Pair(real, options.kafka, len(addresses), f"s{options.seed}")
+    pair = await _pair(cluster, options)
     differences = sequences = 0
     for seed in range(options.seed, options.seed + options.sequences):
-        plan = make_plan(seed, options.steps)
-        found = await pair.compare(plan)
+        found = await pair.compare(make_plan(seed, options.steps))
         sequences += 1
         if found is not None:
             differences += 1
             _show(differences, seed, found if options.no_shrink else await pair.shrink(found))
             if differences >= options.give_up_after:
                 break
+    return _verdict(sequences, pair.requests, differences)
+
+
+async def _pair(cluster: DevCluster, options: argparse.Namespace) -> Pair:
+    addresses = {node.node_id: ("127.0.0.1", node.client_port) for node in cluster.spec.nodes}
+    real = RealSide(addresses, time.time)
+    await _warm_up(real)
+    return Pair(real, options.kafka, len(addresses), f"s{options.seed}")
+
+
+async def _record(cluster: DevCluster, options: argparse.Namespace) -> int:
+    pair = await _pair(cluster, options)
+    recording = Recording(options.kafka, options.brokers, options.steps)
+    for seed in range(options.seed, options.seed + options.sequences):
+        recording.traces[seed] = await pair.ask_real(make_plan(seed, options.steps))
+        recording.save(options.record)
+    _say(f"broker-model: recorded sequences={len(recording.traces)} requests={pair.requests}")
+    return 0
+
+
+def _replay(options: argparse.Namespace) -> int:
+    recording = Recording.load(options.replay)
+    differences = requests = 0
+    for seed in recording.traces:
+        found, sent = recording.compare(seed)
+        requests += sent
+        if found is not None:
+            differences += 1
+            _show(differences, seed, found)
+    return _verdict(len(recording.traces), requests, differences)
+
+
+def _verdict(sequences: int, requests: int, differences: int) -> int:
     verdict = "FAIL" if differences else "PASS"
-    _say(f"broker-model: {verdict} sequences={sequences} requests={pair.requests} differences={differences}")
+    _say(f"broker-model: {verdict} sequences={sequences} requests={requests} differences={differences}")
     return 1 if differences else 0
 
 
@@ -85,13 +115,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--no-shrink", action="store_true", help="show differences with all steps before them")
     parser.add_argument("--give-up-after", type=int, default=_GIVE_UP_AFTER, help="differences")
+    parser.add_argument("--record", type=Path, help="write the real answers to this file, compare nothing")
+    parser.add_argument("--replay", type=Path, help="compare the model with such a file; no cluster is started")
     options = parser.parse_args(arguments)
+    if options.replay is not None:
+        return _replay(options)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
         start = running_cluster(
             "broker-model", options.kafka, folder, brokers=options.brokers, properties=dict(CONFIGS)
         )
-        return asyncio.run(_compare(stack.enter_context(start), options))
+        return asyncio.run((_record if options.record else _compare)(stack.enter_context(start), options))
 
 
 if __name__ == "__main__":

@@ -96,12 +96,17 @@ class Pair:
         self._runs = 0
         self.requests = 0
 
-    async def compare(self, plan: Plan) -> Difference | None:
-        """Run a sequence on both sides under a name that it alone has."""
+    async def ask_real(self, plan: Plan) -> tuple[str, Trace]:
+        """Run a sequence on the real cluster under a name that it alone has: that name and the answers."""
         self._runs += 1
         prefix = f"{self._run_id}-{self._runs}-"
         real, requests = await run_plan(self._real, self._kafka, prefix, plan)
         self.requests += requests
+        return prefix, real
+
+    async def compare(self, plan: Plan) -> Difference | None:
+        """Run a sequence on both sides."""
+        prefix, real = await self.ask_real(plan)
         model, _ = await asyncio.get_running_loop().run_in_executor(
             None, run_on_model, self._kafka, self._brokers, prefix, plan
         )
