@@ -8,103 +8,25 @@ what was there is still there.
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
-from tests.checker.clusters import judge_clusters
-from tests.checker.collect import Collector
-from tests.checker.model import HistoryError
-from tests.checker.reads import judge_polls
-from tests.checker.verdict import Findings as CheckerFindings
-from tests.checker.writes import judge_sends, judge_writes
-from tests.simulation.judge.findings import OF_CHECKER, Findings
+from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.groups import judge_carried, judge_source
+from tests.simulation.judge.history import judge_history, writes_of
 from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, late_records, pair_of
 from tests.simulation.judge.maps import LinkMap, judge_map, read_map
-from tests.simulation.judge.state import Entry, LogRecord, Logs, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.outcome import Ended, Verdict
+from tests.simulation.judge.state import Entry, Logs, Snapshot, StateView, group_side, side_of, was_failed_over
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
 WATCH: Final = "watch"
-_LINE: Final = re.compile(r"\bline (\d+)")
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
-
-
-class Snapshot:
-    """A cluster at one instant: each log is decoded once."""
-
-    def __init__(self, cluster: Any) -> None:
-        self._cluster = cluster
-        self._records: dict[tuple[str, int], Sequence[LogRecord]] = {}
-        self.topics = cluster.topics
-        self.log_range, self.committed = cluster.log_range, cluster.committed
-        self.topic_names, self.partition = cluster.topic_names, cluster.partition
-
-    def records(self, topic: str, partition: int, committed_only: bool = False) -> Sequence[LogRecord]:
-        """As `Logs` says; committed records only."""
-        assert committed_only
-        found = self._records.get((topic, partition))
-        if found is None:
-            found = self._records[topic, partition] = self._cluster.records(topic, partition, committed_only=True)
-        return found
-
-
-class _Write(NamedTuple):
-    """A record as its producer knows it. Seconds; `told`: the offset of its acknowledgement."""
-
-    invoked: float
-    end: str = "unknown"
-    told: int | None = None
-
-
-class Ended(Protocol):
-    """What is asked of a client at the end."""
-
-    name: str
-    fatal: str
-    revives: bool
-
-    @property
-    def running(self) -> bool:
-        """A life is under way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
-    of groups that were seen. `late`: records that landed on the source behind a cutover, of which nobody was told.
-    """
-
-    operations: Mapping[str, int]
-    records: int
-    counts: Mapping[str, int]
-    examples: Mapping[str, list[str]] = field(default_factory=dict)
-    flips: int = 0
-    moves: int = 0
-    late: int = 0
-
-    @property
-    def passed(self) -> bool:
-        """Nothing was found."""
-        return not any(self.counts.values())
-
-    @property
-    def first(self) -> str:
-        """The first class with a fault and its first example; "" when there is none."""
-        for name, examples in self.examples.items():
-            if self.counts[name]:
-                return f"{name}: {examples[0]}" if examples else name
-        return ""
-
-    def numbers(self) -> str:
-        """As in the last line of a run."""
-        return " ".join(f"{name}={count}" for name, count in self.counts.items())
 
 
 class Judge:
@@ -285,7 +207,7 @@ class Judge:
             for side in (SOURCE, TARGET)
         }
         judge_transactions(self._recorder.ops, held, cache(self._whole), self.findings)
-        operations, records = self._judge_history(lossy)
+        operations, records = judge_history(list(self._operations(lossy)), self.findings, now)
         return Verdict(
             operations=operations,
             records=records,
@@ -338,7 +260,7 @@ class Judge:
         late = late_records(pair)
         if not late:
             return
-        writes = self._writes_of(pair.where)
+        writes = writes_of(self._recorder.ops, pair.where)
         for record, there in late:
             text = (record.value or b"").decode(errors="replace")
             write = writes.get(text)
@@ -354,44 +276,6 @@ class Judge:
     def _is_late(self, key: str, text: str) -> None:
         self.late += 1
         self._late.setdefault(key, set()).add(text)
-
-    def _writes_of(self, key: str) -> dict[str, _Write]:
-        found: dict[str, _Write] = {}
-        for op in self._recorder.ops:
-            if op["f"] not in ("send", "txn"):
-                continue
-            for part in op["value"]:
-                if part[0] != "send" or part[1] != key:
-                    continue
-                if op["type"] == "invoke":
-                    found[part[2]] = _Write(op["time"] / 1e9)
-                elif op["type"] == "ok":
-                    offset, value = part[2]
-                    found[value] = found[value]._replace(end="ok", told=offset)
-                else:
-                    found[part[2]] = found[part[2]]._replace(end=op["type"])
-        return found
-
-    def _judge_history(self, lossy: bool) -> tuple[Mapping[str, int], int]:
-        ops = list(self._operations(lossy))
-        findings = CheckerFindings()
-        collector = Collector(findings)
-        line = 0
-        try:
-            for line, op in enumerate(ops, 1):
-                collector.feed(op, line)
-            collector.finish()
-        except (HistoryError, KeyError, ValueError, TypeError, IndexError) as error:
-            self.findings.add("broken", f"history, line {line}", repr(error), self._clock())
-            return {}, 0
-        model = collector.model
-        for judge in (judge_writes, judge_sends, judge_polls, judge_clusters):
-            judge(model, findings)
-        for name, count in findings.counts.items():
-            if count:
-                examples = [_with_times(example, ops) for example in findings.examples[name]]
-                self.findings.count(OF_CHECKER[name], count, f"{name}: {examples[0]}")
-        return model.operations, sum(map(len, model.writes.values()))
 
     def _operations(self, lossy: bool) -> Iterator[Op]:
         """The history as the checker takes it."""
@@ -508,14 +392,3 @@ def verdict(
     """Judge a run that nobody looked at while it went on. `options`: as `Judge`'s."""
     del gateways  # everything is judged by what clients saw, and by the logs
     return Judge(history, source, target, clock, **options).verdict(clients=clients)
-
-
-def _with_times(example: str, ops: Sequence[Op]) -> str:
-    """Line numbers with the virtual time at which they were written."""
-
-    def dated(found: re.Match[str]) -> str:
-        number = int(found[1])
-        time = ops[number - 1]["time"] / 1e9 if 0 < number <= len(ops) else 0.0
-        return f"{found[0]} [t={time:.3f}]"
-
-    return _LINE.sub(dated, example)

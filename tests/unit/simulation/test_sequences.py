@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from protocol.errors import ErrorCode
+from tests.simulation.clients.java import Java
+from tests.simulation.clients.librdkafka import Librdkafka
 from tests.simulation.clients.records import Sent
-from tests.simulation.clients.sequences import Batch, End, Identity, Java, Librdkafka, Sequences
+from tests.simulation.clients.sequences import Batch, End, Identity, Sequences
 
 KEY = ("t", 0)
 OTHER = ("t", 1)
