@@ -15,7 +15,7 @@ from gateway.devcluster import DevCluster
 from protocol.apis import ApiKey
 from protocol.messages import FindCoordinatorRequest, InitProducerIdRequest
 from tests.broker_model.normal import unlike
-from tests.broker_model.recording import Recording
+from tests.broker_model.recording import Recorded, Recording
 from tests.broker_model.run import Difference, Pair, make_plan
 from tests.broker_model.sides import CONFIGS, RealSide
 from tests.support.clusters import running_cluster
@@ -79,24 +79,25 @@ async def _pair(cluster: DevCluster, options: argparse.Namespace) -> Pair:
 
 async def _record(cluster: DevCluster, options: argparse.Namespace) -> int:
     pair = await _pair(cluster, options)
-    recording = Recording(options.kafka, options.brokers, options.steps)
+    recording = Recording(options.kafka, options.brokers)
     for seed in range(options.seed, options.seed + options.sequences):
-        recording.traces[seed] = await pair.ask_real(make_plan(seed, options.steps))
+        plan = make_plan(seed, options.steps)
+        recording.sequences[seed] = Recorded(*await pair.ask_real(plan))
         recording.save(options.record)
-    _say(f"broker-model: recorded sequences={len(recording.traces)} requests={pair.requests}")
+    _say(f"broker-model: recorded sequences={len(recording.sequences)} requests={pair.requests}")
     return 0
 
 
 def _replay(options: argparse.Namespace) -> int:
     recording = Recording.load(options.replay)
     differences = requests = 0
-    for seed in recording.traces:
+    for seed in recording.sequences:
         found, sent = recording.compare(seed)
         requests += sent
         if found is not None:
             differences += 1
             _show(differences, seed, found)
-    return _verdict(len(recording.traces), requests, differences)
+    return _verdict(len(recording.sequences), requests, differences)
 
 
 def _verdict(sequences: int, requests: int, differences: int) -> int:

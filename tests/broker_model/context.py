@@ -16,6 +16,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import (
     REQUESTS,
+    DescribeGroupsRequest,
     DescribeTransactionsRequest,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -213,13 +214,24 @@ class Context:
         """The transactional id's coordinator."""
         return await self.coordinator(_TRANSACTION, transactional_id)
 
-    async def until_ended(self, transactional_id: str) -> None:
-        """Wait until no marker of the transaction is missing."""
+    async def until_ended(self, transactional_id: str, state: str | None = None) -> None:
+        """Wait until no marker of the transaction is missing, or until it is in a state."""
         node = await self.txn_coordinator(transactional_id)
         message = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         while True:
             answer = await self._send(node, "lookup", ApiKey.DESCRIBE_TRANSACTIONS, 0, message)
-            if not answer.transaction_states[0].transaction_state.startswith("Prepare"):
+            found = answer.transaction_states[0].transaction_state
+            if found == state or (state is None and not found.startswith("Prepare")):
+                return
+            await _pause(_AGAIN_S)
+
+    async def until_empty(self, group: str) -> None:
+        """Wait until a group has no members."""
+        node = await self.group_coordinator(group)
+        message = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        while True:
+            answer = await self._send(node, "lookup", ApiKey.DESCRIBE_GROUPS, 3, message)
+            if answer.groups[0].group_state == "Empty":
                 return
             await _pause(_AGAIN_S)
 

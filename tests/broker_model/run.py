@@ -96,17 +96,17 @@ class Pair:
         self._runs = 0
         self.requests = 0
 
-    async def ask_real(self, plan: Plan) -> tuple[str, Trace]:
-        """Run a sequence on the real cluster under a name that it alone has: that name and the answers."""
+    async def ask_real(self, plan: list[PlannedStep]) -> tuple[str, list[PlannedStep], Trace]:
+        """Run a sequence on the real cluster under a name that it alone has: that name, the steps, the answers."""
         self._runs += 1
         prefix = f"{self._run_id}-{self._runs}-"
         real, requests = await run_plan(self._real, self._kafka, prefix, plan)
         self.requests += requests
-        return prefix, real
+        return prefix, plan, real
 
     async def compare(self, plan: Plan) -> Difference | None:
         """Run a sequence on both sides."""
-        prefix, real = await self.ask_real(plan)
+        prefix, _, real = await self.ask_real(list(plan))
         model, _ = await asyncio.get_running_loop().run_in_executor(
             None, run_on_model, self._kafka, self._brokers, prefix, plan
         )

@@ -26,7 +26,8 @@ _ANSWER_S: Final = 30.0
 CONFIGS: Final[Mapping[str, str]] = {
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "group.min.session.timeout.ms": "200",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "max.incremental.fetch.session.cache.slots": "1000",
 }
 """Broker configurations of both sides."""

@@ -240,6 +240,35 @@ async def list_groups(ctx: Context, rng: Random) -> None:
         await ctx.ask_filtered("list groups", node, ApiKey.LIST_GROUPS, version, message)
 
 
+@step(1)
+async def let_a_member_fall_silent(ctx: Context, rng: Random) -> None:
+    """A group of one whose session ends."""
+    group = f"{ctx.prefix}silent{rng.randrange(2)}"
+    node = await ctx.group_coordinator(group)
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
+    join = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=500,
+        rebalance_timeout_ms=_REBALANCE_MS,
+        member_id="",
+        protocol_type=PROTOCOL_TYPE,
+        protocols=[protocol],
+    )
+    joined = await ctx.ask("join in silence", node, ApiKey.JOIN_GROUP, 3, join)
+    if joined.error_code:
+        return
+    share = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"s")
+    sync = SyncGroupRequest(
+        group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=[share]
+    )
+    await ctx.ask("sync in silence", node, ApiKey.SYNC_GROUP, 2, sync)
+    await ctx.until_empty(group)
+    beat = HeartbeatRequest(group_id=group, generation_id=joined.generation_id, member_id=joined.member_id)
+    await ctx.ask("heartbeat after silence", node, ApiKey.HEARTBEAT, 1, beat)
+    describe = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+    await ctx.ask("describe after silence", node, ApiKey.DESCRIBE_GROUPS, 3, describe)
+
+
 @step(2)
 async def delete_groups(ctx: Context, rng: Random) -> None:
     """Empty or not, known or not."""

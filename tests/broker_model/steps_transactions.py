@@ -168,6 +168,43 @@ async def txn_offset_commit(ctx: Context, rng: Random) -> None:
     await ctx.ask("txn offset commit", node, ApiKey.TXN_OFFSET_COMMIT, version, message)
 
 
+@step(1)
+async def let_a_transaction_time_out(ctx: Context, rng: Random) -> None:
+    """The coordinator aborts it and fences its producer, who then tries everything."""
+    topic = a_topic(ctx, rng, unknown=0.0)
+    if topic is None:
+        return
+    transactional_id = f"{ctx.prefix}slow{len(ctx.producers)}"
+    node = await ctx.txn_coordinator(transactional_id)
+    init = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=600, producer_id=-1, producer_epoch=-1
+    )
+    given = await ctx.ask("init slow", node, ApiKey.INIT_PRODUCER_ID, 4, init)
+    producer = ProducerInfo(given.producer_id, given.producer_epoch, transactional_id)
+    add = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic.name, partitions=[0])],
+    )
+    await ctx.ask("add slow", node, ApiKey.ADD_PARTITIONS_TO_TXN, 3, add)
+    await ctx.until_ended(transactional_id, "CompleteAbort")
+    end = EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        committed=rng.random() < 0.5,
+    )
+    for version in (1, rng.choice((2, 3, 4))):
+        await ctx.ask("end slow", node, ApiKey.END_TXN, version, end)
+    await ctx.ask("add slow again", node, ApiKey.ADD_PARTITIONS_TO_TXN, rng.choice((0, 3)), add)
+    describe = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    await ctx.ask("describe slow", node, ApiKey.DESCRIBE_TRANSACTIONS, 0, describe)
+    if rng.random() < 0.5:
+        init.producer_id, init.producer_epoch = producer.producer_id, producer.epoch
+    await ctx.ask("init slow again", node, ApiKey.INIT_PRODUCER_ID, rng.choice((3, 4)), init)
+
+
 @step(4)
 async def describe_transactions(ctx: Context, rng: Random) -> None:
     """State, producer, partitions."""

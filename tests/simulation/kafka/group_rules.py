@@ -60,7 +60,7 @@ class GroupRules:
     """Runs one group.
 
     Args:
-        write: told each record that the coordinator writes for the group.
+        write: writes a record of the group into the log: the error code, for those who wait for it.
         new_id: a fresh random part of a member id.
         initial_delay_ms: group.initial.rebalance.delay.ms.
         max_size: group.max.size.
@@ -71,7 +71,7 @@ class GroupRules:
         self,
         group: ClassicGroup,
         timers: Timers,
-        write: Callable[[GroupRecord], None],
+        write: Callable[[GroupRecord], int],
         new_id: Callable[[], str],
         initial_delay_ms: int,
         max_size: int = 2**31 - 1,
@@ -203,10 +203,12 @@ class GroupRules:
         self._expect_heartbeat(member)
         self._update(member, request, answer)
         if group.state is GroupState.STABLE and group.protocol_name == group.select_protocol():
-            self._write(group.record())
+            error = self._write(group.record())
             leads = group.leader == new_id
             found = self._joined(new_id)
-            if request.can_skip_assignment:
+            if error:
+                replaced = Joined(error=error)
+            elif request.can_skip_assignment:
                 replaced = Joined(
                     member_id=new_id,
                     generation=found.generation,
@@ -253,14 +255,29 @@ class GroupRules:
             return
         member.on_synced = answer
         if member_id == group.leader:
-            self._write(group.record(assignments))
-            group.to(GroupState.STABLE)
-            for each in group.members.values():
-                each.assignment = assignments.get(each.member_id, b"")
-                if answer_sync(each, self._synced(each)):
-                    self._expect_heartbeat(each)
+            self._assign(assignments)
         if not group.pending_syncs:
             self._timers.cancel(("sync", group.group_id))
+
+    def _assign(self, assignments: Mapping[str, bytes]) -> None:
+        """The leader's assignments; who cannot write them begins another rebalance."""
+        group = self.group
+        error = self._write(group.record(assignments))
+        if error:
+            self._answer_syncs(Synced(error=error))
+            self._prepare()
+            return
+        group.to(GroupState.STABLE)
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            if answer_sync(member, self._synced(member)):
+                self._expect_heartbeat(member)
+
+    def _answer_syncs(self, answer: Synced) -> None:
+        for member in self.group.members.values():
+            member.assignment = b""
+            if answer_sync(member, answer):
+                self._expect_heartbeat(member)
 
     def _synced(self, member: Member) -> Synced:
         group = self.group
@@ -369,10 +386,7 @@ class GroupRules:
     def _prepare(self) -> None:
         group = self.group
         if group.state is GroupState.COMPLETING:
-            for member in group.members.values():
-                member.assignment = b""
-                if answer_sync(member, Synced(error=ErrorCode.REBALANCE_IN_PROGRESS)):
-                    self._expect_heartbeat(member)
+            self._answer_syncs(Synced(error=ErrorCode.REBALANCE_IN_PROGRESS))
         group.pending_syncs.clear()
         self._timers.cancel(("sync", group.group_id))
         initial = group.state is GroupState.EMPTY

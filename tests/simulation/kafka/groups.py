@@ -59,9 +59,11 @@ class Groups:
         )
         return rules
 
-    def _write(self, group: str, record: GroupRecord) -> None:
-        if not self.shard.write_error:
+    def _write(self, group: str, record: GroupRecord) -> int:
+        error = self.shard.write_error
+        if not error:
             self.owner.records[group] = record
+        return error
 
     def get(self, group: str) -> GroupRules | None:
         """A group that exists."""

@@ -150,6 +150,8 @@ def _commit_pending(broker: Broker, request: Request, offsets: dict[TopicPartiti
     groups = status(broker, message.group_id)
     if isinstance(groups, ErrorCode):
         return groups
+    if not owner.is_java:
+        groups.get_or_create(message.group_id)  # the old coordinator makes a group of whoever asks
     key = (groups.shard.partition.index, message.producer_id)
     error = 0 if key in owner.open else _verify(broker, request, key[0])
     if not error:
@@ -178,7 +180,7 @@ def _verify(broker: Broker, request: Request, index: int) -> int:
 def _pending_error(groups: Groups, message: Any) -> int:
     rules: GroupRules | None = groups.get(message.group_id)
     if rules is None:
-        if message.generation_id >= 0 and groups.owner.is_java:
+        if message.generation_id >= 0:
             return ErrorCode.ILLEGAL_GENERATION
         rules = groups.get_or_create(message.group_id)
     return rules.group.commit_error(message.generation_id, message.member_id, message.group_instance_id, True)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 
 import pytest
 
@@ -232,4 +233,4 @@ def test_whoever_is_woken_by_a_node_does_not_become_part_of_it(loop):
         loop.kill(node)
         await asyncio.sleep(1)
 
-    loop.run_until_complete(story())
+    Context().run(loop.run_until_complete, story())  # as in a process where nobody has set anything

@@ -58,7 +58,7 @@ def test_a_transaction_from_beginning_to_end() -> None:
     assert lab.end(True) == ErrorCode.INVALID_TXN_STATE
     assert lab.add(T0) == 0
     assert lab.add(T0, T1) == 0
-    assert lab.txn.now.partitions == (T0, T1)
+    assert list(lab.txn.now.partitions) == [T0, T1]
     assert lab.end(True) == 0
     assert lab.end(True) == ErrorCode.CONCURRENT_TRANSACTIONS
     assert lab.end(False) == ErrorCode.INVALID_TXN_STATE
@@ -67,7 +67,7 @@ def test_a_transaction_from_beginning_to_end() -> None:
     lab.complete()
     assert lab.end(True) == 0
     assert lab.end(False) == ErrorCode.INVALID_TXN_STATE
-    assert lab.txn.now.partitions == ()
+    assert list(lab.txn.now.partitions) == []
 
 
 def test_while_a_change_is_written_others_wait() -> None:
