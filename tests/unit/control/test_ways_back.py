@@ -247,6 +247,7 @@ async def test_a_reverse_compares_what_was_written_last_and_not_only_where(
 ) -> None:
     """The source lost its leader, and what it had last; then others wrote as many records to it."""
     await scene.promoted()
+    await scene.set(S.STOPPED, stopped_copy_at=scene.record.stopped_at)
     scene.plane.target.batches["orders", 1] = LAST
     scene.plane.source.batches["orders", 1] = found
     if alike:
