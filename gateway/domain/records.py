@@ -141,8 +141,8 @@ class Flip:
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
 
-    `fence_epoch` numbers the operations that held writes; `stopped_at[p]` the log end at the flip; `producers[p]` the
-    last batches of each producer, handed over at the flip so that a retry is answered, not appended again.
+    `fence_epoch` numbers what held writes; `stopped_at[p]` the log end at the flip; `producers[p]` the last
+    batches of each producer, handed over at the flip so that a retry is answered, not appended again.
     `restore_configs` are topic configs that were lifted while mirrored and are set back at promote.
     `settled`: every partition was padded once, so the topic may be read. `created` is False from before the topic is
     created on the target until that is done: what a crash in between leaves is finished at the next start.

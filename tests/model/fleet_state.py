@@ -58,6 +58,7 @@ class Gateway:
         other.view = view = object.__new__(FenceView)
         old = self.view
         view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
+        view._recorded = old._recorded
         view.term, view._given_up, other.told = old.term, old._given_up, self.told
         return other
 
@@ -74,7 +75,7 @@ class Gateway:
         sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
         return (
             self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, view.term, view._given_up, self.told,
+            view._fenced, view._ended, view._recorded, view.term, view._given_up, self.told,
             self.read, self.write, sent, self.place, self.unknown,
         )  # fmt: skip
 

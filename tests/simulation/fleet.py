@@ -18,6 +18,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.process import CLOSE_S
 from gateway.config import Settings
 from gateway.net.host import Host
+from gateway.net.name_lock import NameLock
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
 from tests.simulation.rest import Answer, Asgi, ask, shared_app, shared_own_app
@@ -162,6 +163,7 @@ class GatewayNode:
             rng=rng,
             token_hex=lambda count: rng.randbytes(count).hex(),
             new_id=lambda: rng.randbytes(16).hex(),
+            name_lock=lambda name: _Lock(self.name, name),
             plain_sockets=False,
             state_log=lambda config, instance: SimStateTopic(config, instance, host),
             serve_api=lambda front, _settings: _Served(self, front),
@@ -169,6 +171,20 @@ class GatewayNode:
             create_own_app=shared_own_app,
         )
         return host
+
+
+class _Lock(NameLock):
+    """The kernel's of the node's machine: there is one process of a node at a time, so it always has it."""
+
+    def __init__(self, machine: str, name: str) -> None:
+        super().__init__(name)
+        self._machine = machine
+
+    def take(self) -> str:
+        return f"boot of {self._machine}"
+
+    def release(self) -> None:
+        """Freed with the process."""
 
 
 class _Served:
