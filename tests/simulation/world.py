@@ -214,7 +214,7 @@ class World:
             Producer(loop, "rd", at, plain, recorder, style="librdkafka", rate_per_s=20.0, side=SOURCE),
             TransactionalProducer(loop, "tx", at, {topic: TOPICS[topic] for topic in SET}, recorder, side=SOURCE),
         ]
-        positions: dict[str, int] = {}
+        positions: dict[tuple[str, str], int] = {}
         self._members = [
             GroupMember(loop, f"reader-{n}", at, GROUP, PLAIN, recorder, positions=positions, side=SOURCE)
             for n in range(2)

@@ -168,6 +168,7 @@ def test_a_silent_member_is_dropped_after_its_session() -> None:
     assert lab.written[-1].members == ()
     assert str(lab.group.state) == "Empty"
 
+
 def test_a_rebalance_answers_who_waits_for_assignments() -> None:
     lab = Lab()
     first = lab.join()
