@@ -44,9 +44,15 @@ class Operator:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def create_link(self, bootstrap: str) -> None:
-        """Name the source."""
-        body = {"link_name": LINK, "configs": [{"name": "bootstrap.servers", "value": bootstrap}]}
+    async def create_link(self, bootstrap: str, *, synced: bool = False) -> None:
+        """Name the source. `synced`: the offsets of its groups are synced, as often as can be."""
+        configs = [{"name": "bootstrap.servers", "value": bootstrap}]
+        if synced:
+            configs += [
+                {"name": "consumer.offset.sync.enable", "value": "true"},
+                {"name": "consumer.offset.sync.ms", "value": "1000"},
+            ]
+        body = {"link_name": LINK, "configs": configs}
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200

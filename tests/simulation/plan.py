@@ -63,6 +63,38 @@ class FaultKind(StrEnum):
     CLOCK_JUMPS = "clock-jumps"
 
 
+class EventKind(StrEnum):
+    """What happens beside an operation, and is no fault of the fleet's or of a cluster's: without it some holes cannot
+    be seen. Each was named by somebody who found a hole by reading.
+    """
+
+    GROUP_ASKS = "group-asks"
+    """A group of another topic, not mirrored yet, asks a gateway for its offsets."""
+    ANSWERS_LOST = "answers-lost"
+    """What gateways answer to producers is lost for a while, and retried over whatever happens meanwhile."""
+    STATE_UNANSWERED = "state-unanswered"
+    """Commits of the state are made, and their answers lost."""
+    STATE_REFUSED = "state-refused"
+    """The state cannot be written for a while: its requests do not arrive."""
+    FAILOVER_ASKED = "failover-asked"
+    """Somebody fails the operation's first topic over meanwhile."""
+    MEMBER_ON_SOURCE = "member-on-source"
+    """A member comes back to the source, reads, commits and leaves."""
+    MEMBER_KNOCKS = "member-knocks"
+    """A member comes to those gateways that follow, and waits there."""
+    NAME_TAKEN = "name-taken"
+    """A follower is cut off from the target, and another process takes its name."""
+    DELETE_DELAYED = "delete-delayed"
+    """The broker to which the next DeleteTopics goes is stopped with it in its socket."""
+    PARTITIONS_ADDED = "partitions-added"
+    """The source topic gets a partition more, and somebody writes to it there."""
+    TARGET_BROKER_PAUSED = "target-broker-paused"
+    SOURCE_SLOW = "source-slow"
+    """The source's answers take seconds."""
+    CLOCKS_AHEAD = "clocks-ahead"
+    """Gateways that follow are 16 minutes ahead from now on."""
+
+
 _PROMOTE: Final = (
     "mark_pending",
     "fence",
@@ -128,6 +160,17 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """As `Fault`, of what is none. `hold_s`: how long it goes on, where it does."""
+
+    kind: EventKind
+    act: int
+    step: str = ""
+    delay_s: float = 0.0
+    hold_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
 class Act:
     """One operation. `number` names it, also where shrinking leaves others out. `pause_s` comes before."""
 
@@ -141,7 +184,11 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """A whole run."""
+    """A whole run.
+
+    `brief`: only the clients of topics that are created; their producers move onto the gateways behind the last create.
+    `synced`: the offsets of groups are synced all the time.
+    """
 
     seed: int
     gateways: int = 3
@@ -149,6 +196,9 @@ class RunPlan:
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
     bypass: bool = False
+    events: tuple[Event, ...] = ()
+    brief: bool = False
+    synced: bool = False
     notes: str = field(default="", compare=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -163,14 +213,24 @@ class RunPlan:
             for act in value["acts"]
         )
         faults = (Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in value["faults"])
-        return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults)})
+        events = (Event(**{**event, "kind": EventKind(event["kind"])}) for event in value.get("events", ()))
+        return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults), "events": tuple(events)})
 
-    def without(self, *, acts: frozenset[int] = frozenset(), faults: frozenset[int] = frozenset()) -> RunPlan:
-        """The same run without the acts of these numbers, and their faults, and without the faults at these places."""
+    def without(
+        self,
+        *,
+        acts: frozenset[int] = frozenset(),
+        faults: frozenset[int] = frozenset(),
+        events: frozenset[int] = frozenset(),
+    ) -> RunPlan:
+        """The same run without the acts of these numbers, and what happens at them, and without the faults and the
+        events at these places.
+        """
         return replace(
             self,
             acts=tuple(act for act in self.acts if act.number not in acts),
             faults=tuple(f for at, f in enumerate(self.faults) if at not in faults and f.act not in acts),
+            events=tuple(e for at, e in enumerate(self.events) if at not in events and e.act not in acts),
         )
 
 

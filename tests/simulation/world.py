@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tests.simulation import logs
 from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
+from tests.simulation.events import EARLY, Events
 from tests.simulation.faults import Faults
 from tests.simulation.fleet import GatewayNode, NotServing
 from tests.simulation.giving_up import Trouble
@@ -22,7 +23,20 @@ from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
 from tests.simulation.operator import LINK, Operator, Stuck, TopicFailed
-from tests.simulation.plan import GROUP, PLAIN, SET, STEPS, TOPICS, Act, Fault, FaultKind, Operation, RunPlan
+from tests.simulation.plan import (
+    GROUP,
+    PLAIN,
+    SET,
+    STEPS,
+    TOPICS,
+    Act,
+    Event,
+    EventKind,
+    Fault,
+    FaultKind,
+    Operation,
+    RunPlan,
+)
 from tests.simulation.recorder import Recorder
 from tests.simulation.steps import watched
 from tests.simulation.story import Line, Story
@@ -116,9 +130,10 @@ class World:
         self.gateways = [self._gateway(number) for number in range(plan.gateways)]
         self._operator = Operator(self._asked, loop.time, lambda text: self.story.tell("operator", text))
         self._faults = Faults(self, loop.random("faults"))
+        self._events = Events(self)
         self._beside: list[asyncio.Task[None]] = []
         self._act: Act | None = None
-        self._waiting: list[Fault] = []
+        self._waiting: list[Fault | Event] = []
         self._joined = 0
         self.outcome = Outcome(plan)
         self._producers: list[Producer | TransactionalProducer] = []
@@ -170,6 +185,31 @@ class World:
         up = {number for number, name in names.items() if self.loop.node(name).state is State.RUNNING}
         return up if len(up) == len(names) else set()
 
+    @property
+    def operator(self) -> Operator:
+        """See `events.Stage`."""
+        return self._operator
+
+    def act(self) -> Act | None:
+        """See `events.Stage`."""
+        return self._act
+
+    def producers(self) -> list[str]:
+        """See `events.Stage`."""
+        return [producer.name for producer in self._producers]
+
+    def member(self, name: str, bootstrap: str, side: str, group: str = GROUP) -> GroupMember:
+        """See `events.Stage`."""
+        topics, positions = (PLAIN, self._members[0].positions) if group == GROUP else (SET[:1], None)
+        member = GroupMember(self.loop, name, bootstrap, group, topics, self.recorder, positions=positions, side=side)
+        member.on_error.append(self.story.tell)
+        return member
+
+    def producer(self, name: str, topic: str, partitions: int) -> Producer:
+        """See `events.Stage`."""
+        at, topics = self.source.bootstrap, {topic: partitions}
+        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=SOURCE)
+
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
         return tuple(TOPICS)
@@ -212,7 +252,7 @@ class World:
         for topic, partitions in TOPICS.items():
             self.source.create_topic(topic, partitions, 3, {"min.insync.replicas": "2"})
         await asyncio.gather(*(gateway.start() for gateway in self.gateways))
-        await self._operator.create_link(self.source.bootstrap)
+        await self._operator.create_link(self.source.bootstrap, synced=self.plan.synced)
         plain = {topic: TOPICS[topic] for topic in PLAIN}
         loop, at, recorder = self.loop, self.source.bootstrap, self.recorder
         self._producers = [
@@ -220,6 +260,8 @@ class World:
             Producer(loop, "rd", at, plain, recorder, style="librdkafka", rate_per_s=20.0, side=SOURCE),
             TransactionalProducer(loop, "tx", at, {topic: TOPICS[topic] for topic in SET}, recorder, side=SOURCE),
         ]
+        if self.plan.brief and not self._created() & set(SET):
+            self._producers.pop()
         positions: dict[tuple[str, str], int] = {}
         self._members = [
             GroupMember(loop, f"reader-{n}", at, GROUP, PLAIN, recorder, positions=positions, side=SOURCE)
@@ -228,17 +270,23 @@ class World:
         for client in (*self._producers, *self._members):
             client.on_error.append(self.story.tell)
             client.start()
+        if any(event.kind is EventKind.GROUP_ASKS for event in self.plan.events):
+            self._events.early = self.member("early", at, SOURCE, EARLY)
+            self._events.early.start()
 
     @property
-    def _bootstrap(self) -> str:
+    def gateway_bootstrap(self) -> str:
+        """Where clients of gateways connect."""
         return ",".join(gateway.bootstrap for gateway in self.gateways[: self.plan.gateways])
 
     async def _perform(self, act: Act) -> None:
         self._act = act
         self.story.tell("operator", f"== {self._named(act)}")
-        self._waiting = [fault for fault in self.plan.faults if fault.act == act.number and fault.step]
-        for fault in self.plan.faults:
-            if fault.act == act.number and not fault.step:
+        both: tuple[Fault | Event, ...] = (*self.plan.faults, *self.plan.events)
+        here = [each for each in both if each.act == act.number]
+        self._waiting = [fault for fault in here if fault.step]
+        for fault in here:
+            if not fault.step:
                 self.soon(self._strike_later(fault), f"fault {fault.kind}")
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
         self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART)
@@ -265,11 +313,15 @@ class World:
             else:
                 self._strike(fault)
 
-    async def _strike_later(self, fault: Fault) -> None:
+    async def _strike_later(self, fault: Fault | Event) -> None:
         await asyncio.sleep(fault.delay_s)
         self._strike(fault)
 
-    def _strike(self, fault: Fault) -> None:
+    def _strike(self, fault: Fault | Event) -> None:
+        if isinstance(fault, Event):
+            if happened := self._events.strike(fault):
+                self.story.tell("EVENT", f"{happened} (at {self._named(self._act)} {fault.step or 'anywhere'})")
+            return
         done = self._faults.strike(fault)
         if not done:
             return
@@ -284,9 +336,11 @@ class World:
 
     async def _do_create(self, act: Act) -> None:
         await self._operator.create(act.topics[0])
-        if act.topics[0] == SET[-1]:
+        await self._events.created(act.topics[0])
+        last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
+        if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
-                await producer.restart(self._bootstrap, TARGET)
+                await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
         await self._operator.promote(act.topics, twice=act.twice)
@@ -333,12 +387,12 @@ class World:
         """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
 
         async def committed() -> bool:
-            return len(self.source.committed(GROUP)) == TOPICS[PLAIN[0]]
+            return len(self.source.committed(GROUP)) >= TOPICS[PLAIN[0]]
 
         await self._until(committed, f"group {GROUP} has not committed on the source")
         for member in self._members:
             if member.side == SOURCE:
-                await member.restart(self._bootstrap, TARGET)
+                await member.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
         for member in self._members:
@@ -368,7 +422,7 @@ class World:
             await producer.stop()
         await self._level(tuple(TOPICS))
         await self._until(self._read_out, "a group has not read to the end")
-        for member in self._members:
+        for member in (*self._members, *self._events.members()):
             await member.stop()
 
     async def _level(self, topics: tuple[str, ...]) -> None:
@@ -389,8 +443,8 @@ class World:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
 
     async def _read_out(self) -> bool:
-        side = self._members[0].side
-        return not unread(self._members[0], self.source if side == SOURCE else self.target)
+        members = (self._members[0], *self._events.members())
+        return not any(unread(one, self.source if one.side == SOURCE else self.target) for one in members)
 
     async def _until(self, reached: Callable[[], Coroutine[Any, Any, bool]], what: str) -> None:
         until = self.loop.time() + _REST_S
