@@ -23,6 +23,9 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 _SPECIAL_FROM: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 _NO_EPOCH: Final = -1
+_CONSUMER: Final = -1
+_DEBUGGING: Final = -2
+"""Of replica ids: whoever asks as a client, and ListOffsetsRequest.DEBUGGING_REPLICA_ID."""
 
 
 class _Found(NamedTuple):
@@ -50,13 +53,12 @@ def _led(partition: Partition | None, broker: Broker, leader_epoch: int) -> Repl
 async def list_offsets(broker: Broker, request: Request) -> Any:
     """Serve a ListOffsets request."""
     message, version = request.message, request.version
-    committed = version >= 2 and message.isolation_level == 1
     asked = Counter((topic.name, part.partition_index) for topic in message.topics for part in topic.partitions)
     response = ListOffsetsResponse(throttle_time_ms=0, topics=[])
     for topic in message.topics:
         answers = []
         for part in topic.partitions:
-            answer = _asked_for(broker, version, topic.name, part, committed)
+            answer = _asked_for(broker, request, topic.name, part)
             if asked[topic.name, part.partition_index] > 1:
                 answer = ErrorCode.INVALID_REQUEST
             answers.append(_list_answer(part.partition_index, answer, version))
@@ -64,12 +66,21 @@ async def list_offsets(broker: Broker, request: Request) -> Any:
     return response
 
 
-def _asked_for(broker: Broker, version: int, topic: str, part: Any, committed: bool) -> _Found | ErrorCode:
+def _asked_for(broker: Broker, request: Request, topic: str, part: Any) -> _Found | ErrorCode:
+    """Whoever is no consumer sees all of the log; with the debugging id, a follower's, too."""
+    version, asker = request.version, request.message.replica_id
     if part.timestamp < 0 and version < _SPECIAL_FROM.get(part.timestamp, 1 << 15):
         return ErrorCode.UNSUPPORTED_VERSION
     epoch = part.current_leader_epoch if version >= 4 else _NO_EPOCH
-    replica = _led(broker.cluster.lookup(topic, part.partition_index), broker, epoch)
-    return replica if isinstance(replica, ErrorCode) else _offset_for(replica, part.timestamp, committed)
+    partition = broker.cluster.lookup(topic, part.partition_index)
+    replica = _led(partition, broker, epoch)
+    if replica is ErrorCode.NOT_LEADER_OR_FOLLOWER and asker == _DEBUGGING and partition is not None:
+        replica = partition.replicas.get(broker.id, replica)
+    if isinstance(replica, ErrorCode):
+        return replica
+    if asker != _CONSUMER and part.timestamp == LATEST:
+        return _Found(replica.log.end, leader_epoch=replica.epoch)
+    return _offset_for(replica, part.timestamp, version >= 2 and request.message.isolation_level == 1)
 
 
 def _list_answer(index: int, answer: _Found | ErrorCode, version: int) -> Any:
