@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -48,6 +48,8 @@ _LOOK_S: Final = 0.1
 _WATCH_S: Final = 0.05
 _STEADY_S: Final = 0.5
 _JOINED_S: Final = 2.0
+_AFTER_S: Final = 0.5
+"""What is broken stays so for no longer after its operation is done: then nothing happens but waiting."""
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "fleet": {"lease_s": 8},
     "groups": {"quiet_period_s": 1},
@@ -134,6 +136,7 @@ class World:
         self._events = Events(self)
         self._beside: list[asyncio.Task[None]] = []
         self._act: Act | None = None
+        self._over = asyncio.Event()  # the operation of the act
         self._waiting: list[Fault | Event] = []
         self._joined = 0
         self.outcome = Outcome(plan)
@@ -168,6 +171,14 @@ class World:
     def soon(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """See `faults.Scene`."""
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
+
+    async def hold(self, seconds: float) -> None:
+        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        until = self.loop.time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+        await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
 
     async def join(self) -> None:
         """See `faults.Scene`."""
@@ -282,6 +293,7 @@ class World:
 
     async def _perform(self, act: Act) -> None:
         self._act = act
+        self._over.clear()
         self.story.tell("operator", f"== {self._named(act)}")
         both: tuple[Fault | Event, ...] = (*self.plan.faults, *self.plan.events)
         here = [each for each in both if each.act == act.number]
@@ -292,6 +304,7 @@ class World:
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
         self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART)
         self.story.tell("operator", f"== done {self._named(act)}")
+        self._over.set()
         await self._settled()
 
     async def _settled(self) -> None:
