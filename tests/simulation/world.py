@@ -173,11 +173,11 @@ class World:
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
 
     async def hold(self, seconds: float) -> None:
-        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        """See `faults.Scene`. In every eighth run all of it, whatever the operation does."""
         until = self.loop.time() + seconds
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
-                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+                await (asyncio.sleep(seconds) if self.plan.seed % 8 == 0 else self._over.wait())
         await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
 
     async def join(self) -> None:
