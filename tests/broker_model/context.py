@@ -19,6 +19,7 @@ from protocol.messages import (
     DescribeGroupsRequest,
     DescribeTransactionsRequest,
     FindCoordinatorRequest,
+    ListOffsetsRequest,
     MetadataRequest,
 )
 from tests.broker_model.normal import Normal
@@ -103,10 +104,17 @@ class Context:
         self.producers: list[ProducerInfo] = []
         self.members: dict[str, MemberInfo] = {}
         self.sessions: dict[int, list[int]] = {}
+        self.era = 0
         self.trace: list[Entry] = []
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._heard: list[tuple[str, Any]] = []
         self.requests = 0
+
+    @property
+    def mine(self) -> str:
+        """What the names of groups end with. They are other ones after a topic was deleted: when brokers delete the
+        offsets of its partitions, and groups without any, is left to chance."""
+        return f"@{self.prefix}{self.era}"
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -117,24 +125,28 @@ class Context:
         low = max(low, codec.valid_versions[0], lowest)
         return rng.randint(min(low, high), max(low, min(high, codec.max_version, highest)))
 
-    async def ask(
-        self, label: str, node: int, key: int, version: int, message: Any, *, connection: str = "main"
-    ) -> Any:
-        """Ask, again while the answer is a transient one, and note the answer."""
+    async def ask(self, label: str, node: int, key: int, version: int, message: Any, *, once: bool = False) -> Any:
+        """Ask, again while the answer is a transient one (unless only `once`), and note the answer."""
         deadline = asyncio.get_running_loop().time() + _LIMIT_S
         while True:
-            answer = await self._send(node, connection, key, version, message)
-            if not is_transient(answer) or asyncio.get_running_loop().time() > deadline:
+            answer = await self._send(node, "main", key, version, message)
+            if once or not is_transient(answer) or asyncio.get_running_loop().time() > deadline:
                 break
             await _pause(_AGAIN_S)
         self.note(f"{label} v{version}", answer)
         return answer
 
+    async def ask_everywhere(self, label: str, key: int, version: int, message: Any, lists: str) -> None:
+        """Ask every broker for what it has; what is of this sequence is noted, wherever it was found."""
+        answers = [await self._send(node, "main", key, version, message) for node in self.side.nodes]
+        found = [each for answer in answers for each in getattr(answer, lists)]
+        mine = [each for each in found if getattr(each, "group_id", self.mine).endswith(self.mine)]
+        setattr(answers[0], lists, mine)
+        self.note(f"{label} v{version}", answers[0])
+
     async def ask_filtered(self, label: str, node: int, key: int, version: int, message: Any) -> None:
-        """Ask for what a cluster has; only what is of this sequence is noted."""
+        """Ask, and note the answer without what depends on where something lies."""
         answer = await self._send(node, "main", key, version, message)
-        if hasattr(answer, "groups"):
-            answer.groups = [each for each in answer.groups if each.group_id.startswith(self.prefix)]
         for found in (answer, *getattr(answer, "coordinators", ())):
             if getattr(found, "node_id", -1) > 0:
                 found.node_id = 1
@@ -248,6 +260,22 @@ class Context:
                 if led == partitions:
                     break
                 await _pause(_AGAIN_S)
+        for index in range(partitions):
+            await self._until_led(topic, index)
+
+    async def _until_led(self, topic: str, index: int) -> None:
+        """Wait until the leader knows that it leads."""
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=index, current_leader_epoch=0, timestamp=-1
+        )
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
+        message = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[asked])
+        while True:
+            node = await self.leader(topic, index)
+            answer = await self._send(node, "lookup", ApiKey.LIST_OFFSETS, 4, message)
+            if not answer.topics[0].partitions[0].error_code:
+                return
+            await _pause(_AGAIN_S)
 
 
 async def _pause(seconds: float) -> None:

@@ -34,7 +34,7 @@ _BY_ID = 10
 
 
 def _group(ctx: Context, rng: Random) -> str:
-    return f"{ctx.prefix}group{rng.randrange(2)}"
+    return f"group{rng.randrange(2)}{ctx.mine}"
 
 
 def _subscription(topics: list[str]) -> bytes:
@@ -236,14 +236,13 @@ async def list_groups(ctx: Context, rng: Random) -> None:
     message = ListGroupsRequest(
         states_filter=states if version >= 4 else [], types_filter=types if version >= 5 else []
     )
-    for node in ctx.side.nodes:
-        await ctx.ask_filtered("list groups", node, ApiKey.LIST_GROUPS, version, message)
+    await ctx.ask_everywhere("list groups", ApiKey.LIST_GROUPS, version, message, "groups")
 
 
 @step(1)
 async def let_a_member_fall_silent(ctx: Context, rng: Random) -> None:
     """A group of one whose session ends."""
-    group = f"{ctx.prefix}silent{rng.randrange(2)}"
+    group = f"silent{rng.randrange(2)}{ctx.mine}"
     node = await ctx.group_coordinator(group)
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     join = JoinGroupRequest(

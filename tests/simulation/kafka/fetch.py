@@ -175,9 +175,10 @@ def _read_one(query: _Query, want: Wanted, left: int, whole_first: bool) -> Fetc
             return Fetched(want, ErrorCode.NONE, high, stable, start, b"", aborted, (epoch, end))
     if not start <= want.offset <= log.end:
         return Fetched(want, ErrorCode.OFFSET_OUT_OF_RANGE)
-    records = log.read(want.offset, stable if query.committed else high, min(want.max_bytes, left), whole_first)
+    limit = stable if query.committed else high
+    records = log.read(want.offset, limit, min(want.max_bytes, left), whole_first)
     aborted = None
-    if query.committed:
+    if query.committed and (records or want.offset >= limit):  # none are told of a batch that was too large
         aborted = log.producers.aborted_between(want.offset, log.end) if records else []
     return Fetched(want, ErrorCode.NONE, high, stable, start, records, aborted)
 
