@@ -72,31 +72,44 @@ def test_the_last_batch_of_a_producer_stays_empty():
         assert (again.error_code, again.base_offset) == (0, 1)
 
 
-def test_aborted_records_go_and_open_transactions_are_left_alone():
+def test_aborted_records_go_and_what_follows_an_open_transaction_is_left_alone():
     with ModelLab() as lab:
         partition = compacted(lab, delete_retention_ms="1000")
-        for producer_id in (1, 2, 3):
-            batch = batch_of(
-                b"%d" % producer_id,
-                keys=(b"%d" % producer_id,),
-                producer_id=producer_id,
-                epoch=0,
-                sequence=0,
-                transactional=True,
-            )
+        log = partition.best.log
+
+        def begin(producer_id: int) -> None:
+            name = b"%d" % producer_id
+            batch = batch_of(name, keys=(name,), producer_id=producer_id, epoch=0, sequence=0, transactional=True)
             partition.append(partition.best, batch)
-        assert partition.append_marker(1, 0, False, 0) == ErrorCode.NONE
-        assert partition.append_marker(2, 0, True, 0) == ErrorCode.NONE
+
+        def end(producer_id: int, commit: bool) -> None:
+            assert partition.append_marker(producer_id, 0, commit, 0) == ErrorCode.NONE
+
+        begin(1)
+        begin(2)
+        end(1, commit=False)
+        end(2, commit=True)
+        begin(3)
+        begin(4)
+        end(4, commit=False)
         lab.cluster.compact("t")
-        assert [value for _, _, value in shown(lab)] == [b"2", b"3"]
-        assert partition.ongoing(3) == 2
+        assert [value for _, _, value in shown(lab)] == [b"2", b"3", b"4"]
+        assert partition.ongoing(3) == log.last_stable_offset == 4
         assert [record.value for record in lab.cluster.records("t", 0, committed_only=True)] == [b"2"]
-        assert partition.append_marker(3, 0, True, 0) == ErrorCode.NONE
+        assert log.producers.aborted_between(0, log.end) == [(1, 0), (4, 5)]
+        end(3, commit=True)
         lab.produce("t", 0, batch_of(b"x", keys=(b"2",)))
         for _ in range(3):
             lab.cluster.compact("t")
             lab.sleep(2)
         assert [value for _, _, value in shown(lab)] == [b"3", b"x"]
+        assert log.producers.aborted_between(0, log.end) == [(1, 0), (4, 5)], "their producers are still known"
+        log.expire_producers(NOW_MS + 10**9, 1000)
+        for _ in range(3):
+            lab.cluster.compact("t")
+            lab.sleep(2)
+        assert log.producers.aborted_between(0, log.end) == []
+        assert [batch.header.count for batch in log.batches] == [1, 1, 1], "the two records, and one marker"
 
 
 WRITES = st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c", b"d"]), st.booleans(), st.booleans()), max_size=25)
