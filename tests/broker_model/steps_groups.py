@@ -11,6 +11,7 @@ from typing import Any
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.messages import (
+    ConsumerGroupDescribeRequest,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -225,6 +226,16 @@ async def describe_groups(ctx: Context, rng: Random) -> None:
     node = await ctx.group_coordinator(group)
     message = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
     await ctx.ask("describe groups", node, ApiKey.DESCRIBE_GROUPS, ctx.version(rng, ApiKey.DESCRIBE_GROUPS), message)
+
+
+@step(2)
+async def consumer_group_describe(ctx: Context, rng: Random) -> None:
+    """As a group of KIP-848, which none is."""
+    group = _group(ctx, rng) if rng.random() < 0.9 else ""
+    node = await ctx.group_coordinator(group)
+    message = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    version = ctx.version(rng, ApiKey.CONSUMER_GROUP_DESCRIBE)
+    await ctx.ask("consumer group describe", node, ApiKey.CONSUMER_GROUP_DESCRIBE, version, message)
 
 
 @step(3)
