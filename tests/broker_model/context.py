@@ -43,6 +43,7 @@ TRANSIENT = frozenset(
 _AGAIN_S = 0.02
 _LIMIT_S = 20.0
 _GROUP, _TRANSACTION = 0, 1
+_CONSUMER, _DEBUGGING = -1, -2  # replica ids of ListOffsets: sees the high watermark, or the end of the leader's log
 
 
 @dataclass(slots=True)
@@ -154,7 +155,36 @@ class Context:
 
     async def until_quiet(self) -> None:
         """Give the brokers a moment to hear of a change that no answer tells of."""
-        await _pause(self.side.settle_s)
+        await _pause(self.side.settle_s * len(self.side.nodes))
+
+    async def until_replicated(self, topic: str, index: int) -> None:
+        """Wait until the high watermark has reached the end of the leader's log."""
+        while True:
+            node = await self.leader(topic, index)
+            ends = [await self._end(node, topic, index, replica) for replica in (_CONSUMER, _DEBUGGING)]
+            if ends[0] == ends[1]:
+                return
+            await _pause(_AGAIN_S)
+
+    async def _end(self, node: int, topic: str, index: int, replica: int) -> tuple[int, int]:
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=index, current_leader_epoch=-1, timestamp=-1
+        )
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
+        message = ListOffsetsRequest(replica_id=replica, isolation_level=0, topics=[asked])
+        answer = await self._send(node, "lookup", ApiKey.LIST_OFFSETS, 4, message)
+        found = answer.topics[0].partitions[0]
+        return found.error_code, found.offset
+
+    async def until_parked(self, member: MemberInfo) -> None:
+        """Wait until a JoinGroup is answered, or the group is in the rebalance that it waits for."""
+        node = await self.group_coordinator(member.group)
+        message = DescribeGroupsRequest(groups=[member.group], include_authorized_operations=False)
+        while member.waits:
+            answer = await self._send(node, "lookup", ApiKey.DESCRIBE_GROUPS, 3, message)
+            if answer.groups[0].group_state == "PreparingRebalance":
+                return
+            await _pause(_AGAIN_S)
 
     async def _send(self, node: int, connection: str, key: int, version: int, message: Any) -> Any:
         self.requests += 1

@@ -51,8 +51,8 @@ async def _produce(
     acks = rng.choice((-1, -1, -1, 1))
     message = _produce_message(version, topic, partition, records, acks, transactional_id)
     answer = await ctx.ask(label, node, ApiKey.PRODUCE, version, message)
-    if acks != -1 and len(ctx.side.nodes) > 1:
-        await ctx.until_quiet()  # until followers have it
+    if acks != -1 and topic.name in ctx.topics and partition < topic.partitions:
+        await ctx.until_replicated(topic.name, partition)
     if answer is None or answer is CLOSED:
         return None
     return answer.responses[0].partition_responses[0]
@@ -87,7 +87,7 @@ async def produce_unacknowledged(ctx: Context, rng: Random) -> None:
     message = _produce_message(version, topic, partition, batch(_keys(rng), _time(ctx, rng)), 0, None)
     node = await ctx.leader(topic.name, partition)
     await ctx.ask("produce with acks=0", node, ApiKey.PRODUCE, version, message)
-    await ctx.until_quiet()
+    await ctx.until_replicated(topic.name, partition)
 
 
 def _next_sequence(sent: list[Sent], producer: ProducerInfo) -> int:

@@ -79,6 +79,7 @@ async def join_group(ctx: Context, rng: Random) -> None:
     )
     node = await ctx.group_coordinator(known.group)
     ctx.start(f"{name} joins", node, ApiKey.JOIN_GROUP, version, message, known)
+    await ctx.until_parked(known)
 
 
 @step(12)
