@@ -120,7 +120,8 @@ def _first_at(log: ReplicaLog, timestamp: int) -> _Found:
 
 
 def _youngest(log: ReplicaLog) -> _Found:
-    batch = max(log.batches, key=lambda batch: batch.header.max_timestamp, default=None)
+    youngest = [segment.youngest for segment in log.segments if segment.youngest is not None]
+    batch = max(youngest, key=lambda batch: batch.header.max_timestamp, default=None)
     if batch is None or batch.header.max_timestamp < 0:
         return _Found()
     timestamp = batch.header.max_timestamp
