@@ -16,6 +16,7 @@ import structlog
 from gateway.control.access import TopicInfo
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
+from gateway.control.mirror_groups import require_no_promoted_readers
 from gateway.control.mirror_plan import MirrorPlan, plan_mirror
 from gateway.control.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.control.until_known import until_known
@@ -50,7 +51,8 @@ class MirrorCreator:
         Raises:
             BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
             NotFound: no such link, or no such topic on the source.
-            Conflict: already mirrored, or the target has a topic of this name with other data.
+            Conflict: already mirrored, or the target has a topic of this name with other data, or a promoted group has
+                offsets of the topic on the source.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
         config = link_config.parse(self._context.link(link_name).configs)
@@ -165,6 +167,7 @@ class MirrorCreator:
         )
         try:
             await self._context.fleet.read_by_all()
+            await require_no_promoted_readers(self._context, intent)
         except ControlError:
             if besides is None:  # an earlier attempt may have asked
                 await self._drop(intent)
