@@ -66,7 +66,9 @@ MUTATIONS: Final = (
         again(_PROMOTED, 5),
     ),
     Mutation(
-        "answer before commit", _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")), again(_PROMOTED, 3)
+        "answer before commit",
+        _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")),
+        again(_PROMOTED, 3),
     ),
     Mutation(
         "forget an acknowledgement",

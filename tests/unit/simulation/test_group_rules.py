@@ -168,7 +168,6 @@ def test_a_silent_member_is_dropped_after_its_session() -> None:
     assert lab.written[-1].members == ()
 
 
-
 def test_a_rebalance_answers_who_waits_for_assignments() -> None:
     lab = Lab()
     first = lab.join()
