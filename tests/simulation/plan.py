@@ -76,6 +76,8 @@ class EventKind(StrEnum):
     """Commits of the state are made, and their answers lost."""
     STATE_REFUSED = "state-refused"
     """The state cannot be written for a while: its requests do not arrive."""
+    CREATE_UNANSWERED = "create-unanswered"
+    """Topics are created on the target, and the answers lost."""
     FAILOVER_ASKED = "failover-asked"
     """Somebody fails the operation's first topic over meanwhile."""
     MEMBER_ON_SOURCE = "member-on-source"
