@@ -432,12 +432,27 @@ class World:
         async def level() -> bool:
             listed, now = await self._operator.mirrors(), self.loop.time()
             is_level = bool(listed) and all(
-                _is_level(listed[t]) if t in listed else t not in self._created() for t in topics
+                self._is_level(listed[t]) if t in listed else t not in self._created() for t in topics
             )
             since[0] = min(since[0], now) if is_level else float("inf")
             return now - since[0] >= _STEADY_S
 
         await self._until(level, "a mirror is not level")
+
+    def _is_level(self, mirror: dict[str, Any]) -> bool:
+        """By the logs: a mirror that has not heard of the last records yet says that it is level."""
+        if mirror["mirror_status"] == "STOPPED":
+            return True
+        topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "FAILED":
+            raise TopicFailed(f"{topic}: {mirror}")
+        origin = self.target if mirror["mirror_direction"] == "REVERSE" else self.source
+        return bool(lags) and all(
+            one["phase"] == "copying"
+            and one["lag"] == 0
+            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            for one in lags
+        )
 
     def _created(self) -> set[str]:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
@@ -458,12 +473,3 @@ class World:
 def leads(gateway: GatewayNode) -> bool:
     """It has begun a term of leadership, and not ended it as far as it knows."""
     return gateway.serves and gateway.gateway._term is not None
-
-
-def _is_level(mirror: dict[str, Any]) -> bool:
-    if mirror["mirror_status"] == "STOPPED":
-        return True
-    lags = mirror["mirror_lags"]
-    if mirror["mirror_status"] == "FAILED":
-        raise TopicFailed(f"{mirror['mirror_topic_name']}: {mirror}")
-    return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)
