@@ -17,6 +17,7 @@ from gateway.net.cluster import Cluster
 from gateway.net.host import MACHINE, Host
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.counted_writes import CountedWrites
+from gateway.proxy.flipped_lanes import FlippedLanes
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
 from gateway.proxy.listeners import Listeners
@@ -70,6 +71,7 @@ class DataPlane:
         )
         self.forwarder = context.forwarder = Forwarder(name, host.monotonic)
         routing.subscribe(CountedWrites(context).routing_changed)  # before what the fence held is released
+        routing.subscribe(FlippedLanes(context).routing_changed)
         routing.subscribe(context.forwarder.routing_changed)
         install(context, host.rng)
         self.listeners = context.endpoints = Listeners(

@@ -21,6 +21,7 @@ from gateway.app.peering import Peering, Shared
 from gateway.app.term import LeaderTerm, Surroundings
 from gateway.config import Settings
 from gateway.control.fleet_parts import Term
+from gateway.control.gates_by_record import GatesByRecord
 from gateway.control.net_access import NetAccess
 from gateway.control.ports import PortBook
 from gateway.control.rest.app import create_app
@@ -116,6 +117,7 @@ class Gateway:
         self._closers.push_async_callback(self._sources.close)
         self._closers.push_async_callback(self._peering.engine.close)
         self._closers.push_async_callback(self._peering.close)
+        self._closers.push_async_callback(self._leave_term)
         await self._peering.open(self._data.forwarder, self._lead, self._follow)
         self._publisher.refresh()
         await self._data.listeners.start()
@@ -138,8 +140,9 @@ class Gateway:
         self._gates = GroupGates()
         self._progress = MirrorProgress()
         self._sources = Sources(lambda config: NetAccess(config, self._host))
-        self._publisher = RoutingPublisher(self._store, self._routing, self._host.wall_ms)
+        self._publisher = RoutingPublisher(self._store, self._routing, self._host.monotonic)
         self._routing.subscribe(self._open_or_close_gates)
+        GatesByRecord(self._store, self._gates)
         shared = Shared(
             store=self._store,
             target=self._target.cluster,
@@ -182,6 +185,11 @@ class Gateway:
         if self._term is None:
             raise RuntimeError("this gateway does not lead")
         return self._term
+
+    async def _leave_term(self) -> None:
+        """Before anything that a promote of this gateway stands on is given away."""
+        if self._term is not None:
+            await self._term.leave()
 
     # -- leading -------------------------------------------------------------------------------------------------
 

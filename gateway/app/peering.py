@@ -80,6 +80,7 @@ class Peering:
         self._group = group
         self._failed = failed
         self.name = name_of(settings)
+        self._lock = host.name_lock(self.name)
         self.incarnation = f"{host.wall_ms():015d}-{host.new_id()[:8]}"
         self.peers = Peers(self.name, self.incarnation, lambda: shared.store.secret, self._beat, host)
         self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
@@ -100,11 +101,11 @@ class Peering:
             records=shared.store.mirrors.values,
             clock=host.monotonic,
         )
-        self.replica = Replica(shared.store, shared.sources, self.engine, shared.gates)
+        self.replica = Replica(shared.store, shared.sources, self.engine)
         self.gates = FleetGates(
             self.name,
             shared.gates,
-            self.replica,
+            shared.store,
             self.peers,
             leader=lambda: self.fleet.leader,
             is_leading=lambda: self.fleet.term is not None,
@@ -134,6 +135,7 @@ class Peering:
             role=Role(self._settings.role),
             peer=f"{told}:{port}",
             lease_s=fleet.lease_s,
+            place=self._lock.take,
         )
         self.fences = FenceAnswers(shared.publisher, local, self.mirrors.quiet, self.mirrors.records_changed)
         self.peers.handlers.update(self.fences.handlers)
@@ -181,6 +183,7 @@ class Peering:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.peers.close()
+        self._lock.release()
 
     async def _say_goodbye(self) -> None:
         """Nothing is written from here on: the next fence need not ask this gateway."""
@@ -237,12 +240,12 @@ class Peering:
 
     def _admitted(self, assignment: FleetAssignment) -> None:
         leads = assignment.leader == self.name
-        self.fences.assigned(assignment.term, assignment.fenced)
+        # what this gateway leads itself it need not be told, and nobody would tell it the end
+        self.fences.assigned(assignment.term, {} if leads else assignment.fenced)
         self._follows = not leads
         if not leads:  # the state is read up to here: what a term of this gateway has fenced is decided
             self._shared.publisher.decided()
-            self.replica.closed = set(assignment.closed)
-            self.replica.gates()
+            self._shared.gates.assigned(assignment.term, assignment.state_offset, assignment.closed)
         self.gates.assigned(assignment.peers)
         self.mirrors.assigned(assignment)
         _log.info("assigned", leader=assignment.leader, gateways=sorted(assignment.peers))

@@ -39,6 +39,7 @@ from gateway.telemetry.metrics import Metrics
 from protocol.errors import ProtocolError
 
 _LOOK_S = 1.0
+_COMMIT_S = 5.0  # for the record of a cutover, when the target is slow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class LeaderTerm:
     def __init__(self, around: Surroundings, term: Term, fleet: Fleet) -> None:
         self._around = around
         self._term = term
+        self._topics: TopicPromoter | None = None
         self.fences = FleetFences(
             name=fleet.me.name,
             local=around.local,
@@ -99,7 +101,8 @@ class LeaderTerm:
         """Take over what the records say is under way."""
         around, service = self._around, self.service
         service.restore()
-        topics = self._topic_promoter()
+        self._topics = topics = self._topic_promoter()
+        around.mirrors.promoted = topics.under_way
         groups = GroupPromotions(service.context, quiet_s=around.settings.groups.quiet_period_s)
         around.events.lead(service.events)
         engine = LedEngine(around.engine, around.engine.is_started, around.mirrors.status)
@@ -110,9 +113,15 @@ class LeaderTerm:
         )
         topics.resume()
         service.ways_back.resume()
-        GroupMonitor(service.context, groups, around.routing).start()
+        GroupMonitor(service.context, groups).start()
         service.context.background.every(_LOOK_S, self._forget_presumed, "gateways whose leases are over")
         around.metrics.control = service.numbers
+
+    async def leave(self) -> None:
+        """The gateway is about to stop: what holds writes comes to its end first."""
+        limit_s = self._around.settings.promote.fence_timeout_s + _COMMIT_S
+        if self._topics is not None:
+            await self._topics.leave(limit_s)
 
     async def close(self) -> None:
         """End what runs. What it has fenced stays so until the next leader's assignment: it may have been flipped."""
@@ -120,6 +129,8 @@ class LeaderTerm:
         around.events.lead(None)
         around.mirrors.aside = tuple
         await self.service.close()
+        around.mirrors.promoted = tuple
+        around.mirrors.records_changed()
         await self.fences.close()
 
     def _topic_promoter(self) -> TopicPromoter:

@@ -98,6 +98,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
             ("Left behind", not_mirrored(mirror["records_not_mirrored"])),
+            ("Retries unknown", _retries(mirror["retries_unknown"])),
             ("Lost records", _lost(mirror["records_lost"])),
             ("Late records", _late(mirror["late_records"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
@@ -243,3 +244,10 @@ def _not_moved(not_moved: Any) -> None:
         )
     elif not bypassed:
         typer.echo("Nobody is known to be left on the source.")
+
+
+def _retries(partitions: list[int]) -> str:
+    """Partitions in which a retry over the last failover is not known as one."""
+    if not partitions:
+        return ""
+    return f"in partition {', '.join(map(str, partitions))}: a retry over the failover may be appended once more"

@@ -4,7 +4,8 @@
 
     store = StateStore(config); await store.open()           # store.py: reads the state topic all the time
     publisher = RoutingPublisher(store, routing)             # routing_publisher.py: routes as the records say
-    replica = Replica(store, sources, engine, gates)         # replica.py: the rest of it, while another gateway leads
+    GatesByRecord(store, gates)                              # gates_by_record.py: gates of groups likewise
+    replica = Replica(store, sources, engine)                # replica.py: the rest of it, while another gateway leads
     fleet = Fleet(identity, store, cluster, peers, hooks)    # fleet.py: the group, the lease, terms of leadership
 
 and for a term of leadership:
@@ -17,6 +18,6 @@ and for a term of leadership:
     ...
     await service.close()
 
-For the promote runners: `service.publisher` (`fence(topics)`, `unfence(topics)`), `store.replace(old, new)` (compare
+For the promote runners: `service.publisher` (`fence(holds)`, `unfence(holds)`), `store.replace(old, new)` (compare
 and set), and `service.context.change(link, topic, operation, **changes)` (the state table applied to what is stored).
 """

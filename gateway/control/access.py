@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.records import PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView
@@ -64,8 +65,8 @@ class ClusterAccess(Protocol):
     ) -> None:
         """Create a topic and wait until its partitions have leaders; BrokerError when the cluster refuses."""
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
         """Set these configs, take those back to their default, leave the others (IncrementalAlterConfigs)."""
@@ -84,6 +85,9 @@ class ClusterAccess(Protocol):
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """The producer id of the last batch below `log_end`, -1 for one without."""
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        """The batch that holds an offset, as it is compared between two logs; None when no such one is there."""
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """The log start of every partition of the topics, each given with how many it has."""

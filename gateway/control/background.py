@@ -15,7 +15,7 @@ class Background:
     """A set of tasks with one end."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run `work`; an exception that reaches its end is logged, it stops nothing else."""
@@ -23,12 +23,12 @@ class Background:
         task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never awaited
         self.keep(task)
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task whose exception somebody else looks at."""
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # taken: asyncio would else complain of one that nobody awaited

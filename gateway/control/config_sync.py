@@ -18,7 +18,8 @@ from gateway.control.errors import ControlError
 from gateway.control.log_start_sync import Copy, follow_log_starts
 from gateway.control.store import StoreError
 from gateway.domain import link_config
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.per_partition import grown
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.domain.topic_configs import config_changes, synced_configs
 from gateway.net.errors import NetError
 
@@ -103,8 +104,7 @@ class ConfigSync:
         if found is not None and found.partitions < partitions:
             await pair.copy.add_partitions(pair.copy_topic, partitions)
         old = context.mirror(mirror.link, topic)
-        grown = old.starts + (PartitionStart(0, 0),) * (partitions - len(old.starts))
-        new = replace(old, starts=grown)
+        new = grown(old, partitions)
         await context.store.replace(old, new)
         _log.info("partitions added", link=mirror.link, topic=topic, old=len(old.starts), new=partitions)
         async with context.locks.hold(f"mirror/{topic}"):

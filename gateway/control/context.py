@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -40,8 +40,8 @@ class FleetWide(Protocol):
     async def close_gate(self, group: str) -> None:
         """Close the group's gate elsewhere, and wait for its commits under way; Conflict when one is lost."""
 
-    async def gate_by_record(self, group: str) -> None:
-        """Elsewhere, too, the gate is as the group's record says. Never raises."""
+    def gate_by_record(self, group: str) -> Coroutine[Any, Any, None]:
+        """Elsewhere, too, the gate is as the group's record says now. What is returned tells it; it never raises."""
 
 
 class OnlyHere:
@@ -103,6 +103,9 @@ class ControlContext:
     fleet: FleetWide = field(default_factory=OnlyHere)
     # False when this gateway was not heard by its fleet for too long: another one may lead by now
     may_commit: Callable[[], bool] = lambda: True
+    # (link, mirror topic): for the time of the block no promote of the topic runs; one that does is ended first, or
+    # comes to its end. A Conflict when its end is not known in time. Set by the topic promoter
+    without_promote: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     # (link, mirror topic): for the time of the block this gateway mirrors the topic, whoever did so before
     claimed: Callable[[str, str], AbstractAsyncContextManager[None]] = lambda link, topic: nullcontext()
     engine: MirrorEngine = field(init=False)

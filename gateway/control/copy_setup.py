@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gateway.control.access import ClusterAccess, TopicInfo
 from gateway.control.context import ControlContext, source_errors, target_errors
-from gateway.control.errors import Conflict
+from gateway.control.errors import Conflict, SourceUnreachable
 from gateway.domain import link_config
 from gateway.domain.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.topic_configs import SyncedConfigs, config_changes, synced_configs
@@ -87,12 +87,32 @@ async def prepare_copy(context: ControlContext, record: MirrorRecord, source: Cl
 
 
 async def delete_old_topic(context: ControlContext, record: MirrorRecord, source: ClusterAccess) -> None:
-    """Delete the old source topic, unless it is gone. Raises as `own_configs` does."""
+    """Delete the very topic that the record names, by its id, unless it is gone.
+
+    A source without topic ids (before Kafka 2.8) deletes by name. There a deletion without an answer is not tried
+    again, nor is anything created under it: it could land later, and take the new topic.
+
+    Raises:
+        SourceUnreachable: no answer; to be tried again.
+        Conflict: the source refuses; or, without topic ids, it is not known whether the topic was deleted.
+    """
+    name, topic_id = record.source_topic, record.source_topic_id
+    with source_errors(record.link):
+        found = (await source.topics([name])).get(name)
+    if found is None or (topic_id and found.topic_id and found.topic_id != topic_id):
+        return  # what is there now, if anything, is another one
     try:
         with source_errors(record.link):
-            await source.delete_topic(record.source_topic)
+            await source.delete_topic(name, topic_id)
+    except SourceUnreachable as exc:
+        if topic_id:
+            raise
+        raise Conflict(
+            f"whether topic {name} was deleted is not known, and the source has no topic ids by which a deletion that "
+            f"lands later would spare a new topic: {exc}; look at it there, then run truncate-and-restore again"
+        ) from exc
     except Conflict as exc:
-        if not _says(exc, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        if not (_says(exc, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) or _says(exc, ErrorCode.UNKNOWN_TOPIC_ID)):
             raise
 
 

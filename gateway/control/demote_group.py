@@ -14,8 +14,7 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.offsets_between import OffsetsBetween
-from gateway.control.store import StoreConflict, StoreUncertain
-from gateway.domain.gates import GateStatus
+from gateway.control.store import ProducerFenced, StoreConflict, StoreUncertain
 from gateway.domain.group_promote import Partition
 from gateway.domain.records import GroupRecord, GroupState, MirrorState
 from gateway.net.commits import Committed
@@ -40,19 +39,25 @@ async def demote_group(context: ControlContext, offsets: GroupOffsets, record: G
     if record.state is not GroupState.PROMOTED:
         raise Conflict(f"group '{record.group}' is {record.state}, not PROMOTED")
     _require_left("target", record, await offsets.target_members(record))  # a refusal must not disturb them
-    context.gates.set(record.group, GateStatus.CLOSED)
+    context.gates.hold(record.group)
     try:
         await context.fleet.close_gate(record.group)
         await _answered(context, record.group)
         await _carry_back(context, offsets, record)
-        return await _mark_active(context, offsets, record)
+        demoted = await _mark_active(context, offsets, record)
+    except (ProducerFenced, asyncio.CancelledError):
+        raise  # the term ends, and nobody knows here what was written: the gate stays shut until the next leader tells
     except BaseException:
-        now = context.store.groups.get((record.link, record.group))
-        if now is not None and now.state is GroupState.PROMOTED:
-            context.gates.set(record.group, GateStatus.OPEN)
+        _by_record(context, record.group)
         raise
-    finally:
-        await context.fleet.gate_by_record(record.group)
+    _by_record(context, record.group)
+    return demoted
+
+
+def _by_record(context: ControlContext, group: str) -> None:
+    """The gate is as the group's record says, here at once, elsewhere when it is told."""
+    context.gates.let_go(group)
+    context.background.spawn(context.fleet.gate_by_record(group), f"open gate {group}")
 
 
 async def _answered(context: ControlContext, group: str) -> None:

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 import structlog
 
-from gateway.control.context import ControlContext, target_errors
+from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError
-from gateway.control.failover_ends import FailoverEnds, left_behind
+from gateway.control.failover_ends import FailoverEnds, KnownProducers, known_producers, left_behind, warmed
 from gateway.control.lifted_configs import restore_configs
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
 from gateway.control.store import ProducerFenced, StoreError, StoreUncertain
-from gateway.domain.mirror_states import MirrorOperation, apply, require
+from gateway.control.until_known import until_known
+from gateway.domain.mirror_states import MirrorOperation, apply, is_mirroring, require
 from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
-from gateway.domain.way_home import Producers, handed_over
+from gateway.domain.way_home import handed_over
 from gateway.domain.ways import at_its_end
+from gateway.domain.write_holds import Hold, HoldKind
 from gateway.net.errors import NetError
 
 _FENCE_S = 2.0  # what is in flight to a source that does not answer is not waited for longer
 _STOP_S = 15.0
-_AGAIN_S = 0.2
 _log = structlog.get_logger("lockgate.failover")
 
 
@@ -70,17 +71,29 @@ class Failover:
     async def run(self, link: str, topic: str) -> MirrorRecord:
         """Fail one topic over; it is STOPPED when this returns.
 
+        A promote that is under way is ended first; one that has flipped by then was faster, and nothing is left to do.
+        None begins before this has ended, its outcome known.
+
         Raises:
             NotFound, WrongState, Conflict, TargetUnreachable, StoreError: nothing was changed.
+            StoreUncertain: whether it was stored is not known yet; writes are held until it is.
         """
-        async with self._context.locks.hold(f"mirror/{topic}"):
-            record = self._context.mirror(link, topic)
-            require(MirrorOperation.FAILOVER, record)
-            if written_on_target(record):
-                return await self._end_way_back(record)
-            self._require_readable(record)
-            async with self._context.claimed(link, topic):
-                new = await self._flip(record)
+        before = self._context.mirror(link, topic)
+        require(MirrorOperation.FAILOVER, before)
+        async with AsyncExitStack() as alone:
+            await alone.enter_async_context(self._context.without_promote(link, topic))
+            async with self._context.locks.hold(f"mirror/{topic}"):
+                record = self._context.mirror(link, topic)
+                if record != before and record.state is MirrorState.STOPPED:
+                    return record
+                require(MirrorOperation.FAILOVER, record)
+                if written_on_target(record) != written_on_target(before):
+                    raise Conflict(f"mirror topic '{topic}' has changed sides meanwhile; look at it, and try again")
+                if written_on_target(record):
+                    return await self._end_way_back(record)
+                self._require_readable(record)
+                async with self._context.claimed(link, topic):
+                    new = await self._flip(record, alone)
         await self._after(new)
         return new
 
@@ -92,83 +105,84 @@ class Failover:
 
     # -- a mirror to the target --------------------------------------------------------------------------------
 
-    async def _flip(self, record: MirrorRecord) -> MirrorRecord:
+    async def _flip(self, record: MirrorRecord, alone: AsyncExitStack) -> MirrorRecord:
+        """`alone`: what keeps other operations away; kept for as long as the outcome is unknown."""
         context, topic = self._context, record.mirror_topic
         ends, answered = await self.ends.read(record)
-        context.publisher.fence({topic: _epoch(record)})
+        if answered:
+            await warmed(context, record)
+        hold = Hold(topic, context.publisher.next_epoch(record), context.store.term, HoldKind.FAILOVER)
+        context.publisher.fence([hold])
         try:
-            new = await self._under_the_fence(record, ends, answered)
+            new = await self._under_the_fence(record, hold, ends, answered)
         except ProducerFenced:
             raise  # it may be written: the hold ends when the next leader's assignment tells
         except (StoreUncertain, asyncio.CancelledError):
-            context.background.spawn(self._when_known(record), f"failover {record.link} {topic}")
+            context.background.spawn(self._when_known(record, hold, alone.pop_all()), f"failover {record.link} {topic}")
             raise
         except BaseException:
-            self._go_on(record)
+            self._go_on(record, hold)
             raise
-        context.publisher.unfence([topic])
+        context.publisher.unfence([hold])
         return new
 
-    async def _under_the_fence(self, record: MirrorRecord, ends: Sequence[int], answered: bool) -> MirrorRecord:
+    async def _under_the_fence(
+        self, record: MirrorRecord, hold: Hold, ends: Sequence[int], answered: bool
+    ) -> MirrorRecord:
         context = self._context
-        await self._hold_everywhere(record)
-        await asyncio.gather(*(self._drain(fences, record) for fences in self._fences.values()))
+        await self._hold_everywhere(hold)
+        await asyncio.gather(*(self._drain(fences, hold) for fences in self._fences.values()))
         if answered:  # what was written until the hold is left behind, too
             ends = [max(pair) for pair in zip(ends, await self.ends.of_source(record), strict=True)]
-        seen = context.engine.producer_table(record.link, record.mirror_topic)
+        seen = known_producers(context, record)
         try:
             async with asyncio.timeout(_STOP_S):
                 await self._measure.stop(record)
         except TimeoutError:
             raise Conflict("the mirror's appends to the target were not answered in time; try again") from None
-        mirrored = await self.ends.mirrored(record)
-        with target_errors():
-            copied = await context.target.log_ranges(record.mirror_topic, len(record.starts))
-        return await self._persist(mirrored, [end for _, end in copied], left_behind(ends, mirrored), seen, record)
+        copied = await self.ends.copied(record)
+        mirrored = [at for at, _ in copied]
+        left = left_behind(ends, mirrored)
+        return await self._persist(mirrored, [end for _, end in copied], left, seen, record, hold.epoch)
 
-    async def _when_known(self, record: MirrorRecord) -> None:
-        """The flip is written, or it is not: until somebody knows nobody may write to the source."""
+    async def _when_known(self, record: MirrorRecord, hold: Hold, alone: AsyncExitStack) -> None:
+        """The flip is written, or it is not: until somebody knows nobody may write to the source, nor promote."""
         _log.warning("writes are held until it is known whether the failover is stored", topic=record.mirror_topic)
-        while True:
-            try:
-                await self._context.store.settle()
-            except ProducerFenced:
-                return None  # the next leader knows
-            except StoreError:
-                await asyncio.sleep(_AGAIN_S)
-            else:
-                return self._go_on(record)
+        async with alone:
+            if await until_known(self._context.store):  # else the next leader knows
+                self._go_on(record, hold)
 
-    def _go_on(self, record: MirrorRecord) -> None:
-        """As the record says now."""
+    def _go_on(self, record: MirrorRecord, hold: Hold) -> None:
+        """As the record says now. No promote of the topic runs that would not have its mirror begun anew."""
         current = self._context.store.mirrors.get((record.link, record.mirror_topic))
-        if current is not None and _runs(current):
+        if current is not None and is_mirroring(current.state):
             self._context.engine.start_mirror(current)
-        self._context.publisher.unfence([record.mirror_topic])
+        self._context.publisher.unfence([hold])
 
-    async def _hold_everywhere(self, record: MirrorRecord) -> None:
+    async def _hold_everywhere(self, hold: Hold) -> None:
         """Whoever may write to the source must have stopped: two clusters would be written for one partition."""
-        asked = {name: fences.hold_writes(record.mirror_topic, _epoch(record)) for name, fences in self._fences.items()}
+        asked = {name: fences.hold_writes(hold.topic, hold.epoch) for name, fences in self._fences.items()}
         for name, outcome in zip(asked, await asyncio.gather(*asked.values(), return_exceptions=True), strict=True):
             if isinstance(outcome, Exception):
                 raise Conflict(
-                    f"gateway '{name}' does not stop writing to mirror topic '{record.mirror_topic}' on the source: "
+                    f"gateway '{name}' does not stop writing to mirror topic '{hold.topic}' on the source: "
                     f"{outcome}; if it has certainly stopped: lockgate gateway forget {name}"
                 )
 
-    async def _drain(self, fences: Fences, record: MirrorRecord) -> None:
+    async def _drain(self, fences: Fences, hold: Hold) -> None:
         """What is in flight to the source may still be answered, for a moment."""
         with suppress(TimeoutError, OSError, NetError):
             async with asyncio.timeout(_FENCE_S):
-                await fences.fence(record.mirror_topic, _epoch(record))
+                await fences.fence(hold.topic, hold.epoch)
 
     async def _persist(
         self,
         mirrored: Sequence[int],
         copied: Sequence[int],
         left: tuple[int, ...],
-        seen: Producers,
+        seen: KnownProducers,
         record: MirrorRecord,
+        epoch: int,
     ) -> MirrorRecord:
         old = self._context.mirror(record.link, record.mirror_topic)
         now_ms = self._context.now_ms()
@@ -178,9 +192,10 @@ class Failover:
             now_ms,
             stopped_at=tuple(mirrored),
             stopped_copy_at=tuple(copied),
-            producers=handed_over(old, seen, now_ms),
+            producers=handed_over(old, seen.tables),
+            retries_unknown=seen.missing,
             flipped_ms=now_ms,
-            fence_epoch=_epoch(record),
+            fence_epoch=epoch,
             not_mirrored=left,
             error=MirrorError.NO_ERROR,
             error_message="",
@@ -226,12 +241,3 @@ class Failover:
         )
         context.progress.forget(record.mirror_topic)
         return new
-
-
-def _epoch(record: MirrorRecord) -> int:
-    """Of the failover's own fence."""
-    return record.fence_epoch + 1
-
-
-def _runs(record: MirrorRecord) -> bool:
-    return record.state in (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)

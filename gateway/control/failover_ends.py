@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gateway.control.context import ControlContext, target_errors
-from gateway.control.errors import ControlError
+from gateway.control.errors import Conflict, ControlError
 from gateway.control.measure import Measure
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.routing_build import written_on_target
+from gateway.domain.way_home import Producers
 
 UNKNOWN = -1
+WARM_S = 3.0
+_WARM_LOOK_S = 0.01
 _LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
 
 
@@ -28,16 +32,27 @@ class FailoverEnds:
 
     async def mirrored(self, record: MirrorRecord) -> tuple[int, ...]:
         """Per partition the source offset up to which the target has everything."""
+        return tuple(at for at, _ in await self.copied(record))
+
+    async def copied(self, record: MirrorRecord) -> list[tuple[int, int]]:
+        """Per partition the source offset up to which the target has everything, and where the copy's log ends there.
+
+        The copy says so itself, in one look: a position that a mirror has told lacks what was acknowledged while it was
+        being stopped, and what other gateways have appended. It tells at most of holes behind the last record.
+
+        Raises:
+            ControlError: the copy, or its offset map, cannot be read now.
+        """
         topic, partitions = record.mirror_topic, len(record.starts)
         if record.mode is MirrorMode.PRESERVE and not self._context.turned_translated(record.link, topic):
-            # The log itself: what other gateways have appended may not have been told here yet.
             with target_errors():
-                return tuple(end for _, end in await self._context.target.log_ranges(topic, partitions))
-        known = [self._context.progress.position(topic, partition) for partition in range(partitions)]
-        if all(position is not None for position in known):
-            return tuple(position or 0 for position in known)
+                return [(end, end) for _, end in await self._context.target.log_ranges(topic, partitions)]
         with target_errors():
-            return tuple(found.read_to for found in await self._context.offset_maps(record))
+            maps = await self._context.offset_maps(record)
+        if len(maps) != partitions:
+            raise Conflict(f"the offset map of mirror topic '{topic}' has {len(maps)} of {partitions} partitions")
+        told = (self._context.progress.position(topic, partition) for partition in range(partitions))
+        return [(max(one.read_to, UNKNOWN if at is None else at), one.end) for one, at in zip(maps, told, strict=True)]
 
     async def look(self) -> None:
         """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
@@ -71,6 +86,28 @@ class FailoverEnds:
         tops = told.log_ends if told.log_ends is not None else told.high_watermarks
         self._seen[key] = tuple(tops)
         return [max(pair) for pair in zip(known, tops, strict=True)], True
+
+
+class KnownProducers(NamedTuple):
+    """`tables`: per partition the last batches of producers that are known; `missing`: where that may not be all."""
+
+    tables: Producers
+    missing: tuple[int, ...]
+
+
+async def warmed(context: ControlContext, record: MirrorRecord) -> None:
+    """Wait for the producers' last batches to be known, at most WARM_S: a failover cannot wait for ever."""
+    for _ in range(round(WARM_S / _WARM_LOOK_S)):
+        if not context.engine.standing(record).cold:
+            return
+        await asyncio.sleep(_WARM_LOOK_S)
+
+
+def known_producers(context: ControlContext, record: MirrorRecord) -> KnownProducers:
+    """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
+    found = context.engine.partition_ends(record)
+    tables = tuple(() if one is None else one.producers for one in found)
+    return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
 
 
 def left_behind(ends: Sequence[int], mirrored: Sequence[int]) -> tuple[int, ...]:

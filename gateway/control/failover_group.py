@@ -1,13 +1,14 @@
 """What a failover of its topics makes of a group: it goes on on the target from where it is known to have been.
 
 The source is not needed. Offsets come from the last time it was asked, else from what offset sync had committed on the
-target; those beyond what was mirrored are cut to the target's log end, and the note says by how many records.
+target; those beyond what was mirrored are cut to where the copy ended, and the note says by how many records.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 
@@ -17,13 +18,22 @@ from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
 from gateway.control.offsets_between import Maps, OffsetsBetween, is_final, translated
 from gateway.control.store import StoreError
-from gateway.domain.gates import GateStatus
-from gateway.domain.group_failover import FailoverPlan, Known, failover_note, plan_failover
+from gateway.domain.group_failover import FailoverPlan, Known, copy_ends, failover_note, plan_failover
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import Rule
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord
+from gateway.domain.routing_build import written_on_target
 
 _Held = Mapping[Partition, tuple[int, str]]
+
+
+class _Plan(NamedTuple):
+    """And the records of the topics that it was made by."""
+
+    plan: FailoverPlan
+    mirrors: Mapping[str, MirrorRecord]
+
+
 _LAST_LOOK_S = 2.0  # how long a failover asks the source for a group's offsets
 _EACH_S = 10.0
 _log = structlog.get_logger("lockgate.control")
@@ -84,6 +94,7 @@ class GroupFailovers:
             return
         progress = self._progress_of(link, group)
         async with progress.lock:
+            await self._context.store.settled()
             record = self._context.store.groups.get((link, group))
             if record is None or record.state is GroupState.PROMOTED:
                 return
@@ -104,7 +115,7 @@ class GroupFailovers:
         return not known or any(is_final(mirrors[record.link, topic]) for topic in known)
 
     async def _fail_over(self, record: GroupRecord, progress: GroupProgress, held: _Held) -> None:
-        plan = await _plan(self._context, record, progress, held)
+        plan, mirrors = await _plan(self._context, record, progress, held)
         meant = {(o.topic, o.partition): (o.target_offset, o.metadata) for o in plan.offsets}
         await self._offsets.commit_on_target(record.group, meant)
         now_held = await self._offsets.on_target(record.group)
@@ -120,29 +131,62 @@ class GroupFailovers:
         else:
             how = "no offset of it is known, auto.offset.reset decides"
         note = failover_note(plan, how)
-        await self._offsets.store(record, GroupState.PROMOTED, offsets=plan.offsets, note=note, demoted=False)
-        self._context.gates.set(record.group, GateStatus.OPEN)
+        await self._offsets.store(
+            record,
+            GroupState.PROMOTED,
+            lambda: _require_same(self._context, mirrors),
+            offsets=plan.offsets,
+            note=note,
+            demoted=False,
+        )
         _log.warning("group failed over", link=record.link, group=record.group, records=plan.records, note=note)
 
 
-async def _plan(context: ControlContext, record: GroupRecord, progress: GroupProgress, held: _Held) -> FailoverPlan:
-    ours = {topic for link, topic in context.store.mirrors if link == record.link}
+async def _plan(context: ControlContext, record: GroupRecord, progress: GroupProgress, held: _Held) -> _Plan:
+    ours = {topic: mirror for (link, topic), mirror in context.store.mirrors.items() if link == record.link}
     read = [offset for offset in progress.known or () if offset.topic in ours]
     keys = {(o.topic, o.partition) for o in read} | {key for key in held if key[0] in ours}
+    mirrors = {topic: ours[topic] for topic in sorted({topic for topic, _ in keys})}
     ends: dict[Partition, int] = {}
-    for topic in sorted({topic for topic, _ in keys}):
-        partitions = len(context.mirror(record.link, topic).starts)
-        with target_errors():
-            ranges = await context.target.log_ranges(topic, partitions)
-        ends.update(((topic, index), end) for index, (_, end) in enumerate(ranges) if (topic, index) in keys)
+    for topic, mirror in mirrors.items():
+        ends.update(((topic, index), end) for index, end in enumerate(await _ends(context, mirror)))
     places = [((o.topic, o.partition), o.source_offset) for o in read]
     maps = await OffsetsBetween(context, record.link).maps_for(places, on_target=False)
-    known = {(o.topic, o.partition): _known(context, maps, record.link, o) for o in read}
-    return plan_failover(known, held, ends)
+    known = {(o.topic, o.partition): _known(maps, o) for o in read}
+    plan = plan_failover(known, held, {key: end for key, end in ends.items() if key in keys})
+    await context.store.settled()  # of a flip whose outcome is unknown, clients may have heard already
+    _require_same(context, mirrors)
+    return _Plan(plan, mirrors)
 
 
-def _known(context: ControlContext, maps: Maps, link: str, offset: CarriedOffset) -> Known:
-    """In preserve mode the target's own end cuts; with a map the numbers of both sides are told apart."""
+async def _ends(context: ControlContext, mirror: MirrorRecord) -> Sequence[int]:
+    """Where the copy ends on the target, by the record or, while nobody else writes there, by its log."""
+    try:
+        ends = copy_ends(mirror)
+    except ValueError as exc:
+        raise Conflict(str(exc)) from exc
+    if ends is not None:
+        return ends
+    with target_errors():
+        return [end for _, end in await context.target.log_ranges(mirror.mirror_topic, len(mirror.starts))]
+
+
+def _require_same(context: ControlContext, mirrors: Mapping[str, MirrorRecord]) -> None:
+    """A log's end is the copy's only as long as the record is the one that says so."""
+    for topic, mirror in mirrors.items():
+        now = context.store.mirrors.get((mirror.link, topic))
+        if now is None or _sides(now) != _sides(mirror):
+            raise Conflict(f"mirror topic '{topic}' was changed meanwhile; try again")
+
+
+def _sides(mirror: MirrorRecord) -> tuple[object, ...]:
+    """What of a record says where its copy ends, and in which numbers."""
+    ends = mirror.stopped_at, mirror.stopped_copy_at, mirror.handed_over_at, mirror.starts
+    return mirror.mirror_id, mirror.generation, mirror.direction, written_on_target(mirror), mirror.mode, ends
+
+
+def _known(maps: Maps, offset: CarriedOffset) -> Known:
+    """In preserve mode the copy's own end cuts; with a map the numbers of both sides are told apart."""
     key = (offset.topic, offset.partition)
     found = translated(maps, key, offset.source_offset)
     if found.rule is not Rule.BEYOND_END:

@@ -14,6 +14,7 @@ from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.fence_view import FenceView
 from gateway.domain.ports import Fences
 from gateway.domain.records import MirrorRecord
+from gateway.domain.write_holds import Hold
 from gateway.net.errors import NetError
 
 
@@ -75,7 +76,7 @@ class FenceAnswers:
             view.assigned(term, fenced.get(topic))
             if was and not view.held:
                 over.append(topic)
-        self._publisher.hold(self.in_force().keys() & fenced.keys())
+        self._publisher.hold(_hold(topic, view) for topic, view in self._views.items() if view.held and topic in fenced)
         self._end(over)
 
     def in_force(self) -> Mapping[str, int]:
@@ -116,7 +117,7 @@ class FenceAnswers:
             raise FenceRefused(f"mirror topic '{topic}' is not known here yet")
         if not view.fence(epoch, term):
             raise FenceRefused(f"the fence of '{topic}' with epoch {epoch} is over here; epoch {view.epoch} is known")
-        self._publisher.hold([topic])
+        self._publisher.hold([_hold(topic, view)])
         return view
 
     async def _unfence(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -125,6 +126,10 @@ class FenceAnswers:
         if view is not None and view.unfence(epoch, self._term_of(body)):
             self._end([topic])
         return {}
+
+
+def _hold(topic: str, view: FenceView) -> Hold:
+    return Hold(topic, view.epoch, view.term)
 
 
 def _require_in_force(view: FenceView, topic: str, epoch: int) -> None:

@@ -20,7 +20,7 @@ from gateway.control.store import ProducerFenced, StateStore, StoreError
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.fleet_group import FleetGroupState, GroupRefused
 from gateway.domain.leases import WriteLease
-from gateway.domain.membership import Gateway, Role, newest
+from gateway.domain.membership import Gateway, Role
 from gateway.net.cluster import Cluster
 from gateway.net.errors import ClusterUnavailable
 from gateway.net.host import MACHINE, Host
@@ -143,7 +143,7 @@ class Fleet:
     # -- alone ---------------------------------------------------------------------------------------------------
 
     async def _lead_alone(self) -> None:
-        """Lead without the group's word when the registry has no other gateway.
+        """Lead without the group's word when the registry has no other gateway, but for processes of this one's name.
 
         Whoever holds a lease is registered before. So nobody else writes, or leads: of two that begin at the same
         moment the second fences the first, and finds it in the registry, or the first does not get into it.
@@ -167,7 +167,7 @@ class Fleet:
         self._news.set()
 
     def _others(self) -> frozenset[str]:
-        return frozenset(self._store.gateways) - {self.me.name}
+        return frozenset(one.succeeded or one.name for one in self._store.gateways.values()) - {self.me.name}
 
     # -- the group -----------------------------------------------------------------------------------------------
 
@@ -179,6 +179,7 @@ class Fleet:
             role=me.role,
             peer=me.peer,
             lease_s=me.lease_s,
+            place=me.place(),
             owned=self._hooks.owned(),
         )
 
@@ -200,8 +201,7 @@ class Fleet:
                 if not self._store.leading:
                     await self._leadership.end()
                     await self._leadership.take_over()
-                kept = newest(members)
-                await self._leadership.admit(kept)
+                kept = await self._leadership.admit(members)
             except StoreError as exc:
                 raise ClusterUnavailable(f"the fleet cannot be led from here now: {exc}") from exc
             for member_id in members.keys() - kept.keys():  # of processes that are dead, or are about to notice

@@ -1,7 +1,8 @@
 """Gates over the fleet. A gateway that follows asks the leader about groups nobody knows, and tells who waits here.
 
 The leader classifies groups, promotes and demotes them (`group_monitor.py`, `promote_group.py`); what it decides comes
-to the others by the groups' records. Only that a group has nothing to do with a mirror is told in an answer.
+to the others by the groups' records. Only that a group has nothing to do with a mirror is told in an answer, together
+with the offset of the state topic up to which that is so: whoever has read of a mirror behind it asks again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 import structlog
 
 from gateway.control.fleet_quorum import CLOSE_GATE, OPEN_GATE
-from gateway.control.replica import Replica
+from gateway.control.state_views import StateViews
+from gateway.domain.gate_commands import GateCommand
 from gateway.domain.gates import GateStatus, GroupGates, Identity, Waiter
 from gateway.net.errors import NetError
 from gateway.net.peers import Peers
@@ -45,7 +47,7 @@ class FleetGates:
         self,
         me: str,
         gates: GroupGates,
-        replica: Replica,
+        state: StateViews,
         peers: Peers,
         *,
         leader: Callable[[], str],
@@ -55,7 +57,7 @@ class FleetGates:
     ) -> None:
         self._me = me
         self._gates = gates
-        self._replica = replica
+        self._state = state
         self._peers = peers
         self._leader = leader
         self._is_leading = is_leading
@@ -105,8 +107,9 @@ class FleetGates:
                 _log.info("a group is held until the leader knows it", group=group, reason=str(exc))
                 await asyncio.sleep(_AGAIN_S)
                 continue
-            if self._gates.status(group) is GateStatus.UNKNOWN:
-                self._gates.set(group, GateStatus.OPEN if answer.get("open") else GateStatus.CLOSED)
+            as_of = answer.get("as_of")
+            if as_of is None or not self._gates.let_in(group, int(as_of)):
+                await asyncio.sleep(_AGAIN_S)  # its record is on its way, or a mirror that the leader had not read of
 
     async def _tell_waiters(self) -> None:
         while True:
@@ -131,8 +134,7 @@ class FleetGates:
         """Close a gate, and wait until no commit that has passed it is under way."""
         self._require_newest(body)
         group = str(body["group"])
-        self._replica.closed.add(group)
-        self._gates.set(group, GateStatus.CLOSED)
+        self._gates.shut(group, _command(body))
         answered = asyncio.Event()
         self._gates.when_answered(group, answered.set)
         try:
@@ -143,9 +145,11 @@ class FleetGates:
         return {}
 
     async def _open(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The group's record is in force again: as of the command, not as far as it happens to be read here."""
         self._require_newest(body)
-        self._replica.closed.discard(str(body["group"]))
-        self._replica.gates()
+        command = _command(body)
+        await self._state.read_up_to(command.offset)
+        self._gates.open(str(body["group"]), command)
         return {}
 
     def _require_newest(self, body: Mapping[str, Any]) -> None:
@@ -159,7 +163,10 @@ class FleetGates:
         group, known = str(body["group"]), asyncio.Event()
         self._gates.when_known(group, known.set)
         await known.wait()
-        return {"open": self._gates.status(group) is GateStatus.OPEN}
+        if not self._gates.enabled:  # no topic is mirrored, up to here
+            return {"open": True, "as_of": self._state.applied}
+        as_of = self._gates.let_in_at(group)
+        return {"open": as_of is not None, "as_of": as_of}
 
     async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._require_leading()
@@ -179,3 +186,10 @@ class FleetGates:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _command(body: Mapping[str, Any]) -> GateCommand:
+    try:
+        return GateCommand(int(body["term"]), int(body["offset"]), int(body["number"]))
+    except KeyError as exc:
+        raise NetError(f"a command about a gate without its {exc.args[0]}: the leader has another version") from exc

@@ -42,9 +42,13 @@ class Leadership:
         )
         _log.info("leading the fleet", gateway=self._me.name, term=self._store.term)
 
-    async def admit(self, members: Mapping[str, Gateway]) -> None:
-        """Register who is in the group. Raises StoreError, also when the state topic was not taken over."""
-        await self._book().admit(members)
+    async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
+        """Register who is in the group, by member id; returns those that have a place in the fleet.
+
+        Raises:
+            StoreError: not written, or the state topic was not taken over.
+        """
+        return await self._book().admit(members)
 
     async def begin(self) -> None:
         """Build the control plane, unless it is there."""

@@ -24,7 +24,7 @@ from gateway.domain.membership import MirrorPartition
 from gateway.domain.ownership import partitions_of
 from gateway.domain.ports import OwnedMirrors, PartitionStatus
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import MirrorRecord
+from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.net.errors import NetError
 from gateway.net.peers import Peers
 
@@ -51,6 +51,7 @@ class FleetMirrors:
         fenced: mirror topics under a fence that this gateway answers for (`FenceAnswers.in_force`).
         held: mirror topic -> what its fence waits for here, of those.
         aside: at the leader: (link, topic) of mirrors that somebody else copies now (`StandAside`).
+        promoted: at the leader: (link, topic) that it promotes. While their records say so they are not given away.
         claimed: at the leader, (link, topic): a context in which this gateway mirrors the topic itself.
     """
 
@@ -69,7 +70,7 @@ class FleetMirrors:
         self._records = records
         self._clock = clock
         self._hand_over = HandOver()
-        self._releases = Releases(peers, engine, self._hand_over, self._follow, clock)
+        self._releases = Releases(peers, engine, self._hand_over, self._follow, clock, self._kept)
         self._places: frozenset[Place] = frozenset()  # what runs here
         self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
         self._tags: dict[str, str] = {}
@@ -83,6 +84,7 @@ class FleetMirrors:
         self.fenced: Callable[[], Collection[str]] = tuple
         self.held: Callable[[], Mapping[str, str]] = dict
         self.aside: Callable[[], Collection[tuple[str, str]]] = tuple
+        self.promoted: Callable[[], Collection[tuple[str, str]]] = tuple
         engine.own(frozenset())
 
     # -- for whoever runs the fleet ------------------------------------------------------------------------
@@ -203,13 +205,23 @@ class FleetMirrors:
         found = self._map.find(records, absent)
         wanted, holders = self.here(), dict[MirrorPartition, str]()
         if not self._leaving:
-            wanted = found.get(self._name, frozenset())
+            wanted = found.get(self._name, frozenset()) | self._kept()
             holders = dict(self._map.whom_to_ask(wanted, self._others()))
         ask = self._hand_over.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=absent)
         self._map.keep(found)
         self._follow()
         for holder, partitions in ask.items():
             self._releases.ask(holder, partitions)
+
+    def _kept(self) -> frozenset[MirrorPartition]:
+        """What runs here and stays: a promote or a failover of this gateway stands on it."""
+        under_way = frozenset(self.promoted())
+        keys = {
+            (record.link, record.mirror_topic)
+            for record in self._records()
+            if record.state is MirrorState.PENDING_STOPPED and (record.link, record.mirror_topic) in under_way
+        } | self._map.claimed
+        return frozenset(each for each in self.here() if (each.link, each.topic) in keys)
 
     def _others(self) -> frozenset[str]:
         """The other nodes that can be asked: also those that are leaving."""

@@ -14,13 +14,17 @@ from gateway.domain.membership import MirrorPartition, Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """This gateway. `peer`: host:port where the others find it."""
+    """This gateway. `peer`: host:port where the others find it. `place`: where it holds the lock of its name, or ''.
+
+    It is asked at each join: a process that is just being followed may have held the lock before.
+    """
 
     name: str
     incarnation: str
     role: Role
     peer: str
     lease_s: float
+    place: Callable[[], str] = str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

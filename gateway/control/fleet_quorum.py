@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import structlog
@@ -22,6 +22,7 @@ _READ_S = 5.0
 _CLOSE_S = 12.0  # a commit under way is awaited for 10 s
 _ASK_S = 2.0
 _AGAIN_S = 0.1
+_TELL_AGAIN_S = 0.5
 _log = structlog.get_logger("lockgate.fleet")
 
 
@@ -38,6 +39,7 @@ class FleetQuorum:
         self._registry = registry
         self._peers = peers
         self._term = term
+        self._commands = 0
         self.closed: set[str] = set()
 
     async def read_by_all(self) -> None:
@@ -51,16 +53,34 @@ class FleetQuorum:
     async def close_gate(self, group: str) -> None:
         """Close the group's gate everywhere else, and wait until no commit of it is under way. Raises as before."""
         self.closed.add(group)
-        await self._all(CLOSE_GATE, {"group": group}, _CLOSE_S)
+        await self._all(CLOSE_GATE, self._command(group), _CLOSE_S)
 
-    async def gate_by_record(self, group: str) -> None:
-        """What the group's record says is in force again everywhere. Never raises: it is told as far as possible."""
+    def gate_by_record(self, group: str) -> Coroutine[Any, Any, None]:
+        """What the group's record says as of now is in force again everywhere.
+
+        Returns what tells it: it ends when everybody has been told who has to know, and never raises. A gate that is
+        shut again meanwhile stays so.
+        """
         self.closed.discard(group)
-        body = {"group": group, "term": self._term}
-        asked = (self._peers.ask(name, OPEN_GATE, body, _ASK_S) for name in self._others())
-        for result in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(result, Exception):
-                _log.warning("a gateway was not told to open a gate", group=group, reason=str(result))
+        return self._tell_open(group, self._command(group))
+
+    async def _tell_open(self, group: str, body: Mapping[str, Any]) -> None:
+        told, warned = set[str](), set[str]()
+        while group not in self.closed and (untold := sorted(self._others() - told)):
+            asked = (self._ask(name, OPEN_GATE, body, _ASK_S) for name in untold)
+            for name, reason in zip(untold, await asyncio.gather(*asked), strict=True):
+                if not reason:
+                    told.add(name)
+                elif name not in warned:
+                    warned.add(name)
+                    _log.warning("a gateway is not told yet to open a gate", group=group, gateway=name, reason=reason)
+            if self._others() - told:
+                await asyncio.sleep(_TELL_AGAIN_S)
+
+    def _command(self, group: str) -> Mapping[str, Any]:
+        """See `domain/gate_commands.py`."""
+        self._commands += 1
+        return {"group": group, "offset": self._store.applied, "number": self._commands}
 
     def _others(self) -> frozenset[str]:
         return self._registry.required() - {self._me}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -16,7 +17,7 @@ from gateway.control.errors import Conflict, NotFound
 from gateway.control.store import StateStore
 from gateway.domain.gateway_records import FleetRecord, GatewayRecord
 from gateway.domain.leases import Presumptions
-from gateway.domain.membership import Gateway, Registered, admit
+from gateway.domain.membership import Gateway, Registered, admit, newest, predecessor
 from gateway.domain.state_codec import Record
 
 _DEPARTURES = 100
@@ -53,6 +54,8 @@ class FleetRegistry:
         # out a gateway that was found in the registry meanwhile, and admitted because of that.
         self._changing = asyncio.Lock()
         self._goodbyes: set[tuple[str, str]] = set()  # name, incarnation
+        self._replaced: set[tuple[str, str]] = set()  # likewise: another process has the name by now
+        self._present: frozenset[tuple[str, str]] = frozenset()  # likewise: in the present generation
         self._members: Mapping[str, str] = {}
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
         self.silent: frozenset[str] = frozenset()
@@ -64,34 +67,48 @@ class FleetRegistry:
 
     # -- who comes and goes --------------------------------------------------------------------------------------
 
-    async def admit(self, members: Mapping[str, Gateway]) -> None:
+    async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
         """A generation of the group begins with these (by member id): who is new is registered.
+
+        Of two processes of one name the younger has a place in the fleet. The other is waited for like any that cannot
+        be asked, from the first generation without it, unless it is certainly dead.
+
+        Returns:
+            Those that have a place.
 
         Raises:
             StoreError: not written; nobody may be told an assignment.
         """
         async with self._changing:
             await self._store.settle()
+            self._present = frozenset((gateway.name, gateway.incarnation) for gateway in members.values())
+            registered = {name: record.incarnation for name, record in self._store.gateways.items()}
+            older = {(one.succeeded, one.incarnation) for one in self._store.gateways.values() if one.succeeded}
+            kept = newest(members, registered, self._replaced | older)
             # Who has said good-bye may be in the group yet: it writes nothing more, and need not be waited for again.
             await self._admit(
                 {
                     member_id: gateway
-                    for member_id, gateway in members.items()
+                    for member_id, gateway in kept.items()
                     if (gateway.name, gateway.incarnation) not in self._goodbyes
                 }
             )
+            return kept
 
     async def _admit(self, members: Mapping[str, Gateway]) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
         by_name = {gateway.name: gateway for gateway in members.values()}
         records: list[Record] = [self._record(by_name[entry.name]) for entry in admission.register]
+        records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
         if not self._store.secret:
             records.append(FleetRecord(self._new_secret()))
         if records:
             await self._store.put(*records)
         for old in admission.replaced:
-            self._has_departed(old.name, "a new process has its name")
+            self._has_departed(old.name, "a new process holds the lock of its name")
+        for old in (*admission.replaced, *admission.succeeded):
+            self._replaced.add((old.name, old.incarnation))
         for entry in admission.register:
             _log.info("gateway admitted", gateway=entry.name, role=by_name[entry.name].role.value)
         self._members = {gateway.name: member_id for member_id, gateway in members.items()}
@@ -124,7 +141,10 @@ class FleetRegistry:
 
     async def _forget(self, name: str, why: str, incarnation: str = "") -> None:
         record = self._store.gateways.get(name)
-        if record is None or (incarnation and record.incarnation != incarnation):
+        if incarnation and (record is None or record.incarnation != incarnation):
+            name = predecessor(name, incarnation)  # another process has its name by now
+            record = self._store.gateways.get(name)
+        if record is None:
             raise NotFound(f"the fleet has no gateway '{name}'")
         await self._store.delete(record)
         self._members = {other: member_id for other, member_id in self._members.items() if other != name}
@@ -141,7 +161,13 @@ class FleetRegistry:
 
     def _look(self) -> None:
         leases = {name: record.lease_ms / 1000 for name, record in self._store.gateways.items()}
-        self._presumptions.generation(leases, frozenset(self._members), self._clock())
+        # One whose name another has taken may be in the group yet, and renew its lease.
+        present = {
+            name
+            for name, record in self._store.gateways.items()
+            if record.succeeded and (record.succeeded, record.incarnation) in self._present
+        }
+        self._presumptions.generation(leases, frozenset(self._members) | present, self._clock())
 
     def _record(self, gateway: Gateway) -> GatewayRecord:
         return GatewayRecord(
@@ -151,6 +177,7 @@ class FleetRegistry:
             peer=gateway.peer,
             lease_ms=round(gateway.lease_s * 1000),
             since_ms=self._wall_ms(),
+            place=gateway.place,
         )
 
     # -- who must acknowledge ------------------------------------------------------------------------------------
@@ -195,4 +222,10 @@ class FleetRegistry:
 
 
 def _registered(record: GatewayRecord) -> Registered:
-    return Registered(name=record.name, incarnation=record.incarnation, lease_s=record.lease_ms / 1000)
+    lease_s = record.lease_ms / 1000
+    return Registered(name=record.name, incarnation=record.incarnation, lease_s=lease_s, place=record.place)
+
+
+def _succeeded(record: GatewayRecord) -> GatewayRecord:
+    """Of a process whose name another one has taken, and which may write until its lease is over."""
+    return replace(record, name=predecessor(record.name, record.incarnation), succeeded=record.name)

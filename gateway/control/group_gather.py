@@ -16,7 +16,7 @@ from gateway.domain.records import GroupRecord, GroupState
 
 _ASK_S = 5.0
 _WATCH_S = 1.0
-_LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
+LOOKED_AWAY_S = 3.0  # an observation older than this says nothing of the time since
 
 
 class GroupGatherer:
@@ -45,7 +45,9 @@ class GroupGatherer:
             return
         now = self._clock()
         progress.unreachable_since = None
-        looked_away = now - progress.members_at > _LOOKED_AWAY_S
+        looked_away = now - progress.members_at > LOOKED_AWAY_S
+        if looked_away:
+            progress.read_back = None  # somebody may have come, committed, and left: to be looked at again
         progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
         static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
         progress.static = static if len(static) == len(view.members) else ()
@@ -57,11 +59,19 @@ class GroupGatherer:
             progress.empty_since = now
 
     async def _watch_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
-        """Of a group without members: whether somebody commits for it all the same."""
-        if progress.seen is not None and self._clock() - progress.seen_at < _WATCH_S:
+        """Of a group without members: whether somebody commits for it all the same.
+
+        Once its offsets were carried over each look is at them too: the last one is what the group is promoted by.
+        """
+        carried = progress.read_back is not None
+        if progress.seen is not None and self._clock() - progress.seen_at < _WATCH_S and not carried:
             return
+        mirrors_at = self._context.store.mirrors_grown_at
         seen, _ = await self._offsets.on_source(record)
+        progress.mirrors_at = mirrors_at
         progress.remember(seen, self._clock())
+        if progress.offsets is not None and not same_on_source(progress.offsets, seen):
+            progress.forget_offsets()
         if progress.seen is not None and not same_on_source(progress.seen, seen):
             progress.memberless_at = self._clock()
         progress.seen, progress.seen_at = seen, self._clock()

@@ -12,19 +12,19 @@ import structlog
 
 from gateway.control.context import ControlContext, source_errors
 from gateway.control.errors import ControlError
-from gateway.control.mirror_groups import new_record, reads_mirrored
+from gateway.control.mirror_groups import reads_mirrored, record_group
 from gateway.control.offset_sync import OffsetSync
 from gateway.control.promote_group import POLL_S, GroupPromotions
 from gateway.control.store import StoreError
 from gateway.domain.gates import GateStatus
 from gateway.domain.link_config import parse
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorState
-from gateway.domain.routing import Routing, RoutingTable
 
 _RETRY_S = 1.0
 _LATE_S = 5.0
 _ASK_S = 5.0
 _LOOK_S = 1.0
+_PARALLEL = 8  # groups that sources are asked about at a time: a mirror more has all be asked about again
 _OTHERS_PER_TICK = 5  # with a tick of 200 ms: 25 groups a second, at most
 _log = structlog.get_logger("lockgate.control")
 
@@ -38,14 +38,12 @@ class GroupMonitor:
         self,
         context: ControlContext,
         promoter: GroupPromotions,
-        routing: RoutingTable,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._context = context
         self._promoter = promoter
-        self._routing = routing
         self._busy: set[str] = set()
-        self._mirrored: frozenset[str] = frozenset()
+        self._asking = asyncio.Semaphore(_PARALLEL)
         self._clock = clock or context.clock
         self._looked: dict[tuple[str, str], float] = {}
         self.late: dict[tuple[str, str], int] = {}
@@ -58,10 +56,8 @@ class GroupMonitor:
         self._context.on_failover.append(self._promoter.failovers.failed_over)
         self._context.late_members = lambda link, group: self.late.get((link, group), 0)
         self._context.late_commits = lambda link, group: self.late_commits.get((link, group), 0)
-        self._mirrored = frozenset(self._routing.current.topics)
-        self._routing.subscribe(self._routing_changed)
-        self._context.closers.append(lambda: self._routing.unsubscribe(self._routing_changed))
-        self._knocked_before()
+        for group in self._context.gates.unknown():  # the leader before has not answered
+            self._knocked(group)
         groups = self._context.store.groups
         self._context.background.every(lambda: POLL_S if groups else _LOOK_S, self._tick, "group promote")
         OffsetSync(self._context, self._promoter).start()
@@ -86,65 +82,33 @@ class GroupMonitor:
     def _knocked(self, group: str) -> None:
         self._once(f"classify {group}", self._classify(group))
 
-    def _knocked_before(self) -> None:
-        """Groups that the leader before has not answered, or would have been asked about again."""
-        recorded = {group for _, group in self._context.store.groups}
-        for group in (*self._context.gates.unknown(), *self._context.gates.opened()):
-            if group not in recorded:
-                self._knocked(group)
-
-    def _routing_changed(self, routing: Routing) -> None:
-        """A topic more is mirrored: groups that were let in for having nothing to do with it are asked about again."""
-        topics = frozenset(routing.topics)
-        grown, self._mirrored = bool(topics - self._mirrored), topics
-        if grown:
-            recorded = {group for _, group in self._context.store.groups}
-            for group in self._context.gates.opened():
-                if group not in recorded:
-                    self._knocked(group)
-
     async def _classify(self, group: str) -> None:
-        """Ask every link's source whether the group is one of its own; held meanwhile."""
-        while True:
+        """Ask every link's source whether the group is one of its own; held meanwhile.
+
+        The answer is about the mirrors that are stored when the asking begins. When one more is stored before it ends,
+        it says nothing, and the sources are asked again.
+        """
+        while self._context.gates.status(group) is GateStatus.UNKNOWN:
             try:
-                link = await self._link_of(group)
-            except ControlError as error:
-                if all(mirror.state is MirrorState.STOPPED for mirror in self._context.store.mirrors.values()):
-                    link = None  # nothing is mirrored any more, and the source may well be gone for good
-                else:
-                    self.unknown[group] = str(error)
-                    await asyncio.sleep(_RETRY_S)
-                    continue
-            self.unknown.pop(group, None)
-            known = next((record for (_, name), record in self._context.store.groups.items() if name == group), None)
-            if known is not None:
-                opened = known.state is GroupState.PROMOTED
-                self._context.gates.set(group, GateStatus.OPEN if opened else GateStatus.CLOSED)
-                return
-            try:
-                await self._settle(group, link)
-            except StoreError as error:
+                async with self._asking:
+                    await self._ask_sources(group)
+            except (ControlError, StoreError) as error:
                 self.unknown[group] = str(error)
                 await asyncio.sleep(_RETRY_S)
-                continue
-            return
+        self.unknown.pop(group, None)
 
-    async def _settle(self, group: str, link: LinkRecord | None) -> None:
+    async def _ask_sources(self, group: str) -> None:
+        as_of = self._context.store.applied
+        try:
+            link = await self._link_of(group)
+        except ControlError:
+            if any(mirror.state is not MirrorState.STOPPED for mirror in self._context.store.mirrors.values()):
+                raise
+            link = None  # nothing is mirrored any more, and the source may well be gone for good
         if link is None:
-            self._context.gates.set(group, GateStatus.OPEN)
-            return
-        gates = self._context.gates
-        if gates.status(group) is GateStatus.OPEN:
-            gates.forget([group])  # held from here on
-        # Closed only when the record is there: whoever leads next finds it, or has the group ask again.
-        await self._context.store.put(new_record(self._context, link, group, self._name_on_source(link, group)))
-        if gates.status(group) is GateStatus.UNKNOWN:
-            gates.set(group, GateStatus.CLOSED)
-        _log.info("mirror group found", link=link.name, group=group)
-
-    @staticmethod
-    def _name_on_source(link: LinkRecord, group: str) -> str:
-        return parse(link.configs).source_group(group) or group
+            self._context.gates.let_in(group, as_of)
+        else:  # Closed by its record alone: whoever leads next finds it, or has the group ask again.
+            await record_group(self._context, link, group, parse(link.configs).source_group(group) or group)
 
     async def _link_of(self, group: str) -> LinkRecord | None:
         """The link whose source has this group reading a mirrored topic; None if there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -132,11 +132,13 @@ class GroupOffsets:
         with source_errors(record.link):
             return _names(await describe_group(cluster, record.source_name))
 
-    async def store(self, record: GroupRecord, state: GroupState, **changes: Any) -> GroupRecord:
-        """Write the record in another state, if it is still what is stored."""
+    async def store(
+        self, record: GroupRecord, state: GroupState, guard: Callable[[], None] = lambda: None, **changes: Any
+    ) -> GroupRecord:
+        """Write the record in another state, if it is still what is stored. `guard`: see `StateStore.put`."""
         values = {"error_message": "", **changes}
         new = replace(record, state=state, state_since_ms=self._context.now_ms(), **values)
-        await self._context.store.replace(record, new)
+        await self._context.store.replace(record, new, guard)
         _log.info("group state", link=record.link, group=record.group, old=str(record.state), new=str(state))
         return new
 

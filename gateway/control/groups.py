@@ -10,7 +10,7 @@ import structlog
 
 from gateway.control.context import VIEW_S, ControlContext, source_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, NotFound
-from gateway.domain.gates import GateStatus, Waiter
+from gateway.domain.gates import Waiter
 from gateway.domain.link_config import parse
 from gateway.domain.offset_sync import OffsetSyncStatus
 from gateway.domain.records import GroupRecord, GroupState
@@ -88,8 +88,7 @@ class Groups:
                 context.link(link)
                 self._require_absent(group)
 
-            await context.store.put(created, guard=still_allowed)
-            context.gates.set(group, GateStatus.CLOSED)
+            await context.store.insert(created, guard=still_allowed)
         _log.info("mirror group declared", link=link, group=group)
         return MirrorGroupView(record=created, source=source, waiting=context.gates.waiters(group))
 

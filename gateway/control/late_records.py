@@ -20,6 +20,7 @@ from gateway.control.errors import ControlError
 from gateway.control.lifted_configs import restore_configs
 from gateway.control.source_ends import NetSourceEnds, SourceEnds
 from gateway.control.store import StoreError
+from gateway.domain.per_partition import WrongLength, of_each
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.net.errors import NetError
@@ -71,17 +72,23 @@ class LateRecords:
             return
         for mirror in mirrors:
             try:
-                ends = await self._ends.read(link, {mirror.source_topic: len(mirror.stopped_at)}, _READ_S)
-            except ControlError as exc:  # shut down by now, or the topic was deleted
+                at_flip = of_each(mirror, "stopped_at")
+                marks = await self._marks(link, mirror)
+            except (ControlError, WrongLength) as exc:  # shut down by now, or the topic was deleted
                 _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
                 continue
-            marks = ends[mirror.source_topic].high_watermarks
-            beyond = {
-                index: end - stopped
-                for index, (end, stopped) in enumerate(zip(marks, mirror.stopped_at, strict=True))
-                if end > stopped
-            }
+            at_flip += (0,) * (len(marks) - len(at_flip))  # of a partition that was added, all came too late
+            pairs = enumerate(zip(marks, at_flip, strict=True))
+            beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
             self._note(mirror, await self._of_others(link, mirror, marks, beyond))
+
+    async def _marks(self, link: LinkRecord, mirror: MirrorRecord) -> Sequence[int]:
+        """The high watermarks of all partitions that the source topic has now."""
+        found = (await self._ends.read(link, {mirror.source_topic: len(mirror.starts)}, _READ_S))[mirror.source_topic]
+        if found.partitions > len(mirror.starts):
+            wanted = {mirror.source_topic: found.partitions}
+            found = (await self._ends.read(link, wanted, _READ_S))[mirror.source_topic]
+        return found.high_watermarks
 
     async def _of_others(
         self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], beyond: Mapping[int, int]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gateway.domain.copy_ends import CopyEnds, PartitionEnd, Standing
 from gateway.domain.ports import MirrorEngine, PartitionStatus
-from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorRecord
 
 
 class LedEngine:
@@ -46,10 +47,14 @@ class LedEngine:
         """The partitions of a mirror that runs, wherever they do."""
         return self._status_of(link, topic) if self._is_started(link, topic) else ()
 
-    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
+    def standing(self, mirror: MirrorRecord) -> Standing:
         """As the engine: a topic that is promoted is mirrored here."""
-        return self._engine.producer_table(link, topic)
+        return self._engine.standing(mirror)
 
-    def producers_known(self, link: str, topic: str) -> bool:
+    def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
+        """As the engine, and of this process only: what others tell may be too low."""
+        return self._engine.ends(mirror)
+
+    def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
         """As the engine."""
-        return self._engine.producers_known(link, topic)
+        return self._engine.partition_ends(mirror)

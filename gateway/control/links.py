@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from gateway.domain.records import (
     MirrorState,
     SequenceRecord,
 )
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS
 
 _SECRETS = ("password", "jaas")
 REDACTED = "********"
@@ -108,7 +108,8 @@ class Links:
             def still_allowed() -> None:
                 if (mirrors, groups) != (self._mirrors_of(name), self._groups_of(name)):
                     raise Conflict(f"link '{name}': a mirror or a group of it was changed meanwhile; try again")
-                reason = _why_not_deleted(mirrors, groups, context.now_ms(), force=force)
+                retried_s = max((context.publisher.retried_s(mirror.mirror_topic) for mirror in mirrors), default=0.0)
+                reason = _why_not_deleted(mirrors, groups, retried_s, force=force)
                 if reason:
                     raise Conflict(f"link '{name}': {reason}")
 
@@ -122,7 +123,6 @@ class Links:
                 context.progress.forget(mirror.mirror_topic)
                 for callback in context.on_deleted:
                     callback(mirror)
-            context.gates.forget(group.group for group in groups)
         _log.info("link deleted", link=name, mirrors=len(mirrors), groups=len(groups), force=force)
 
     def _mirrors_of(self, link: str) -> Sequence[MirrorRecord]:
@@ -175,7 +175,7 @@ class Links:
 
 
 def _why_not_deleted(
-    mirrors: Sequence[MirrorRecord], groups: Sequence[GroupRecord], now_ms: int, *, force: bool
+    mirrors: Sequence[MirrorRecord], groups: Sequence[GroupRecord], retried_s: float, *, force: bool
 ) -> str:
     """Why a link with these mirrors and groups cannot be deleted; '' when it can."""
     for mirror in mirrors:
@@ -197,13 +197,10 @@ def _why_not_deleted(
             f"{len(waiting)} mirror group(s) are not PROMOTED, such as '{waiting[0].group}' ({waiting[0].state}); "
             "their offsets would be lost; promote them first, or use force"
         )
-    left_ms = max(
-        (PRODUCERS_KEPT_MS - (now_ms - (mirror.flipped_ms or mirror.state_since_ms)) for mirror in mirrors), default=0
-    )
-    if left_ms > 0:
+    if retried_s > 0:
         return (
             "producers may still retry batches from before the last promote, which only the link's records tell "
-            f"from new ones; wait {-(-left_ms // 60_000)} min, or use force"
+            f"from new ones; wait {math.ceil(retried_s / 60)} min, or use force"
         )
     return ""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gateway.control.context import VIEW_S, ControlContext, source_errors, target_errors
 from gateway.control.errors import ControlError
+from gateway.domain.per_partition import stopped
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 
@@ -35,10 +36,14 @@ class Measure:
         await self._context.engine.stop_mirror(*key)
 
     def known(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
-        """Without asking a cluster."""
+        """Without asking a cluster.
+
+        Raises:
+            WrongLength: a STOPPED mirror whose record does not say where all of its partitions ended.
+        """
         if mirror.state is MirrorState.STOPPED:
-            copies = mirror.stopped_copy_at or mirror.stopped_at
-            return [_stopped(index, *ends) for index, ends in enumerate(zip(mirror.stopped_at, copies, strict=True))]
+            ends = stopped(mirror) or ((), ())
+            return [_stopped(index, *pair) for index, pair in enumerate(zip(*ends, strict=True))]
         key = (mirror.link, mirror.mirror_topic)
         running = self._context.engine.status(*key)
         if running:

@@ -1,20 +1,34 @@
-"""Creating a mirror topic: all is checked first (`mirror_plan.py`), and a failure leaves the target as it was."""
+"""Creating a mirror topic: all is checked first (`mirror_plan.py`), then the intent is stored, then it is carried out.
+
+The intent (a record that says `created=False`) routes the topic's writes to the source before the topic is there. It is
+dropped only when it is certain that the topic was not created: refused by the target, or never asked for. With any
+other end it stays, and whoever leads goes on with it: this process, the next attempt, the next leader. So nothing is
+ever undone here: a topic that was created may be filled by another leader at the very moment at which a deposed one
+would delete it, and one whose creation was not answered may come yet.
+"""
 
 from __future__ import annotations
+
+import asyncio
 
 import structlog
 
 from gateway.control.access import TopicInfo
 from gateway.control.context import ControlContext, target_errors
-from gateway.control.errors import BadRequest, Conflict, ControlError
+from gateway.control.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
+from gateway.control.mirror_groups import require_no_promoted_readers
 from gateway.control.mirror_plan import MirrorPlan, plan_mirror
-from gateway.control.store import StoreError
+from gateway.control.store import ProducerFenced, StoreError, StoreUncertain
+from gateway.control.until_known import until_known
 from gateway.domain import link_config
+from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.names import bad_name, is_internal
 from gateway.domain.records import MirrorMode, MirrorRecord, SequenceRecord
 from gateway.domain.topic_configs import config_changes
-from gateway.net.errors import NetError
+from gateway.net.errors import BrokerError
+from protocol.errors import ErrorCode, is_retriable
 
+_AGAIN_S = 2.0
 _KEPT = "offsets are kept; they are translated from the first hole on, if there is one"
 _log = structlog.get_logger("lockgate.control")
 
@@ -31,12 +45,14 @@ class MirrorCreator:
         The mirror topic's name is the link's prefix and the source topic's name: either name is enough.
 
         An empty topic of that name and the same partition count on the target is taken over: a create that crashed
-        leaves one behind.
+        leaves one behind. A create that was begun before is gone on with. One that is begun here and does not come to
+        its end goes on in the background, unless it was refused.
 
         Raises:
             BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
             NotFound: no such link, or no such topic on the source.
-            Conflict: already mirrored, or the target has a topic of this name with other data.
+            Conflict: already mirrored, or the target has a topic of this name with other data, or a promoted group has
+                offsets of the topic on the source.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
         config = link_config.parse(self._context.link(link_name).configs)
@@ -45,9 +61,21 @@ class MirrorCreator:
         self._check_names(link_name, source_topic, named, mirror_topic or named)
         async with self._context.locks.hold(f"mirror/{named}"):  # a name has one mirror over all links
             link = self._context.link(link_name)
-            self._require_unmirrored(named)
-            plan = await plan_mirror(self._context, link, source_topic)
-            return await self._carry_out(plan)
+            begun = self._begun(link_name, named)
+            self._require_unmirrored(named, besides=begun)
+            plan = await plan_mirror(self._context, link, source_topic, begun.restore_configs if begun else None)
+            try:
+                return await self._carry_out(plan)
+            except ProducerFenced:
+                raise  # the next leader goes on
+            except BaseException:
+                self._context.background.spawn(self.finish(link_name, named), f"finish create {named}")
+                raise
+
+    def _begun(self, link: str, topic: str) -> MirrorRecord | None:
+        """The intent of a create that is not over."""
+        found = self._context.store.mirrors.get((link, topic))
+        return None if found is None or found.created else found
 
     def _check_names(self, link: str, source_topic: str, named: str, mirror_topic: str) -> None:
         problem = bad_name(source_topic) or bad_name(named)
@@ -61,8 +89,33 @@ class MirrorCreator:
         if is_internal(source_topic):
             raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
 
+    async def finish(self, link: str, topic: str) -> None:
+        """Go on with a create that was begun, until it is done or refused; returns at once when there is none."""
+        while await until_known(self._context.store):  # else another gateway leads
+            intent = self._context.store.mirrors.get((link, topic))
+            if intent is None:
+                return
+            if intent.created:
+                self._start(intent)
+                return
+            try:
+                await self.resume(intent)
+            except ProducerFenced:
+                return
+            except (SourceUnreachable, TargetUnreachable, StoreError) as exc:
+                _log.warning("create not finished yet", topic=topic, error=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            except ControlError as exc:
+                _log.error("a create that was begun failed", topic=topic, error=str(exc))
+                return
+
+    def _start(self, record: MirrorRecord) -> None:
+        """Its write was told to be of unknown outcome, and was made: nobody has begun the mirror."""
+        if is_mirroring(record.state):
+            self._context.engine.start_mirror(record)
+
     async def resume(self, intent: MirrorRecord) -> None:
-        """Finish a create that a crash cut short. Until it ends the topic stays routed as a mirror.
+        """One attempt to finish a create that was begun. Until it ends the topic stays routed as a mirror.
 
         Raises:
             ControlError, StoreError: as `create`; a cluster that does not answer is worth another try.
@@ -87,23 +140,13 @@ class MirrorCreator:
         # must write to the source, after a crash in the midst of this too.
         intent = self._record(plan, mirror_id=0, target_id="", created=False)
         context.publisher.reserve(intent)
-        created = False
         try:
-            await context.store.put(intent)
-            await context.fleet.read_by_all()
+            begun = self._begun(plan.link.name, topic)
+            await self._begin(intent, besides=begun)
+            await self._create(plan, intent, may_be_asked=begun is not None)
             with target_errors():
-                if plan.target is None:
-                    await context.target.create_topic(
-                        topic, plan.source.partitions, plan.replication_factor, plan.configs.apply
-                    )
-                    created = True
                 target = await self._verified(plan)
             record = await self._store(plan, target, intent)
-        except BaseException:
-            if created:
-                await self._undo(topic)
-            await self._forget(intent)
-            raise
         finally:
             context.publisher.release(topic)
         context.engine.start_mirror(record)
@@ -113,16 +156,49 @@ class MirrorCreator:
             topic=topic,
             partitions=len(record.starts),
             new=record.state.value,
-            adopted=not created,
+            adopted=plan.target is not None,
         )
         return record
+
+    async def _begin(self, intent: MirrorRecord, besides: MirrorRecord | None) -> None:
+        """Store the intent, and have it known everywhere. An end without having asked the target drops it."""
+        await self._context.store.put(
+            intent, guard=lambda: self._require_unmirrored(intent.mirror_topic, besides=besides)
+        )
+        try:
+            await self._context.fleet.read_by_all()
+            await require_no_promoted_readers(self._context, intent)
+        except ControlError:
+            if besides is None:  # an earlier attempt may have asked
+                await self._drop(intent)
+            raise
+
+    async def _create(self, plan: MirrorPlan, intent: MirrorRecord, *, may_be_asked: bool) -> None:
+        """Create the topic, unless one is taken over. A refusal drops the intent, if nobody has asked before."""
+        if plan.target is not None:
+            return
+        topic = plan.mirror_topic
+        try:
+            with target_errors():
+                await self._context.target.create_topic(
+                    topic, plan.source.partitions, plan.replication_factor, plan.configs.apply
+                )
+        except Conflict as exc:
+            code = exc.__cause__.code if isinstance(exc.__cause__, BrokerError) else 0
+            if code == ErrorCode.TOPIC_ALREADY_EXISTS:  # perhaps by an earlier attempt: it is looked at anew
+                raise TargetUnreachable(f"topic '{topic}' has just come to be on the target; try again") from exc
+            if code and is_retriable(code):  # such as a time-out of the broker's own
+                raise TargetUnreachable(f"whether topic '{topic}' was created is not known: {exc}") from exc
+            if not may_be_asked:
+                await self._drop(intent)
+            raise
 
     async def _verified(self, plan: MirrorPlan) -> TopicInfo:
         """The topic as it is on the target now, with the configs it must have."""
         target, topic = self._context.target, plan.mirror_topic
         found = plan.target or (await target.topics([topic])).get(topic)
         if found is None or found.partitions != plan.source.partitions:
-            raise Conflict(f"topic '{topic}' on the target is not the one that was created; try again")
+            raise TargetUnreachable(f"topic '{topic}' on the target is not the one that was created yet; try again")
         if plan.target is not None:
             changes = config_changes(plan.configs.apply, (await target.topic_configs([topic]))[topic])
             if changes:
@@ -160,17 +236,15 @@ class MirrorCreator:
             created=created,
         )
 
-    async def _forget(self, intent: MirrorRecord) -> None:
-        if self._context.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
-            return
+    async def _drop(self, intent: MirrorRecord) -> None:
+        """The topic was certainly not created: writes of its name are the target's again."""
         try:
-            await self._context.store.delete(intent)
+            await self._context.store.delete(intent, guard=lambda: self._require_intent(intent))
+        except (StoreUncertain, ProducerFenced):
+            raise
         except StoreError as exc:
-            _log.warning("a failed create is tried again at the next start", topic=intent.mirror_topic, error=str(exc))
+            _log.warning("a create that was refused is tried again", topic=intent.mirror_topic, error=str(exc))
 
-    async def _undo(self, topic: str) -> None:
-        try:
-            await self._context.target.delete_topic(topic)
-        except (NetError, ControlError, TimeoutError, OSError) as exc:
-            # It is empty, so the next create of this mirror takes it over.
-            _log.warning("a topic of a failed create stays on the target", topic=topic, error=str(exc))
+    def _require_intent(self, intent: MirrorRecord) -> None:
+        if self._context.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
+            raise Conflict(f"mirror topic '{intent.mirror_topic}' was changed meanwhile; try again")

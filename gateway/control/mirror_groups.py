@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
 from gateway.control.context import ControlContext, source_errors
+from gateway.control.errors import Conflict
+from gateway.control.store import StoreConflict
 from gateway.domain.group_kind import MemberTopics, is_mirror_group
-from gateway.domain.records import GroupRecord, LinkRecord
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorRecord
 
 _ASK_S = 5.0
+_AT_ONCE = 16
+_log = structlog.get_logger("lockgate.control")
 
 
 async def reads_mirrored(context: ControlContext, link: LinkRecord, source_group: str) -> bool:
@@ -29,11 +35,71 @@ async def reads_mirrored(context: ControlContext, link: LinkRecord, source_group
     return is_mirror_group(members, {topic for topic, _ in committed}, topics)
 
 
-def new_record(context: ControlContext, link: LinkRecord, group: str, source_group: str) -> GroupRecord:
-    """The record of a mirror group that was just found; `group` is its name on the target."""
-    return GroupRecord(
+async def record_group(context: ControlContext, link: LinkRecord, group: str, source_group: str) -> None:
+    """Store a mirror group that was just found, from where on it is gated; `group` is its name on the target.
+
+    Nothing is written when it has a record already, of this link or another: whoever was faster knows more, and may
+    have promoted it since the source was asked.
+
+    Raises:
+        StoreError: not written. StoreConflict: the link is not there any more.
+    """
+    record = GroupRecord(
         link=link.name,
         group=group,
         state_since_ms=context.now_ms(),
         source_group=source_group if source_group != group else "",
     )
+
+    def recorded() -> bool:
+        return any(name == group for _, name in context.store.groups)
+
+    def still_wanted() -> None:
+        if recorded() or context.store.links.get(link.name) != link:
+            raise StoreConflict(f"group '{group}' of link '{link.name}' was changed meanwhile")
+
+    if recorded():
+        return
+    try:
+        await context.store.insert(record, guard=still_wanted)
+    except StoreConflict:
+        if not recorded():
+            raise
+        return
+    _log.info("mirror group found", link=link.name, group=group)
+
+
+async def require_no_promoted_readers(context: ControlContext, intent: MirrorRecord) -> None:
+    """A group that is promoted reads on the target: nobody can carry its offsets of one topic more over any more.
+
+    Asked once the intent is stored: a group that is promoted later is promoted with this topic's offsets, too.
+
+    Raises:
+        Conflict: such a group has committed offsets of the topic on the source; names it and the way out.
+        SourceUnreachable: the source did not tell.
+    """
+    promoted = [
+        record
+        for record in context.store.groups.values()
+        if record.link == intent.link and record.state is GroupState.PROMOTED
+    ]
+    if not promoted:
+        return
+    access = await context.sources.reach(context.link(intent.link))
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def offsets_of(record: GroupRecord) -> dict[int, int]:
+        async with slots, asyncio.timeout(_ASK_S):
+            committed = await access.committed_offsets(record.source_name)
+        return {index: each.offset for (topic, index), each in committed.items() if topic == intent.source_topic}
+
+    with source_errors(intent.link):
+        found = await asyncio.gather(*(offsets_of(record) for record in promoted))
+    for record, offsets in zip(promoted, found, strict=True):
+        if offsets:
+            index, offset = min(offsets.items())
+            raise Conflict(
+                f"group '{record.group}' is promoted, and stands at offset {offset} of partition {index} of topic "
+                f"'{intent.source_topic}' on the source: on the target it would begin anew; demote it first (lockgate "
+                f"group demote {record.group}), or delete its offsets of the topic on the source"
+            )

@@ -17,6 +17,7 @@ from gateway.control.not_moved import NotMoved, SourceReaders
 from gateway.control.offsets_between import OffsetsBetween
 from gateway.domain.mirror_states import MirrorOperation, WrongState, is_mirroring, transition
 from gateway.domain.offset_map import Rule, Translation
+from gateway.domain.per_partition import WrongLength
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
 
@@ -60,8 +61,12 @@ class Mirrors:
         return self.view(await self._creator.create(link, source_topic, mirror_topic))
 
     async def resume_create(self, intent: MirrorRecord) -> None:
-        """Finish what a crash left of a create; see `MirrorCreator.resume`."""
+        """Go on with a create that was begun, once; see `MirrorCreator.resume`."""
         await self._creator.resume(intent)
+
+    async def finish_create(self, link: str, topic: str) -> None:
+        """Go on with it until it is done or refused; see `MirrorCreator.finish`."""
+        await self._creator.finish(link, topic)
 
     def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
         """The link's mirrors by name, all or those in one state; NotFound if there is no such link."""
@@ -75,7 +80,10 @@ class Mirrors:
     async def describe(self, link: str, topic: str) -> MirrorView:
         """One mirror, with who has not moved yet. A source that does not answer makes that part unknown."""
         mirror = self._context.mirror(link, topic)
-        partitions = await self._measure.now(mirror)
+        try:
+            partitions = await self._measure.now(mirror)
+        except WrongLength:
+            partitions = ()
         not_moved = await self._readers.not_moved(mirror, partitions)
         return replace(self.view(self._context.mirror(link, topic)), partitions=partitions, not_moved=not_moved)
 
@@ -143,12 +151,19 @@ class Mirrors:
         return [self.view(context.mirror(link, name)) for name in names]
 
     def view(self, mirror: MirrorRecord) -> MirrorView:
-        """The mirror as shown."""
+        """The mirror as shown; of one whose record does not say where its partitions ended, that."""
+        broken = ""
+        partitions: Sequence[PartitionStatus] = ()
+        try:
+            partitions = self._measure.known(mirror)
+        except WrongLength as exc:
+            broken = str(exc)
         return MirrorView(
             record=mirror,
-            partitions=self._measure.known(mirror),
+            partitions=partitions,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
-            waiting_for=self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
+            waiting_for=broken
+            or self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._context.way_back_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
             late_records=self._context.late_records(mirror.link, mirror.mirror_topic),

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gateway.control.access import TopicInfo
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.records import PartitionStart
+from gateway.domain.topic_ids import topic_id_bytes
 from gateway.net import admin, groups
 from gateway.net.cluster import Cluster
 from gateway.net.commits import Committed, committed_offsets
@@ -15,8 +17,9 @@ from gateway.net.errors import BrokerError, ClusterUnavailable
 from gateway.net.host import MACHINE, Host
 from gateway.net.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.net.view import TopicView
-from gateway.replication.start import batch_at, plan_start
-from protocol.errors import error_name
+from gateway.replication.start import batch_at, plan_start, whole_batch_at
+from protocol.errors import ErrorCode, error_name
+from protocol.records import OldFormat
 
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
@@ -85,9 +88,9 @@ class NetAccess:
         )
         await self._until_led(name, partitions)
 
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic."""
-        await admin.delete_topic(self._cluster, name)
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """See `ClusterAccess.delete_topic`."""
+        await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
         """Set these configs, take those back to their default, leave the others."""
@@ -121,6 +124,20 @@ class NetAccess:
         """See `ClusterAccess.last_writer`."""
         header = await batch_at(self._cluster, name, partition, log_end - 1)
         return -1 if header is None else header.producer_id
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        """See `ClusterAccess.batch`."""
+        try:
+            found = await whole_batch_at(self._cluster, name, partition, offset)
+        except OldFormat:
+            return None
+        except BrokerError as exc:
+            if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # retention was there
+                raise
+            return None
+        if found is None or not found[0].base_offset <= offset < found[0].next_offset:
+            return None
+        return LastBatch.of(*found)
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """See `ClusterAccess.log_starts`."""

@@ -16,11 +16,10 @@ import structlog
 from gateway.control.context import ControlContext, source_errors
 from gateway.control.errors import ControlError
 from gateway.control.group_offsets import GroupOffsets
-from gateway.control.mirror_groups import new_record, reads_mirrored
+from gateway.control.mirror_groups import reads_mirrored, record_group
 from gateway.control.offsets_between import OffsetsBetween
 from gateway.control.promote_group import GroupPromotions
 from gateway.control.store import StoreError
-from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import Partition
 from gateway.domain.link_config import parse
 from gateway.domain.offset_map import Rule
@@ -51,7 +50,7 @@ class OffsetSync:
         self._offsets = offsets or GroupOffsets(context)
         self._clock = clock or context.clock
         self._last: dict[str, float] = {}
-        self._not_ours: dict[tuple[str, str], float] = {}
+        self._not_ours: dict[tuple[str, str], tuple[float, int]] = {}  # when, and up to which offset of the state
         self._refreshed: dict[tuple[str, str], float] = {}
         self._refresh_after: tuple[float, float] | None = None
         self._running: set[str] = set()
@@ -108,19 +107,26 @@ class OffsetSync:
         access = await self._context.sources.reach(link)
         with source_errors(link.name):
             names = await access.group_ids()
-        self._not_ours = {key: at for key, at in self._not_ours.items() if now - at < _NOT_OURS_S}
-        taken = {group for _, group in self._context.store.groups} | set(self._context.gates.opened())
+        store = self._context.store
+        self._not_ours = {key: known for key, known in self._not_ours.items() if now - known[0] < _NOT_OURS_S}
         for name in names:
             group = config.target_group(name)
-            if group in taken or (link.name, name) in self._not_ours or not config.offset_sync_groups.passes(name):
+            if not config.offset_sync_groups.passes(name) or self._is_known(link, name, group):
                 continue
-            if not await reads_mirrored(self._context, link, name):
-                self._not_ours[link.name, name] = now
-                continue
-            await self._context.store.put(new_record(self._context, link, group, name))
-            if group not in self._context.gates.opened():  # promoted in between
-                self._context.gates.set(group, GateStatus.CLOSED)
-            _log.info("mirror group found", link=link.name, group=group)
+            as_of = store.applied
+            if await reads_mirrored(self._context, link, name):
+                await record_group(self._context, link, group, name)
+            else:
+                self._not_ours[link.name, name] = (now, as_of)
+
+    def _is_known(self, link: LinkRecord, name: str, group: str) -> bool:
+        """It has a record now, or was found to have nothing to do with any mirror that is stored now."""
+        context = self._context
+        if any(recorded == group for _, recorded in context.store.groups):
+            return True
+        found = self._not_ours.get((link.name, name))
+        up_to_date = found is not None and found[1] >= context.store.mirrors_grown_at
+        return up_to_date or context.gates.let_in_at(group) is not None
 
     # -- one group -----------------------------------------------------------------------------------------
 

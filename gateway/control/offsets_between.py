@@ -9,6 +9,7 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import OffsetMap, Rule, Translation
+from gateway.domain.per_partition import of_each
 from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.ways import before, begin_of
 
@@ -23,8 +24,12 @@ class WayMaps:
     def begins(self, partition: int, *, on_target: bool) -> int:
         """The first offset that belongs to it; 0 on the first way."""
         begin = begin_of(self.mirror)
-        offsets = () if begin is None else begin.target if on_target else begin.source
-        return offsets[partition] if partition < len(offsets) else 0
+        if begin is None:
+            return 0
+        offsets = begin.target if on_target else begin.source
+        if partition >= len(offsets):
+            raise Conflict(f"mirror topic '{self.mirror.mirror_topic}' has no partition {partition} yet")
+        return offsets[partition]
 
     def of(self, partition: int) -> OffsetMap:
         """The map of a partition."""
@@ -154,8 +159,9 @@ class OffsetsBetween:
             return offset.source_offset  # nothing more will come, and is cut; or the target is the origin
         if offset.topic in maps:
             return maps[offset.topic].mirrored_to(offset.partition)
-        if mirror is not None and offset.partition < len(mirror.stopped_at):
-            return mirror.stopped_at[offset.partition]
+        if mirror is not None and mirror.state is MirrorState.STOPPED and offset.partition < len(mirror.starts):
+            end: int = of_each(mirror, "stopped_at")[offset.partition]
+            return end
         return self._context.progress.position(offset.topic, offset.partition)
 
 
@@ -172,7 +178,7 @@ def is_final(mirror: MirrorRecord) -> bool:
 
 def _cut(mirror: MirrorRecord, offset: CarriedOffset, found: Translation) -> Translation:
     """In preserve mode an offset beyond what was mirrored at a failover is another record's by now."""
-    if mirror.mode is MirrorMode.TRANSLATE or not is_final(mirror) or offset.partition >= len(mirror.stopped_at):
+    if mirror.mode is MirrorMode.TRANSLATE or not is_final(mirror) or offset.partition >= len(mirror.starts):
         return found
-    end = mirror.stopped_at[offset.partition]
+    end = of_each(mirror, "stopped_at")[offset.partition]
     return found if found.offset <= end else Translation(end, Rule.BEYOND_END)

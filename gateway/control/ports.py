@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
 
-from gateway.control.store import StateStore, StoreError
+from gateway.control.store import StateStore, StoreConflict, StoreError
 from gateway.domain.gateway_records import PortRecord
 from gateway.net.errors import NetError
 from gateway.net.peers import Peers
@@ -51,9 +52,9 @@ class PortBook:
                 _log.error("another gateway has given this broker another port; restart to use it", node_id=node)
 
     async def _put(self, ports: Mapping[int, int]) -> None:
-        new = [PortRecord(node, port) for node, port in sorted(ports.items()) if node not in self._store.ports]
-        if new:
-            await self._store.put(*new)
+        while new := [PortRecord(node, port) for node, port in sorted(ports.items()) if node not in self._store.ports]:
+            with suppress(StoreConflict):  # another gateway's word came first: its port stands
+                await self._store.insert(*new)
 
     async def _seen(self, ports: Mapping[int, int]) -> None:
         """The answer may be here before the record."""

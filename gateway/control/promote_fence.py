@@ -1,4 +1,7 @@
-"""The fence of one topic promote: writes are held on every gateway, and released again when it is over."""
+"""The fence of one topic promote: writes are held on every gateway, and released again when it is over.
+
+Its holds are this run's own: what ends them ends nobody else's, and nobody else ends them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from gateway.control.promote_gather import PromoteTools
 from gateway.domain.ports import Fences
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.records import MirrorRecord
+from gateway.domain.write_holds import Hold, HoldKind
 from gateway.net.errors import NetError
 
 _AGAIN_S = 0.01
@@ -25,7 +29,7 @@ class PromoteFence:
         self._tools = tools
         self._publisher = tools.context.publisher
         self._link = link
-        self._topics = tuple(topics)
+        self._holds: tuple[Hold, ...] = ()
         self._memory = memory
         self._log = _log.bind(link=link, topics=list(topics))
 
@@ -38,7 +42,9 @@ class PromoteFence:
         """Hold the writes here, and ask each gateway that has not acknowledged these epochs, once. Raises nothing."""
         if self._memory.fenced_at is None:
             self._memory.fence_began(self._tools.clock())
-            self._publisher.fence({record.mirror_topic: record.fence_epoch for record in records})
+            term = self._tools.context.store.term
+            self._holds = tuple(Hold(r.mirror_topic, r.fence_epoch, term, HoldKind.PROMOTE) for r in records)
+            self._publisher.fence(self._holds)
         asked = [
             self._ask(gateway, fences, record)
             for record in records
@@ -57,7 +63,8 @@ class PromoteFence:
             outcome: stopped | aborted; see `PromoteTools.on_fence_ended`.
         """
         began = self._memory.fenced_at
-        self._publisher.unfence(self._topics)
+        self._publisher.unfence(self._holds)
+        self._holds = ()
         self._memory.unfenced()
         if began is None:
             return None

@@ -11,8 +11,9 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import ControlError
 from gateway.control.source_ends import SourceEnds
 from gateway.domain.ports import Coverage, Fences
+from gateway.domain.promote import LOOK_AGAIN_S
 from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot
+from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing import Phase, RoutingTable
 from gateway.domain.way_home import as_promote
@@ -62,7 +63,13 @@ class Gatherer:
             lags = await self._lags()
         gateways = frozenset(self._tools.fences)
         facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
-        found = self._memory.snapshot(self._tools.clock(), gateways, facts, earliest_fence=self._tools.earliest_fence)
+        found = self._memory.snapshot(
+            self._tools.clock(),
+            gateways,
+            facts,
+            earliest_fence=self._tools.earliest_fence,
+            origin="target" if self.homeward else "source",
+        )
         return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
 
     def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:
@@ -78,7 +85,7 @@ class Gatherer:
     async def read(self, timeout_s: float) -> Mapping[str, EndReading]:
         """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
         records, asked = self.records(), self._tools.clock()
-        mirrored = {record.mirror_topic: self._positions(record) for record in records}
+        mirrored = {record.mirror_topic: self._context.engine.standing(record).mirrored for record in records}
         origins = {r.mirror_topic: r.mirror_topic if self.homeward else r.source_topic for r in records}
         wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
         ends = self._tools.target_ends if self.homeward else self._tools.ends
@@ -96,10 +103,26 @@ class Gatherer:
                 found[origins[record.mirror_topic]].high_watermarks,
                 found[origins[record.mirror_topic]].log_ends,
                 mirrored[record.mirror_topic],
+                found[origins[record.mirror_topic]].partitions,
                 found[origins[record.mirror_topic]].last_stable,
             )
             for record in records
         }
+
+    async def read_copies(self, timeout_s: float) -> None:
+        """Where the copies end now that nothing is appended to them; a cluster that is away is noted."""
+        records = self.records()
+        copies = {r.mirror_topic: r.source_topic if self.homeward else r.mirror_topic for r in records}
+        wanted = {copies[record.mirror_topic]: len(record.starts) for record in records}
+        ends = self._tools.ends if self.homeward else self._tools.target_ends
+        try:
+            found = await ends.read(self._context.link(self._link), wanted, timeout_s)
+        except ControlError as exc:
+            self._memory.source_failed(self._tools.clock(), str(exc))
+            return
+        for topic, copy in copies.items():
+            marks, tops = found[copy].high_watermarks, found[copy].log_ends
+            self._memory.copy_read(topic, CopyReading(marks, marks if tops is None else tops))
 
     async def mirrored(self, timeout_s: float) -> None:
         """Until the mirror has come to the ends last read under the fence, or the time is over."""
@@ -115,15 +138,20 @@ class Gatherer:
         for (topic, index), end in ends.items():
             self._context.progress.when(topic, index, end, one)
         one()  # there may be no ends
+        if reached.is_set():  # what is waited for is something else: for the producers to be known
+            await self._tools.sleep(LOOK_AGAIN_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await reached.wait()
 
     async def _lags(self) -> Mapping[str, int]:
         """Per topic the records that its last partition is behind. Also warms what the fence will need."""
-        if not all(self._context.engine.producers_known(self._link, topic) for topic in self._topics):
+        standings = [self._context.engine.standing(record) for record in self.records()]
+        if any(standing.absent or standing.cold for standing in standings):
             return {}  # a mirror that has just begun here: retries over the flip need the producers' last batches
         readings = await self.read(_READ_S)
+        for topic, reading in readings.items():
+            self._memory.read(topic, reading)
         if any(-1 in reading.mirrored for reading in readings.values()):
             return {}
         return {
@@ -145,11 +173,7 @@ class Gatherer:
         return TopicFacts(
             record=seen,
             phases=as_seen,
-            positions=self._positions(record),
+            standing=self._context.engine.standing(record),
             lag=lag,
             held_up_by="; ".join(filter(None, held_up)) if self._memory.fenced_at is not None else "",
         )
-
-    def _positions(self, record: MirrorRecord) -> tuple[int, ...]:
-        found = (self._context.progress.position(record.mirror_topic, index) for index in range(len(record.starts)))
-        return tuple(-1 if position is None else position for position in found)

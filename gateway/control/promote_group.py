@@ -24,7 +24,6 @@ from gateway.control.group_gather import GroupGatherer
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
 from gateway.control.offsets_between import OffsetsBetween, is_final
-from gateway.domain.gates import GateStatus
 from gateway.domain.group_promote import (
     GroupLimits,
     GroupStep,
@@ -40,8 +39,14 @@ from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
 PATIENCE_S = 30.0
+MARK_S = 1.0  # how long after the last look at the source a group may be marked as promoted
 GONE_S = 15.0  # a source that has not answered for this long is not waited for by a group whose topics failed over
+_READINGS = {GroupStepKind.READ_OFFSETS, GroupStepKind.READ_BACK}
 _log = structlog.get_logger("lockgate.control")
+
+
+class _LookedAway(Exception):
+    """Too much time has passed since the source was looked at."""
 
 
 class GroupPromotions:
@@ -95,11 +100,12 @@ class GroupPromotions:
             await self.failovers.attempt(link, group)
 
     async def _run(self, link: str, group: str, *, requested: bool, force: bool, deadline: float) -> None:
-        progress = self.progress_of(link, group)
+        progress, readings = self.progress_of(link, group), set[GroupStepKind]()
         async with progress.lock:
             progress.failure = ""
             if requested:
                 progress.forget_offsets()
+            await self._context.store.settled()  # a mark of before, of which nobody knows whether it was made
             while True:
                 await self._gather.look(self._record(link, group), progress, force=force)
                 record = await self._arrived(self._record(link, group), progress)
@@ -117,6 +123,10 @@ class GroupPromotions:
                     else:
                         await asyncio.sleep(POLL_S)
                     continue
+                if step.kind in readings and self._clock() >= deadline:
+                    progress.failure = "its offsets changed, or could not be read in time, again and again"
+                    continue
+                readings |= {step.kind} & _READINGS
                 await self._take(record, progress, step)
                 if step.kind is GroupStepKind.MARK_ACTIVE:
                     return
@@ -169,20 +179,39 @@ class GroupPromotions:
                     progress.forget_offsets()
                     progress.memberless_at = self._clock()
             case GroupStepKind.MARK_PROMOTED:
-                await self._offsets.store(
-                    record, GroupState.PROMOTED, offsets=progress.offsets or (), note=progress.note, demoted=False
-                )
-            case GroupStepKind.OPEN_GATE:
-                self._context.gates.set(record.group, GateStatus.OPEN)
-                _log.info("group gate opened", link=record.link, group=record.group, offsets=len(record.offsets))
+                await self._mark_promoted(record, progress)
             case _:
                 pass  # CHECK_MEMBERS: members are asked for before every step
+
+    async def _mark_promoted(self, record: GroupRecord, progress: GroupProgress) -> None:
+        """The gate opens by the record. It is written with what the last look at the source found, or not at all."""
+        offsets, looked_at = progress.offsets, progress.members_at
+
+        def as_seen() -> None:
+            if progress.members_at != looked_at or self._clock() - looked_at > MARK_S:
+                raise _LookedAway
+            if progress.mirrors_at < self._context.store.mirrors_grown_at:  # of one topic more there are no offsets
+                raise _LookedAway
+
+        try:
+            await self._offsets.store(
+                record, GroupState.PROMOTED, as_seen, offsets=offsets or (), note=progress.note, demoted=False
+            )
+        except _LookedAway:
+            progress.forget_offsets()
+        except BaseException:
+            progress.forget_offsets()  # time has passed, and it is not promoted, as far as is known
+            raise
+        else:
+            _log.info("group promoted", link=record.link, group=record.group, offsets=len(offsets or ()))
 
     async def _read_offsets(self, record: GroupRecord, progress: GroupProgress) -> None:
         if not progress.gated_everywhere:
             await self._context.fleet.read_by_all()  # nobody takes the group for one that has no gate
             progress.gated_everywhere = True
+        mirrors_at = self._context.store.mirrors_grown_at
         offsets, left = await self._offsets.on_source(record)
+        progress.mirrors_at = mirrors_at
         progress.offsets, progress.offsets_at = offsets, self._clock()
         progress.remember(offsets, progress.offsets_at)
         progress.maps = await OffsetsBetween(self._context, record.link).maps(offset.topic for offset in offsets)
@@ -220,8 +249,15 @@ class GroupPromotions:
 
     async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
         """Close the gate and carry the group's offsets from the target back to the source; see `demote_group.py`."""
+        # Goes on when whoever asked for it has gone: a gate that is shut meanwhile must open, or stay shut for good.
+        run = asyncio.create_task(self._demote(link, group), name=f"demote {group}")
+        self._context.background.keep(run)
+        return await asyncio.shield(run)
+
+    async def _demote(self, link: str, group: str) -> GroupRecord:
         progress = self.progress_of(link, group)
         async with progress.lock:
+            await self._context.store.settled()
             demoted = await demote_group(self._context, self._offsets, self._record(link, group))
             progress.forget_offsets()
             progress.empty_since = progress.seen = progress.memberless_at = None

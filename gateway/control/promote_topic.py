@@ -18,8 +18,8 @@ Its tasks run in `context.background` and end with `service.close`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import groupby
 
 import structlog
@@ -38,6 +38,7 @@ from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing import RoutingTable
 
+_FAILED_OVER = "mirror topic '{}' is being failed over"
 _log = structlog.get_logger("lockgate.promote")
 
 
@@ -70,6 +71,13 @@ class TopicPromoter:
         self._context = context
         self._late = LateRecords(context=context, ends=ends)
         self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._leaving = ""
+        self._over = asyncio.Event()
+        self._barred: set[tuple[str, str]] = set()
+        self._changed = asyncio.Condition()
+        # a promote that is told to end has the time of a fence for that, and for what it must store
+        self._end_s = 2 * limits.fence_timeout_s
+        context.without_promote = self.without
         self._tools = PromoteTools(
             context=context,
             routing=routing,
@@ -95,7 +103,9 @@ class TopicPromoter:
             SourceUnreachable, TargetUnreachable: nothing was begun.
         """
         names = tuple(dict.fromkeys(topics))
-        with self._claim(link, names):
+        if self._leaving:
+            raise Conflict(f"{self._leaving}; ask again in a moment")
+        async with self._claim(link, names):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
             await self._check(link, names, operation)
             await self._run(link, names, operation)
@@ -105,6 +115,27 @@ class TopicPromoter:
         """What a running promote of the topic waits for, '' when none runs or it does not wait."""
         run = self._running.get((link, topic))
         return run.waiting_for if run is not None else ""
+
+    def under_way(self) -> frozenset[tuple[str, str]]:
+        """(link, mirror topic) of those that a run of this gateway promotes now."""
+        return frozenset(self._running)
+
+    async def leave(self, limit_s: float) -> None:
+        """This gateway is about to stop: promotes that hold writes come to their end, at most `limit_s` are waited.
+
+        The others, and those that come now, are left to whoever leads next. Before partitions are given away.
+        """
+        self._leaving = "this gateway is being stopped"
+        for run in self._running.values():
+            if run is not None:
+                run.leave(self._leaving)
+        try:
+            async with asyncio.timeout(limit_s):
+                while self._running:
+                    self._over.clear()
+                    await self._over.wait()
+        except TimeoutError:
+            _log.warning("promotes are not over yet", topics=sorted(topic for _, topic in self._running))
 
     def resume(self) -> None:
         """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
@@ -118,29 +149,83 @@ class TopicPromoter:
             names = tuple(mirror.mirror_topic for mirror in mirrors)
             self._context.background.spawn(self._resume(link, names), f"resume promote {link} {','.join(names)}")
 
-    async def _resume(self, link: str, names: tuple[str, ...]) -> None:
+    @asynccontextmanager
+    async def without(self, link: str, topic: str) -> AsyncIterator[None]:
+        """No promote of the topic runs during the block: one that does is ended first, or has flipped by then.
+
+        Raises:
+            Conflict: it did not come to an end in time; or another block of the topic is not over.
+        """
+        key = (link, topic)
+        if key in self._barred:
+            raise Conflict(f"mirror topic '{topic}' is being failed over already")
+        self._barred.add(key)
         try:
-            with self._claim(link, names):
+            await self._ended(key)
+            yield
+        finally:
+            self._barred.discard(key)
+            await self._tell()
+
+    async def _ended(self, key: tuple[str, str]) -> None:
+        try:
+            async with asyncio.timeout(self._end_s), self._changed:
+                while (run := self._running.get(key)) is not None:  # one without a run will not begin any more
+                    run.end(_FAILED_OVER.format(key[1]))
+                    await self._changed.wait()
+        except TimeoutError:
+            raise Conflict(self._still(key)) from None
+
+    def _still(self, key: tuple[str, str]) -> str:
+        run = self._running.get(key)
+        if run is not None and run.committing:
+            return (
+                f"whether the promote of mirror topic '{key[1]}' has been stored is not known: the target does not "
+                "answer. Its writes are held until then; try again when the target answers"
+            )
+        waits = "" if run is None else run.waiting_for
+        return f"the promote of mirror topic '{key[1]}' has not come to an end yet{waits and ': '}{waits}; try again"
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _resume(self, link: str, names: tuple[str, ...]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: not any((link, name) in self._barred for name in names))
+        try:
+            async with self._claim(link, names):
                 await self._run(link, names, MirrorOperation.PROMOTE)
         except ControlError as exc:  # the record says it too
             _log.warning("resumed promote ended without a flip", link=link, topics=names, error=str(exc))
 
     async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+        keys = [(link, name) for name in names]
+        self._require_not_barred(keys)
         run = PromoteRun(self._tools, link, names, operation)
-        self._running.update(dict.fromkeys(((link, name) for name in names), run))
+        if self._leaving:
+            run.leave(self._leaving)
+        self._running.update(dict.fromkeys(keys, run))
         await run.run()
 
-    @contextmanager
-    def _claim(self, link: str, names: tuple[str, ...]) -> Iterator[None]:
+    def _require_not_barred(self, keys: Sequence[tuple[str, str]]) -> None:
+        if barred := [name for link, name in keys if (link, name) in self._barred]:
+            raise Conflict(_FAILED_OVER.format(barred[0]))
+
+    @asynccontextmanager
+    async def _claim(self, link: str, names: tuple[str, ...]) -> AsyncIterator[None]:
         keys = [(link, name) for name in names]
         if busy := [name for key, name in zip(keys, names, strict=True) if key in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._require_not_barred(keys)
         self._running.update(dict.fromkeys(keys))
         try:
             yield
         finally:
             for key in keys:
                 del self._running[key]
+            self._over.set()
+            await self._tell()
 
     # -- checks before anything is begun -----------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ The answer to `release` comes when the giver has no append in flight any more, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -23,7 +23,8 @@ RELEASE: Final = "release"
 EVERYBODY: Final = "*"
 _ANSWER_S: Final = 1.0  # the giver goes on for longer than that, unless it was asked
 _AT_ONCE: Final = 32  # partitions per question
-_ENTRIES: Final = 5000  # the last batches of a partition that are carried over: some 250 kB
+_ENTRIES: Final = 80_000  # of all tables in an answer: some 5 MB of the 8 that go to a peer; a table has 50,000 at most
+_KEPT_S: Final = 10.0  # tables that did not fit are asked for at once
 _log = structlog.get_logger("lockgate.fleet")
 
 Tables = Mapping[MirrorPartition, Sequence[ProducerEntry]]
@@ -34,6 +35,7 @@ class Releases:
 
     carry_on: called when `hand_over.here` has changed, to have the engine follow.
     clock: monotonic seconds.
+    kept: what is not given away now, whoever asks.
     """
 
     def __init__(
@@ -43,12 +45,15 @@ class Releases:
         hand_over: HandOver,
         carry_on: Callable[[], None],
         clock: Callable[[], float],
+        kept: Callable[[], Collection[MirrorPartition]] = tuple,
     ) -> None:
         self._peers = peers
         self._engine = engine
         self._hand_over = hand_over
         self._carry_on = carry_on
         self._clock = clock
+        self._kept = kept
+        self._tables: dict[MirrorPartition, tuple[float, Sequence[ProducerEntry]]] = {}  # not told yet, until when
         self._tasks: set[asyncio.Task[None]] = set()
         peers.handlers[RELEASE] = self._give
 
@@ -85,20 +90,38 @@ class Releases:
             )
 
     async def _released(self, gateway: str, partitions: Sequence[MirrorPartition]) -> Tables:
-        body = {"partitions": encode_partitions(partitions)}
+        found: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        asked = encode_partitions(partitions)
         try:
-            return _decode(await self._peers.ask(gateway, RELEASE, body, _ANSWER_S))
+            while asked:
+                answer = await self._peers.ask(gateway, RELEASE, {"partitions": asked}, _ANSWER_S)
+                found |= _decode(answer)
+                asked = encode_partitions(decode_partitions(answer.get("more", ())))
         except (NetError, KeyError, ValueError, TypeError) as exc:  # it is not waited for: two appenders do no harm
             _log.warning("mirror partitions are taken without an answer", gateway=gateway, reason=str(exc))
-            return {}
+        return found
 
     async def _give(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        given = self._hand_over.give(decode_partitions(body["partitions"]), str(body["from"]), self._clock())
-        if not given:
-            return {"tables": []}
-        tables = await self._engine.release(given)
-        self._carry_on()
-        return _encode(tables)
+        asked, by = decode_partitions(body["partitions"]), str(body["from"])
+        given = self._hand_over.give(asked, by, self._clock(), keep=self._kept())
+        if given:
+            tables = await self._engine.release(given)
+            self._carry_on()
+            now = self._clock()
+            self._tables = {each: kept for each, kept in self._tables.items() if kept[0] > now}
+            self._tables |= {each: (now + _KEPT_S, table) for each, table in tables.items()}
+        return self._answer(asked)
+
+    def _answer(self, asked: Collection[MirrorPartition]) -> Mapping[str, Any]:
+        """As many whole tables as go into one answer, and which are yet to be asked for."""
+        told: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
+        waiting = sorted(each for each in asked if each in self._tables)
+        entries = 0
+        while waiting and (not told or entries + len(self._tables[waiting[0]][1]) <= _ENTRIES):
+            each = waiting.pop(0)
+            told[each] = self._tables.pop(each)[1]
+            entries += len(told[each])
+        return _encode(told) | {"more": encode_partitions(waiting)}
 
 
 def _encode(tables: Tables) -> dict[str, Any]:
@@ -106,7 +129,7 @@ def _encode(tables: Tables) -> dict[str, Any]:
         "tables": [
             [
                 *each,
-                [[e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset] for e in table[-_ENTRIES:]],
+                [[e.producer_id, e.epoch, e.first_sequence, e.last_sequence, e.base_offset] for e in table],
             ]
             for each, table in tables.items()
         ]

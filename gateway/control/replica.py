@@ -1,7 +1,7 @@
-"""Keeps what a gateway has at hand true to the records it reads: sources, mirrors, gates of groups.
+"""Keeps what a gateway has at hand true to the records it reads: sources and mirrors.
 
 While this gateway leads, its own operations do that (`service.py`), and this waits. Which partitions of the mirrors
-run here is decided elsewhere (`fleet_mirrors.py`).
+run here is decided elsewhere (`fleet_mirrors.py`). Gates follow the records whoever leads (`gates_by_record.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from gateway.control.background import Background
 from gateway.control.errors import ControlError
 from gateway.control.sources import Sources
 from gateway.control.state_views import StateViews
-from gateway.domain.gates import GateStatus, GroupGates
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import MirrorEngine
-from gateway.domain.records import GroupState, LinkRecord, MirrorRecord
+from gateway.domain.records import LinkRecord, MirrorRecord
 
 _AGAIN_S = 1.0
 _log = structlog.get_logger("lockgate.fleet")
@@ -26,17 +25,14 @@ Key = tuple[str, str]
 
 
 class Replica:
-    """One per gateway. `closed`: groups whose gates the leader has closed, whatever their records say."""
+    """One per gateway."""
 
-    def __init__(self, store: StateViews, sources: Sources, engine: MirrorEngine, gates: GroupGates) -> None:
+    def __init__(self, store: StateViews, sources: Sources, engine: MirrorEngine) -> None:
         self._store = store
         self._sources = sources
         self._engine = engine
-        self._gates = gates
         self._links: dict[str, LinkRecord] = {}
         self._mirrors: dict[Key, MirrorRecord] = {}
-        self._groups: set[str] = set()
-        self.closed: set[str] = set()
         self._active = True
         self._busy = asyncio.Lock()
         self._news = asyncio.Event()
@@ -45,7 +41,6 @@ class Replica:
 
     async def start(self) -> None:
         """What must be so before a client is let in; and go on from there."""
-        self.gates()
         await self._sync()
         self._store.subscribe(self._changed)
         self._task = asyncio.create_task(self._run(), name="replica")
@@ -70,18 +65,8 @@ class Replica:
             await asyncio.gather(self._task, return_exceptions=True)
         await self._background.close()
 
-    def gates(self) -> None:
-        """Set every gate as its group's record says."""
-        groups = {record.group: record for record in self._store.groups.values()}
-        for name, record in groups.items():
-            opened = record.state is GroupState.PROMOTED and name not in self.closed
-            self._gates.set(name, GateStatus.OPEN if opened else GateStatus.CLOSED)
-        self._gates.forget(self._groups - groups.keys())
-        self._groups = set(groups)
-
     def _changed(self) -> None:
         if self._active:
-            self.gates()
             self._news.set()
 
     async def _run(self) -> None:

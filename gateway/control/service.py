@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from gateway.control.access import ClusterAccess
 from gateway.control.catch_up import CatchUps
 from gateway.control.config_sync import ConfigSync
 from gateway.control.context import ControlContext, PlanStart
-from gateway.control.errors import ControlError, SourceUnreachable, TargetUnreachable
+from gateway.control.errors import ControlError
 from gateway.control.events import EngineEvents
 from gateway.control.groups import Groups
 from gateway.control.links import Links
@@ -20,20 +19,19 @@ from gateway.control.measure import Measure
 from gateway.control.mirrors import Mirrors
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.control.sources import LinkHealth, Sources
-from gateway.control.store import StateStore, StoreError
+from gateway.control.store import StateStore
 from gateway.control.ways_back import WaysBack
-from gateway.domain.gates import GateStatus, GroupGates
+from gateway.domain.gates import GroupGates
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import GroupPromoter, MirrorEngine, TopicPromoter
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import GroupState, LinkRecord, MirrorRecord
+from gateway.domain.records import GroupState, LinkRecord
 from gateway.domain.routing import RoutingTable
 from gateway.net.host import MACHINE, Host
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 
 _SYNC_TICK_S = 1.0
 _LEASE_TICK_S = 1.0
-_FINISH_AGAIN_S = 2.0
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -72,7 +70,7 @@ class ControlService:
         publisher: RoutingPublisher | None = None,
     ) -> None:
         """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
-        self.publisher = publisher or RoutingPublisher(store, routing, host.wall_ms)
+        self.publisher = publisher or RoutingPublisher(store, routing, host.monotonic)
         self.context = ControlContext(
             store=store,
             target=target,
@@ -94,13 +92,11 @@ class ControlService:
         self.ways_back: WaysBack  # from `app/term.py`, once the data plane is there
 
     def restore(self) -> None:
-        """What must be so before a client is let in: routes, gates of known groups, source clusters known."""
+        """What must be so before a client is let in: routes, gates as the records say, source clusters known."""
         for link in self.context.store.links.values():
             if link.name not in self.context.sources.clusters:
                 self.context.sources.add(link)
-        for group in self.context.store.groups.values():
-            opened = group.state is GroupState.PROMOTED
-            self.context.gates.set(group.group, GateStatus.OPEN if opened else GateStatus.CLOSED)
+        self.context.gates.term_begins()
         self.publisher.refresh()
 
     async def start(
@@ -119,7 +115,8 @@ class ControlService:
             context.background.spawn(self._first_contact(link), f"first contact {link.name}")
         for mirror in list(context.store.mirrors.values()):
             if not mirror.created:
-                context.background.spawn(self._finish_create(mirror), f"finish create {mirror.mirror_topic}")
+                finish = self.mirrors.finish_create(mirror.link, mirror.mirror_topic)
+                context.background.spawn(finish, f"finish create {mirror.mirror_topic}")
             elif is_mirroring(mirror.state):
                 engine.start_mirror(mirror)
         context.background.spawn(self.events.run(), "engine events")
@@ -164,20 +161,6 @@ class ControlService:
             ],
             groups=[_group_numbers(context, link, name, group.state) for (link, name), group in store.groups.items()],
         )
-
-    async def _finish_create(self, intent: MirrorRecord) -> None:
-        """What a crash in the midst of a create has left; tried until it is decided."""
-        while True:
-            try:
-                await self.mirrors.resume_create(intent)
-            except (SourceUnreachable, TargetUnreachable, StoreError) as exc:
-                _log.warning("create not finished yet", topic=intent.mirror_topic, error=str(exc))
-                await asyncio.sleep(_FINISH_AGAIN_S)
-            except ControlError as exc:
-                _log.error("a create that a crash cut short failed", topic=intent.mirror_topic, error=str(exc))
-                return
-            else:
-                return
 
     async def _first_contact(self, link: LinkRecord) -> None:
         """Learn whether the source is there, unless the engine has told meanwhile."""

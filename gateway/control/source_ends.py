@@ -12,18 +12,21 @@ from gateway.control.context import source_errors, target_errors
 from gateway.control.sources import Sources
 from gateway.domain.records import LinkRecord
 from gateway.net.cluster import Cluster
-from gateway.net.errors import ClusterUnavailable, NetError
+from gateway.net.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.net.offsets import LATEST, list_offsets
 from gateway.net.routed import Partition
+from protocol.errors import ErrorCode, error_name
 
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
     """Per partition: high watermarks, the leaders' log ends (None from a source that does not tell them), and the last
-    stable offsets: below the high watermark while a transaction is open (None when they were not asked for)."""
+    stable offsets: below the high watermark while a transaction is open (None when they were not asked for).
+    `partitions`: how many the topic has, whatever was asked for."""
 
     high_watermarks: tuple[int, ...]
     log_ends: tuple[int, ...] | None
+    partitions: int
     last_stable: tuple[int, ...] | None = None
 
 
@@ -31,7 +34,7 @@ class SourceEnds(Protocol):
     """Reads log ends; tests have one in memory."""
 
     async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
-        """The ends of source topics (name -> partition count), all read after the call began.
+        """The ends of source topics (name -> how many partitions to ask for), all read after the call began.
 
         Raises:
             SourceUnreachable: no whole answer within the time.
@@ -67,19 +70,32 @@ class NetTargetEnds:
 
 
 async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
-    marks, ends, stable = await asyncio.gather(
+    marks, ends, stable, counts = await asyncio.gather(
         _latest(cluster, topics, timeout_s),
         _log_ends(cluster, topics, timeout_s),
         _latest(cluster, topics, timeout_s, read_committed=True),
+        _counts(cluster, topics, timeout_s),
     )
     return {
         topic: LogEnds(
             tuple(marks[topic, index] for index in range(partitions)),
             None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+            counts[topic],
             tuple(stable[topic, index] for index in range(partitions)),
         )
         for topic, partitions in topics.items()
     }
+
+
+async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, int]:
+    """How many partitions the topics have, asked now."""
+    view = await cluster.refresh(tuple(topics), timeout_s)
+    found = {name: view.topics.get(name) for name in topics}
+    for name, topic in found.items():
+        if topic is None or not topic.partitions:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error
+            raise BrokerError(code, f"topic {name}: {error_name(code)}")
+    return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
 
 
 async def _latest(

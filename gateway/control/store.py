@@ -16,6 +16,7 @@ from gateway.control.state_reader import WRITER_KEY, Entry, writer_of
 from gateway.control.state_topic import Change, StateTopic
 from gateway.control.state_views import StateViews
 from gateway.control.store_errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.domain.records import SequenceRecord
 from gateway.domain.state_codec import Record, StateFormatError, decode, encode, key_of
 from gateway.net.config import ClusterConfig
 from gateway.net.host import MACHINE, Host
@@ -77,7 +78,6 @@ class StateStore(StateViews):
         self._log: Log = log or (host.state_log or StateTopic)(config, self.instance)
         self._lock = asyncio.Lock()
         self._unsettled: list[tuple[str, Record | None]] = []
-        self._progress = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state-reader")
         self._follower: asyncio.Task[None] | None = None
         self._closing = False
@@ -116,12 +116,6 @@ class StateStore(StateViews):
             self._unsettled = []
             await asyncio.to_thread(self._log.resign)
 
-    async def read_up_to(self, offset: int) -> None:
-        """Until the views hold everything up to this offset of the topic. No limit of its own."""
-        while self.applied < offset:
-            self._progress.clear()
-            await self._progress.wait()
-
     async def close(self) -> None:
         """Stop reading and close the clients."""
         self._closing = True
@@ -135,7 +129,10 @@ class StateStore(StateViews):
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def put(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
-        """Write the records in one transaction: all or none.
+        """Write the records in one transaction: all or none, whatever is stored under their keys.
+
+        What was read before, or found to be absent, is written by `replace`, `insert` and `delete`: anything may have
+        been written since, also by this very write, when it is tried again and its first outcome was unknown.
 
         Args:
             guard: called right before the write, when no other write is under way: the place to compare before
@@ -147,22 +144,45 @@ class StateStore(StateViews):
         """
         await self.write([(key_of(record), record) for record in records], guard)
 
-    async def delete(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
-        """Delete the records in one transaction. Errors as `put`."""
-        await self.write([(key_of(record), None) for record in records], guard)
+    async def insert(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Write records where there are none yet, all in one transaction. `guard` and errors as `put`.
 
-    async def replace(self, old: Record, new: Record) -> None:
-        """Compare and set: write `new` if `old` is still what is stored under its key.
+        Raises:
+            StoreConflict: there is a record under one of the keys.
+        """
+
+        def absent() -> None:
+            guard()
+            for record in records:
+                if self.get(key_of(record)) is not None:
+                    raise StoreConflict(f"{key_of(record)} was made by another operation meanwhile; try again")
+
+        await self.put(*records, guard=absent)
+
+    async def delete(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Delete the records in one transaction, if they are still what is stored. `guard` and errors as `put`.
+
+        Raises:
+            StoreConflict: they are not.
+        """
+        await self.write([(key_of(record), None) for record in records], self._unchanged(records, guard))
+
+    async def replace(self, old: Record, new: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Compare and set: write `new` if `old` is still what is stored under its key. `guard` and errors as `put`.
 
         Raises:
             StoreConflict: it is not.
         """
+        await self.put(new, guard=self._unchanged([old], guard))
 
+    def _unchanged(self, records: Iterable[Record], guard: Callable[[], None]) -> Callable[[], None]:
         def unchanged() -> None:
-            if self.get(key_of(old)) != old:
-                raise StoreConflict(f"{key_of(old)} was changed by another operation meanwhile; try again")
+            guard()
+            for record in records:
+                if self.get(key_of(record)) != record:
+                    raise StoreConflict(f"{key_of(record)} was changed by another operation meanwhile; try again")
 
-        await self.put(new, guard=unchanged)
+        return unchanged
 
     async def write(
         self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None] = lambda: None
@@ -175,6 +195,14 @@ class StateStore(StateViews):
         except asyncio.CancelledError:
             task.add_done_callback(_told_to_nobody)
             raise
+
+    async def settled(self) -> None:
+        """Find out what became of a write of unknown outcome, if there is one; nothing is asked otherwise.
+
+        What is decided by the records is decided behind this. Raises as `settle`.
+        """
+        if self._unsettled:
+            await self.settle()
 
     async def settle(self) -> None:
         """Find out what became of a write of unknown outcome: then the views are what is written. Errors as `put`."""
@@ -191,6 +219,7 @@ class StateStore(StateViews):
             try:
                 await self._settle()
                 guard()
+                self._require_new_ids(changes)
                 offset = await asyncio.to_thread(self._log.commit, encoded)
             except StoreUncertain:
                 self._unsettled = self._unsettled or list(changes)
@@ -199,6 +228,13 @@ class StateStore(StateViews):
                 self._fenced()
                 raise
             self.apply(changes, offset)
+
+    def _require_new_ids(self, changes: Iterable[tuple[str, Record | None]]) -> None:
+        """An id is given out once, also when the write that gave it out before had an unknown outcome until now."""
+        for _, record in changes:
+            given = self.sequences.get(record.name) if isinstance(record, SequenceRecord) else None
+            if isinstance(record, SequenceRecord) and given is not None and given.last >= record.last:
+                raise StoreConflict(f"{record.name} id {record.last} was given out meanwhile; try again")
 
     async def _settle(self) -> None:
         if not self.leading:
@@ -248,17 +284,12 @@ class StateStore(StateViews):
             if entry.key != WRITER_KEY
         ]
         writers = [entry for entry in news if entry.key == WRITER_KEY]
-        self.apply(changes, max(entry.offset for entry in news))
+        self.apply(changes, max(entry.offset for entry in news), {entry.key: entry.offset for entry in news})
         for writer in writers:
             self.term = writer.offset
             if self.leading:
                 _log.warning("instance %s has taken over the state topic", writer_of(writer.value))
                 self._fenced()
-
-    def apply(self, changes: Iterable[tuple[str, Record | None]], offset: int) -> None:
-        """See `StateViews.apply`; wakes who waits for an offset."""
-        super().apply(changes, offset)
-        self._progress.set()
 
     def _fenced(self) -> None:
         if self.leading:

@@ -7,21 +7,32 @@ from collections.abc import Callable
 from gateway.control.context import ControlContext
 from gateway.control.copy_setup import PreparedCopy
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, PartitionStart, SequenceRecord
-from gateway.domain.way_back import stopped_at
+from gateway.domain.per_partition import grown, stopped
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, SequenceRecord
 from gateway.domain.way_back_snapshot import OldSource
 from gateway.domain.ways import remembered
 
 
-def synchronized(record: MirrorRecord, source: OldSource, copy: PreparedCopy) -> dict[str, object]:
-    """The changes of a reverse: the mirror back goes on where the old source ends."""
-    added = copy.partitions - len(record.starts)
+def synchronized(record: MirrorRecord, copy: PreparedCopy) -> dict[str, object]:
+    """The changes of a reverse: the mirror back goes on where the old source ended at the flip.
+
+    Raises:
+        WrongLength, WrongState: the record does not say where that was.
+    """
+    record = grown(record, copy.partitions)
+    at_flip = stopped(record)
+    if at_flip is None:
+        raise WrongState(f"mirror topic '{record.mirror_topic}' was never promoted")
+    ends, copy_ends = at_flip
     return {
         "direction": MirrorDirection.REVERSE,
-        "handed_over_at": stopped_at(record, source)[: copy.partitions],
-        "handed_over_from": record.stopped_copy_at,
+        "handed_over_at": ends,
+        "handed_over_from": copy_ends,
+        "stopped_at": ends,
+        "stopped_copy_at": copy_ends,
+        "producers": record.producers,
         "flips": remembered(record),
-        "starts": record.starts + (PartitionStart(0, 0),) * added,
+        "starts": record.starts,
         "reverse_starts": (),
         "restore_configs": dict(copy.configs.restore),
         "recreate": {},
@@ -64,15 +75,16 @@ def _recreated(old: MirrorRecord, source: OldSource, copy: PreparedCopy, mirror_
         now_ms,
         mirror_id=mirror_id,
         source_topic_id=source.topic_id,
-        starts=(old.starts + copy.starts)[: copy.partitions],
+        starts=grown(old, copy.partitions).starts,
         reverse_starts=copy.starts,
         handed_over_at=(0,) * copy.partitions,
-        handed_over_from=(),
+        handed_over_from=(0,) * copy.partitions,
         flips=(),
         restore_configs=dict(copy.configs.restore),
         stopped_at=(),
         stopped_copy_at=(),
         not_mirrored=(),
+        retries_unknown=(),
         recreate={},
         error=MirrorError.NO_ERROR,
         error_message="",

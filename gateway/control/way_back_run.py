@@ -121,7 +121,7 @@ class WayBackRun:
             source_error=self._source_error,
             prepared=self._copy is not None,
             running=bool(statuses),
-            copying=bool(statuses) and all(status.phase == "copying" for status in statuses),
+            copying=len(statuses) == len(record.starts) and all(status.phase == "copying" for status in statuses),
             gave_up=self._gave_up,
         )
         try:
@@ -173,14 +173,18 @@ class WayBackRun:
 
     async def _read_source(self, _: WayBackStep) -> None:
         record = self._record()
-        self._source = await read_old_source(self._context, self._tools.ends, record)
+        reverses = record.state is MirrorState.PENDING_SYNCHRONIZE
+        self._source = await read_old_source(self._context, self._tools.ends, record, compared=reverses)
         self._unreachable_since, self._source_error = None, ""
 
     async def _keep(self, _: WayBackStep) -> None:
         record = self._record()
         source = await self._reach()
         kept = await own_configs(self._context, record, source)
-        await self._context.store.replace(record, replace(record, recreate=kept))
+        topic_id = record.source_topic_id
+        if record.state is MirrorState.PENDING_SETUP_FOR_RESTORE and self._source is not None:
+            topic_id = topic_id or self._source.topic_id  # of an older version: what is deleted is named before
+        await self._context.store.replace(record, replace(record, recreate=kept, source_topic_id=topic_id))
 
     async def _prepare(self, _: WayBackStep) -> None:
         self._copy = await prepare_copy(self._context, self._record(), await self._reach())
@@ -194,11 +198,11 @@ class WayBackRun:
     # -- reverse -----------------------------------------------------------------------------------------------
 
     async def _synchronized(self, _: WayBackStep) -> None:
-        record, copy, source = self._record(), self._copy, self._source
-        if copy is None or source is None:
+        record, copy = self._record(), self._copy
+        if copy is None or self._source is None:
             return
         self._context.progress.forget(self._topic)  # they were offsets of the source
-        await self._change(MirrorOperation.SYNCHRONIZED, **synchronized(record, source, copy))
+        await self._change(MirrorOperation.SYNCHRONIZED, **synchronized(record, copy))
 
     async def _abort(self, step: WayBackStep) -> None:
         await self._change(MirrorOperation.ABORT_REVERSE, error_message=step.reason, recreate={})

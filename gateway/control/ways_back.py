@@ -97,7 +97,7 @@ class WaysBack:
             require(MirrorOperation.REVERSE, record)
             await self._set_back(record)
         for record in records:
-            source = await read_old_source(self._context, self._ends, record)
+            source = await read_old_source(self._context, self._ends, record, compared=True)
             if reason := why_not_reversed(record, source):
                 raise Conflict(f"mirror topic '{record.mirror_topic}' cannot be reversed: {reason}")
         for name in names:

@@ -56,6 +56,7 @@ def encode_subscription(gateway: Gateway) -> bytes:
             _string(gateway.peer),
             struct.pack(">i", round(gateway.lease_s * 1000)),
             _partitions(gateway.owned),
+            _string(gateway.place),
         )
     )
 
@@ -80,6 +81,7 @@ def decode_subscription(data: bytes) -> Gateway:
         peer=peer,
         lease_s=lease_ms / 1000,
         owned=frozenset(reader.partitions()),
+        place=reader.string() if reader.has_more else "",  # of an older version: nothing is known of the old process
     )
 
 
@@ -151,6 +153,11 @@ class _Reader:
         (version,) = self.unpack(">h")
         if version < 1:
             raise MalformedAssignment(f"version {version}")
+
+    @property
+    def has_more(self) -> bool:
+        """There are bytes left."""
+        return self._at < len(self._data)
 
     def unpack(self, form: str) -> tuple[int, ...]:
         size = struct.calcsize(form)

@@ -1,10 +1,10 @@
 """What one gateway of a fleet does with a topic's writes, from the records it reads and the leader's commands.
 
 Two ways lead here, and neither waits for the other: the state topic, in its order, and commands of the leader, which
-may be late, repeated, or from a leader that is one no more. **Epochs** keep them apart: every run of a promote marks
-its record with the next epoch, and nothing of an older epoch than the highest that was seen has any effect. **Terms**
+may be late, repeated, or from a leader that is one no more. **Epochs** keep them apart: every operation that holds
+writes has the next epoch, and nothing of an older epoch than the highest that was seen has any effect. **Terms**
 tell leaders apart: what a leader commanded ends with the first assignment of its successor, which may come after that
-one's own first commands.
+one's own first commands. A successor knows the epochs of records only, so those of commands count under their own term.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ class FenceView:
     `term` is the highest that was heard of.
     """
 
-    __slots__ = ("_ended", "_fenced", "_given_up", "epoch", "state", "term")
+    __slots__ = ("_ended", "_fenced", "_given_up", "_recorded", "epoch", "state", "term")
 
     def __init__(self, state: MirrorState, epoch: int, fenced: int | None = None, term: int = -1) -> None:
         self.state = state
         self.epoch = epoch
         self.term = term
+        self._recorded = epoch
         self._ended = -1 if state is MirrorState.PENDING_STOPPED else epoch
         self._fenced = False
         self._given_up = (-1, -1)  # (term, epoch) of a fence whose end was heard of
@@ -54,11 +55,13 @@ class FenceView:
         if state is not MirrorState.PENDING_STOPPED:
             self._ended = max(self._ended, epoch)
             self._fenced = self._fenced and epoch < self.epoch
+        self._recorded = max(self._recorded, epoch)
         self.epoch = max(self.epoch, epoch)
 
     def fence(self, epoch: int, term: int = -1) -> bool:
         """The leader commands to hold writes. False when it is too late: the epoch or the term is over."""
-        if epoch < self.epoch or epoch <= self._ended or term < self.term:
+        known = self.epoch if term == self.term else self._recorded
+        if term < self.term or epoch < known or epoch <= self._ended:
             return False
         self.epoch, self._fenced, self.term = epoch, True, term
         return True
@@ -68,10 +71,10 @@ class FenceView:
 
         One that is not is remembered: the assignment that names it may come later.
         """
-        if epoch < self.epoch or term < self.term:
+        if term < self.term or (term == self.term and epoch < self.epoch):
             return False
         self._given_up = (term, epoch)
-        if epoch > self.epoch or not self._fenced:
+        if epoch != self.epoch or not self._fenced:
             return False
         self._fenced, self.term = False, term
         return True

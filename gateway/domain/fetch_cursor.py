@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.domain.append_window import Pending
-from gateway.domain.log_tail import CannotMirror, LogTail
+from gateway.domain.log_tail import CannotMirror, CopiedTail, LogTail
 from gateway.domain.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_generation
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
@@ -28,8 +28,13 @@ from protocol.records import (
 )
 from protocol.reencode import CorruptRecords, convert
 
+WARM_UP_MS: Final = 15 * 60 * 1000
+"""How far below the position reading starts, in milliseconds of the log's own time: for as long as the tables that are
+handed over at a flip are kept (`routing_build.PRODUCERS_KEPT_MS`)."""
 WARM_UP_RECORDS: Final = 10_000
-"""How far below the position reading starts, in offsets."""
+"""And in offsets, at least: timestamps are the producers', and may be anything."""
+WARM_UP_MOST: Final = 2_000_000
+"""And at most: 200 s at 10,000 records a second, more than a Java producer retries for (delivery.timeout.ms: 120 s)."""
 
 _NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 
@@ -52,11 +57,13 @@ class FetchCursor:
         gateway_records: records read so far whose producer got its id through the gateway.
         slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
         may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
-        warm_up: how far below the position reading starts; 1 when the producer table was carried over.
-        warm: all that is to be read below the position was read: the producer table is as good as it gets.
+        warm_up: how far below the position reading starts when the producer table was carried over; else None: as far
+            as the constants above say.
+        recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
     """
 
     __slots__ = (
+        "_copied",
         "_push",
         "_tail",
         "fetch_offset",
@@ -65,8 +72,8 @@ class FetchCursor:
         "may_slow_down",
         "position",
         "producers",
+        "recent",
         "slow_path",
-        "warm",
         "warm_up",
     )
 
@@ -75,39 +82,62 @@ class FetchCursor:
         self.slow_path: Translator | None = None
         self.may_slow_down: Translator | None = None
         self._tail: LogTail | None = None
+        self._copied: CopiedTail | None = None
         self.producers = producers
         self.position = 0
         self.fetch_offset = 0
         self.last_epoch = -1
         self.gateway_records = 0
-        self.warm_up = WARM_UP_RECORDS
-        self.warm = False
+        self.warm_up: int | None = None
+        self.recent: int | None = None
 
-    def start(self, position: int, log_start: int, tail: LogTail | None = None) -> None:
-        """Queue from `position` on; read from up to `warm_up` offsets below, not below the source's log start.
+    @property
+    def warm(self) -> bool:
+        """All that is to be read below the position was read: the producer table is as good as it gets."""
+        return self.fetch_offset >= self.position
+
+    def start(
+        self, position: int, log_start: int, tail: LogTail | None = None, copied: CopiedTail | None = None
+    ) -> None:
+        """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
-        `tail` is the target's last batch below `position`: the source's must be the same one.
+        `tail` is the target's last batch below `position`: the source's must be the same one; `copied` is the same on
+        the slow path, read from there on unless it is far below.
         """
         self._tail = tail
+        self._copied = copied
         self.position = position
-        self.fetch_offset = max(log_start, position - self.warm_up)
-        self.warm = self.fetch_offset >= position
+        first = self._read_from(position)
+        if copied is not None and position - copied.last <= WARM_UP_RECORDS:
+            first = min(first, copied.last)
+        self.fetch_offset = max(log_start, first)
+        self.last_epoch = -1
+
+    def _read_from(self, position: int) -> int:
+        if self.warm_up is not None:
+            return position - self.warm_up
+        least = position - WARM_UP_RECORDS
+        return least if self.recent is None else min(least, max(self.recent, position - WARM_UP_MOST))
+
+    def nothing_below(self) -> None:
+        """The source has no batch between where reading stands and the position."""
+        self.fetch_offset = max(self.fetch_offset, self.position)
         self.last_epoch = -1
 
     def skip_to(self, position: int) -> None:
         """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
         if position > self.position:
             self.position = position
-            self._tail = None
-            if self.fetch_offset < position - WARM_UP_RECORDS:
-                self.fetch_offset = position - WARM_UP_RECORDS
+            self._tail = self._copied = None
+            if self.fetch_offset < position - WARM_UP_MOST:
+                self.fetch_offset = position - WARM_UP_MOST
                 self.last_epoch = -1
 
     def go_on(self, position: int) -> None:
         """Read on from another position, in any direction."""
         self.position = self.fetch_offset = position
-        self._tail = None
+        self._tail = self._copied = None
         self.last_epoch = -1
 
     def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
@@ -145,6 +175,8 @@ class FetchCursor:
 
     def _read_slowly(self, slow_path: Translator, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         """Whatever is between two batches is a hole here, so the answer must be to the question that was asked last."""
+        if self._copied is not None:
+            self._check_copied(self._copied, records)
         before = self.position
         try:
             for item in convert(records, self.position, aborted):
@@ -156,6 +188,20 @@ class FetchCursor:
             self._note_batches(records)
             if self.position > before:
                 self.fetch_offset = self.position
+
+    def _check_copied(self, copied: CopiedTail, records: memoryview) -> None:
+        """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
+        try:
+            for header, _ in iter_batches(records):
+                if copied.is_in(header):
+                    copied.check_source(header)
+                if header.next_offset > copied.last:
+                    self._copied = None
+                    return
+        except OldFormat:
+            self._copied = None
+        except MalformedFrame:
+            return
 
     def _note_batches(self, records: memoryview) -> None:
         """Of the batches up to the position note producers, leader epoch, and where to go on while warming up."""

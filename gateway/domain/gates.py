@@ -1,15 +1,26 @@
 """Which consumer groups may read on the target, who waits at the gate, and which clients belong to whom.
 
-The proxy's handlers ask and wait here; the control plane decides and opens. No I/O, one event loop: a waiter
-is a callback, deadlines are the caller's.
+Whether a gate is open is one function of what is known here, at the gateway that leads as at those that follow; nobody
+sets it:
+
+* a group with a record: open when the record says PROMOTED, unless the gate is shut by command (`gate_commands.py`) or
+  by an operation of this gateway;
+* a group without one: open when it was let in for having nothing to do with what is mirrored. That was found out from
+  the state up to some offset, and holds until a mirror is stored behind it. Then the group is asked about again;
+* else nobody knows, and its requests wait.
+
+The proxy's handlers ask and wait here. No I/O, one event loop: a waiter is a callback, deadlines are the caller's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
+from typing import NamedTuple
+
+from gateway.domain.gate_commands import GateCommand, GateCommands
 
 
 class GateStatus(StrEnum):
@@ -38,32 +49,49 @@ class Waiter:
     since: float
 
 
+class RecordedGate(NamedTuple):
+    """What a group's record says. `changed_at`: the offset of the state topic at which it was last changed."""
+
+    promoted: bool
+    changed_at: int
+
+
 class GroupGates:
     """Status per group, waiters per group, and the groups each client identity was seen with.
 
-    `on_unknown(group)` is called once per group that knocks without a status; whoever handles it must end in
-    `set`. While `enabled` is False (no link has a gated topic) every group is OPEN. `on_waiters` is called when
+    `on_unknown(group)` is called once per group that nobody knows; whoever handles it must end in `let_in`, or in a
+    record. While `enabled` is False (no link has a gated topic) every group is OPEN. `on_waiters` is called when
     somebody begins or ends to wait here.
     """
 
     __slots__ = (
         "_answered",
+        "_asked",
+        "_commands",
         "_commits",
         "_elsewhere",
+        "_enabled",
         "_groups_of",
+        "_grown_at",
+        "_held",
         "_keys",
         "_known",
-        "_status",
+        "_let_in",
+        "_recorded",
         "_waiters",
-        "enabled",
         "on_unknown",
         "on_waiters",
     )
 
     def __init__(self) -> None:
-        self.enabled = False
         self.on_unknown: Callable[[str], None] = lambda group: None
-        self._status: dict[str, GateStatus] = {}
+        self._enabled = False
+        self._recorded: Mapping[str, RecordedGate] = {}
+        self._grown_at = -1
+        self._let_in: dict[str, int] = {}
+        self._held: set[str] = set()
+        self._commands = GateCommands()
+        self._asked: set[str] = set()
         self._waiters: dict[str, dict[int, tuple[Waiter, Callable[[], None]]]] = {}
         self._groups_of: dict[Identity, set[str]] = {}
         self._keys = count()
@@ -73,20 +101,110 @@ class GroupGates:
         self._elsewhere: dict[str, list[Waiter]] = {}
         self.on_waiters: Callable[[], None] = lambda: None
 
+    @property
+    def enabled(self) -> bool:
+        """Some topic is mirrored."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        if value != self._enabled:
+            self._enabled = value
+            self._asked.clear()  # whoever is asked while nothing is gated need not answer
+            self._look()
+
+    # -- open or not -------------------------------------------------------------------------------------------
+
     def status(self, group: str) -> GateStatus:
         """The group's status; an unknown one is reported to `on_unknown` the first time."""
-        if not self.enabled:
+        if not self._enabled:
             return GateStatus.OPEN
-        found = self._status.get(group)
-        if found is None:
-            self._status[group] = found = GateStatus.UNKNOWN
+        found = self._verdict(group)
+        if found is GateStatus.UNKNOWN and group not in self._asked:
+            self._asked.add(group)
             self.on_unknown(group)
-            found = self._status[group]  # the answer may already be known
+            found = self._verdict(group)  # the answer may already be known
         return found
 
-    def set(self, group: str, status: GateStatus) -> None:
-        """Set a status; OPEN releases every waiter of the group at once."""
-        self._status[group] = status
+    def _verdict(self, group: str) -> GateStatus:
+        record = self._recorded.get(group)
+        if record is not None:
+            shut = group in self._held or self._commands.is_shut(group, record.changed_at)
+            return GateStatus.OPEN if record.promoted and not shut else GateStatus.CLOSED
+        return GateStatus.OPEN if group in self._let_in else GateStatus.UNKNOWN
+
+    def recorded(self, groups: Mapping[str, RecordedGate], grown_at: int) -> None:
+        """What the records say now; releases who waits at a gate that is open now.
+
+        Args:
+            groups: every group with a record.
+            grown_at: the offset of the state topic at which a mirror was stored last that was not there before. Groups
+                that were let in by what was known before are asked about again, at once.
+        """
+        self._recorded, self._grown_at = groups, grown_at
+        outdated = [group for group, as_of in self._let_in.items() if as_of < grown_at]
+        for group in [group for group in self._let_in if group in groups] + outdated:
+            self._let_in.pop(group, None)
+        self._look()
+        if self._enabled:
+            for group in outdated:
+                self.status(group)
+
+    def let_in(self, group: str, as_of: int) -> bool:
+        """The group has nothing to do with the mirrors that are stored up to this offset of the state topic.
+
+        False when that says nothing any more: a mirror more is stored, or the group has a record.
+        """
+        if as_of < self._grown_at or group in self._recorded:
+            return False
+        self._let_in[group] = as_of
+        self._look_at(group)
+        return True
+
+    def let_in_at(self, group: str) -> int | None:
+        """Up to which offset the group is known to have nothing to do with a mirror; None if that is not known now."""
+        return self._let_in.get(group)
+
+    def hold(self, group: str) -> None:
+        """An operation of this gateway keeps the group's gate shut, whatever its record says."""
+        self._held.add(group)
+
+    def let_go(self, group: str) -> None:
+        """The end of `hold`: the group's record is in force again."""
+        self._held.discard(group)
+        self._look_at(group)
+
+    def shut(self, group: str, command: GateCommand) -> None:
+        """The leader keeps the group's gate shut, whatever its record says."""
+        self._commands.shut(group, command)
+
+    def open(self, group: str, command: GateCommand) -> None:
+        """The end of `shut`. To be called when the records are read up to the command's offset."""
+        self._commands.open(group, command)
+        self._look_at(group)
+
+    def assigned(self, term: int, offset: int, shut: Iterable[str]) -> None:
+        """This gateway follows, and has read the state up to `offset`: what its leader keeps shut, and nothing else."""
+        self._held.clear()
+        self._commands.assigned(term, offset, shut)
+        self._look()
+
+    def term_begins(self) -> None:
+        """This gateway leads, and has read all that was written before: nothing is shut beside the records."""
+        self._held.clear()
+        self._commands.clear()
+        self._look()
+
+    def _look(self) -> None:
+        """Something has changed for any group: of those that somebody waits for, who is known and who may go on."""
+        for group in {*self._asked, *self._known, *self._waiters}:
+            self._look_at(group)
+
+    def _look_at(self, group: str) -> None:
+        status = self.status(group)  # asks about one that nobody knows any more, if somebody waits for it
+        if status is GateStatus.UNKNOWN:
+            return
+        self._asked.discard(group)
         for callback in self._known.pop(group, ()):
             callback()
         if status is GateStatus.OPEN:
@@ -94,7 +212,7 @@ class GroupGates:
                 release()
 
     def when_known(self, group: str, callback: Callable[[], None]) -> None:
-        """Call `callback` once the group has a status that somebody has set; now, if it has. One that knocks counts."""
+        """Call `callback` once it is known whether the group may read; now, if it is. One that knocks counts."""
         if self.status(group) is GateStatus.UNKNOWN:
             self._known.setdefault(group, []).append(callback)
         else:
@@ -102,16 +220,9 @@ class GroupGates:
 
     def unknown(self) -> list[str]:
         """Every group that has knocked and has no answer yet."""
-        return [group for group, status in self._status.items() if status is GateStatus.UNKNOWN]
+        return [group for group in self._asked if self._verdict(group) is GateStatus.UNKNOWN]
 
-    def opened(self) -> list[str]:
-        """Every group whose gate is open now."""
-        return [group for group, status in self._status.items() if status is GateStatus.OPEN]
-
-    def forget(self, groups: Iterable[str] | None = None) -> None:
-        """Forget statuses (all by default), so that they are asked for again at the next knock."""
-        for group in list(self._status) if groups is None else groups:
-            self._status.pop(group, None)
+    # -- who waits ---------------------------------------------------------------------------------------------
 
     def wait(self, waiter: Waiter, release: Callable[[], None]) -> int:
         """Register a waiter; `release` is called when the gate opens. Returns the key for `leave`."""

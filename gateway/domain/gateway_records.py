@@ -18,7 +18,9 @@ class GatewayRecord:
     """A gateway that was admitted to the fleet: it may write to sources until it is known to have stopped, or presumed.
 
     `name` stays over restarts, `incarnation` is one per process. `peer`: host:port for the other gateways. `bootstrap`:
-    where its clients connect. `lease_ms`: for how long it may go on without having been heard of.
+    where its clients connect. `lease_ms`: for how long it may go on without having been heard of. `place`: where it
+    held the lock of its name (`net/name_lock.py`), '' for nowhere. `succeeded`: the name that another process has taken
+    while this one was not known to have stopped; its own `name` is made from both then (`membership.predecessor`).
     """
 
     name: str
@@ -28,6 +30,8 @@ class GatewayRecord:
     lease_ms: int
     bootstrap: str = ""
     since_ms: int = 0
+    place: str = ""
+    succeeded: str = ""
 
 
 @dataclass(frozen=True, slots=True)

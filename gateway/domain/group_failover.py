@@ -1,8 +1,11 @@
-"""Where a group goes on when its topics fail over: from what is known of it, cut to what the target has. Pure.
+"""Where a group goes on when its topics fail over: from what is known of it, cut to what was mirrored. Pure.
 
 A failover does not wait for the source. What a group had committed there is known as of the last time it was asked;
-where that is beyond what was mirrored, the offset is cut to the target's log end, and how much was cut is said: those
+where that is beyond what was mirrored, the offset is cut to where the copy ended, and how much was cut is said: those
 records the group has read, and the target may never have.
+
+Where the copy ended is in the record of a topic that is written on the target (`copy_ends`). It is never the target's
+present log end: clients write there from the flip on, and what they write the group has not read.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.domain.group_promote import Partition
-from gateway.domain.records import CarriedOffset
+from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord
+from gateway.domain.routing_build import written_on_target
 
 
 class Known(NamedTuple):
@@ -50,6 +54,28 @@ class FailoverPlan:
         return sum(cut.records for cut in self.cuts)
 
 
+def copy_ends(mirror: MirrorRecord) -> tuple[int, ...] | None:
+    """Where the copy on the target ended, per partition, when its topic came to be written there.
+
+    None while the target's log is the mirror's alone, and so ends where the copy does; or while the topic is mirrored
+    back, when the target has all that the source has.
+
+    Raises:
+        ValueError: the record does not say it for every partition.
+    """
+    if mirror.is_reverse or not written_on_target(mirror):
+        return None
+    ends = mirror.stopped_copy_at
+    if not ends and mirror.mode is MirrorMode.PRESERVE:  # the same numbers, in a record of an older version
+        ends = mirror.stopped_at
+    if len(ends) != len(mirror.starts):
+        raise ValueError(
+            f"the record of mirror topic '{mirror.mirror_topic}' says for {len(ends)} of {len(mirror.starts)} "
+            "partitions where the copy ended when writes came to the target"
+        )
+    return ends
+
+
 def plan_failover(
     known: Mapping[Partition, Known], held: Mapping[Partition, tuple[int, str]], ends: Mapping[Partition, int]
 ) -> FailoverPlan:
@@ -59,7 +85,7 @@ def plan_failover(
         known: what was read on the source, by mirror topic and partition.
         held: what the group has committed on the target (offset, metadata): by offset sync. Used where the source's
             is not known.
-        ends: the target's log ends; a partition without one is left out.
+        ends: where what was mirrored ends, in offsets of the target; a partition without one is left out.
     """
     offsets, cuts = [], []
     for key in sorted(ends):
@@ -86,7 +112,7 @@ def failover_note(plan: FailoverPlan, how: str) -> str:
     said = [f"failed over: {how}"]
     said += [
         f"{cut.topic}-{cut.partition}: the group was at {cut.source_offset} on the source; cut to {cut.end}, where the "
-        f"target ends: {cut.records} record(s) that it has read are not there"
+        f"mirrored records end: {cut.records} record(s) that it has read are not there"
         for cut in plan.cuts
     ]
     return "; ".join(said)

@@ -7,18 +7,19 @@ and its gate on the target opens::
 
     ACTIVE --MARK_PENDING--> PENDING_PROMOTED                 persisted; the source group has no members
         --READ_OFFSETS--> what it committed on the source
-        --CHECK_MEMBERS--> still no members after the reading: nobody can commit any more
+        --CHECK_MEMBERS--> still no members after the reading
         the mirror has every record below those offsets
         --COMMIT--> on the target, whose group is empty since its members wait at the gate
         --READ_BACK--> the target holds exactly what was meant, and the source's offsets are still the same
         --MARK_PROMOTED--> PROMOTED                           persisted: from here on the group is the target's
-        --OPEN_GATE--> DONE
+        DONE: the gate opens by the record, at every gateway
 
     before MARK_PROMOTED, when a member is seen on the source: --MARK_ACTIVE--> DONE (tried again later)
 
-Safety: the gate opens only for a PROMOTED record; a group is PROMOTED only after a reading of its offsets that was
-followed by an observation without members, and after the target gave the same offsets back. A PROMOTED group is
-never written again, so it cannot be rewound.
+Safety: the gate opens only for a PROMOTED record; a group is PROMOTED only after the target gave the offsets back,
+and by a last look behind that: the source has no members, and the same offsets. Whenever its offsets are seen to be
+others, what was read is forgotten. The mark is written right after that look or not at all; one that fails has all be
+read again. A PROMOTED group is never written again, so it cannot be rewound.
 
 Offsets are carried as they are. One below the log start, or beyond the source's end, is reset by Kafka itself when
 it is read, on either cluster: `notes` says so, and nothing is waited for that cannot come.
@@ -46,7 +47,6 @@ class GroupStepKind(StrEnum):
     COMMIT = "commit"
     READ_BACK = "read_back"
     MARK_PROMOTED = "mark_promoted"
-    OPEN_GATE = "open_gate"
     MARK_ACTIVE = "mark_active"
     DONE = "done"
 
@@ -108,7 +108,7 @@ class GroupLimits(NamedTuple):
 def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
     """The one thing to do now."""
     if snapshot.state is GroupState.PROMOTED:
-        return GroupStep(GroupStepKind.DONE if snapshot.gate_open else GroupStepKind.OPEN_GATE)
+        return GroupStep(GroupStepKind.DONE)
     if snapshot.failure:
         return _give_up(snapshot, snapshot.failure)
     if snapshot.members is None:
@@ -231,8 +231,6 @@ class GroupInvariantViolated(Exception):
 def check_invariants(snapshot: GroupSnapshot, step: GroupStep) -> None:
     """Raise GroupInvariantViolated when `step` must not be taken in this situation, whoever decided on it."""
     kind = step.kind
-    if kind is GroupStepKind.OPEN_GATE and snapshot.state is not GroupState.PROMOTED:
-        raise GroupInvariantViolated("the gate would open for a group that is not promoted")
     if kind is GroupStepKind.MARK_PROMOTED:
         unseen = snapshot.offsets is None or snapshot.members_at <= snapshot.offsets_at
         if unseen or (snapshot.members and not snapshot.force):

@@ -78,8 +78,20 @@ class HandOver:
         self.here |= self._wanted.intersection(self._asked, partitions)
         self._asked.difference_update(partitions)
 
-    def give(self, partitions: Collection[MirrorPartition], to: str, now: float) -> frozenset[MirrorPartition]:
-        """Another gateway asks for them. Returns those that run here, and do so no more."""
+    def give(
+        self,
+        partitions: Collection[MirrorPartition],
+        to: str,
+        now: float,
+        *,
+        keep: Collection[MirrorPartition] = (),
+    ) -> frozenset[MirrorPartition]:
+        """Another gateway asks for them. Returns those that run here, and do so no more.
+
+        Args:
+            keep: what goes on here all the same: something of this gateway stands on it. Two appenders do no harm.
+        """
+        partitions = frozenset(partitions).difference(keep)
         given = self.here.intersection(partitions)
         self._given.update(dict.fromkeys(self._wanted.intersection(partitions), (now + GIVEN_S, to)))
         self._wanted -= frozenset(partitions)

@@ -2,7 +2,9 @@
 
 Every batch of a mirror has its own offset as sequence number, under the mirror's producer id. So the last batch
 alone proves that nothing else wrote to the partition: a foreign batch at the end has another producer id, and one
-further back pushed all later ones away from their sequence numbers.
+further back pushed all later ones away from their sequence numbers. And the source's batch at its place proves that the
+source is still the one that was copied, and that the place is the right one: `check_source` where offsets are equal,
+`CopiedTail` where an offset map says the place.
 """
 
 from __future__ import annotations
@@ -56,4 +58,36 @@ class LogTail(NamedTuple):
             f"the source's batch at offsets {header.base_offset}..{header.last_offset} is not the one that was copied "
             f"to {self.base}..{self.following - 1} (timestamps {header.max_timestamp} and {self.max_timestamp}): "
             "the source was truncated and written again",
+        )
+
+
+class CopiedTail(NamedTuple):
+    """The target's last batch, as the offset map says it is on the source: offsets `base` to `last` there.
+
+    A copy is of one batch of the source, whole or a part, so one batch of the source holds it all. Compaction takes
+    records out of a batch, and never puts two together.
+    """
+
+    base: int
+    last: int
+    max_timestamp: int | None
+
+    def is_in(self, header: BatchHeader) -> bool:
+        """This is the source's batch with the last record that was copied."""
+        return header.base_offset <= self.last < header.next_offset
+
+    def check_source(self, header: BatchHeader) -> None:
+        """Raises CannotMirror when that batch is another one than was copied."""
+        whole = header.is_dense and (header.base_offset, header.last_offset) == (self.base, self.last)
+        if whole and self.max_timestamp not in (None, header.max_timestamp):
+            said = f"timestamps {header.max_timestamp} and {self.max_timestamp}"
+        elif header.base_offset > self.base or header.is_control:
+            said = "a control batch" if header.is_control else "it begins within it"
+        else:
+            return
+        raise CannotMirror(
+            MirrorError.UNEXPECTED_TRUNCATION,
+            f"the source's batch at offsets {header.base_offset}..{header.last_offset} is not the one that was copied "
+            f"from {self.base}..{self.last} ({said}): the source was truncated and written again, or the offset map "
+            "is not the copy's",
         )

@@ -33,7 +33,8 @@ class Gateway:
     """A member as it describes itself when it joins.
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
-    `peer`: host:port for the other gateways. `owned`: what it mirrors now.
+    `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
+    (`net/name_lock.py`), '' for nowhere.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Gateway:
     peer: str
     lease_s: float
     owned: frozenset[MirrorPartition] = frozenset()
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Registered:
     name: str
     incarnation: str
     lease_s: float
+    place: str = ""
 
 
 def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
@@ -61,39 +64,65 @@ def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
     return leader.role is Role.SIDECAR and any(member.role is Role.NODE for member in members)
 
 
-def newest(members: Mapping[str, Gateway]) -> dict[str, Gateway]:
+def newest(
+    members: Mapping[str, Gateway], registered: Mapping[str, str], replaced: Collection[tuple[str, str]] = ()
+) -> dict[str, Gateway]:
     """By member id, without those whose name a younger process has: the group may not have noticed their death yet.
 
-    Incarnations begin with the time at which the process started.
+    No clock tells which is younger, since they may have run on different machines: one that was replaced before is not,
+    and one that is not registered has come after the one that is.
+
+    Args:
+        registered: name -> incarnation.
+        replaced: (name, incarnation) of those that others have taken the place of.
     """
-    latest: dict[str, str] = {}
+
+    def age(gateway: Gateway) -> tuple[int, str]:
+        if (gateway.name, gateway.incarnation) in replaced:
+            return 0, gateway.incarnation
+        return 1 if registered.get(gateway.name) == gateway.incarnation else 2, gateway.incarnation
+
+    latest: dict[str, tuple[int, str]] = {}
     for gateway in members.values():
-        latest[gateway.name] = max(latest.get(gateway.name, ""), gateway.incarnation)
-    return {key: gateway for key, gateway in members.items() if latest[gateway.name] == gateway.incarnation}
+        latest[gateway.name] = max(latest.get(gateway.name, (0, "")), age(gateway))
+    return {key: gateway for key, gateway in members.items() if latest[gateway.name] == age(gateway)}
+
+
+def predecessor(name: str, incarnation: str) -> str:
+    """The name by which a process goes on being waited for whose own name another one has taken."""
+    return f"{name}@{incarnation}"
 
 
 class Admission(NamedTuple):
-    """What to write before the members may be told their assignment. `replaced`: their writes may land yet."""
+    """What to write before the members may be told their assignment.
+
+    `replaced`: dead, for certain; what they had sent may land yet. `succeeded`: their names have been taken, and they
+    may live and write: they are waited for as every gateway is that cannot be asked.
+    """
 
     register: tuple[Registered, ...]
     replaced: tuple[Registered, ...]
+    succeeded: tuple[Registered, ...]
 
 
 def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Admission:
     """Who must be registered anew.
 
-    A new incarnation of a name replaces the old one, which is dead: both had to bind the same listener. What the old
-    one had sent may land until the grace for unknown outcomes is over.
+    A name is no identity: another process may have been given it elsewhere while the old one goes on, cut off from the
+    target alone. Only the lock of the name, held by both at one place, says that the old one is dead. What it had sent
+    may land until the grace for unknown outcomes is over.
     """
-    new, replaced = [], []
+    new: list[Registered] = []
+    replaced: list[Registered] = []
+    succeeded: list[Registered] = []
     for member in members:
         old = registry.get(member.name)
-        entry = Registered(name=member.name, incarnation=member.incarnation, lease_s=member.lease_s)
+        entry = Registered(name=member.name, incarnation=member.incarnation, lease_s=member.lease_s, place=member.place)
         if old != entry:
             new.append(entry)
         if old is not None and old.incarnation != member.incarnation:
-            replaced.append(old)
-    return Admission(tuple(new), tuple(replaced))
+            (replaced if old.place and old.place == member.place else succeeded).append(old)
+    return Admission(tuple(new), tuple(replaced), tuple(succeeded))
 
 
 class FenceQuorum(NamedTuple):

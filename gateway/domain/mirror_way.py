@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gateway.domain.map_codec import PartitionKey, way_number
 from gateway.domain.offset_map import Breakpoint
+from gateway.domain.per_partition import handed_over, of_each_or_none
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorRecord, PartitionStart
 
@@ -40,15 +41,18 @@ class MirrorWay:
 
 
 def way_of(record: MirrorRecord, link_id: int) -> MirrorWay:
-    """The way of a mirror as its record says."""
+    """The way of a mirror as its record says.
+
+    Raises:
+        WrongLength: the record does not say it of every partition.
+    """
     reverse = record.is_reverse
     partitions = len(record.starts)
     starts = record.starts
     if reverse:
-        starts = (record.reverse_starts + (_FROM_THE_BEGINNING,) * partitions)[:partitions]
-    added = (0,) * partitions  # of partitions that came later, nothing was handed over
-    handed_over_at = (record.handed_over_at + added)[:partitions]
-    handed_over_from = (record.handed_over_from + added)[:partitions] if record.handed_over_from else handed_over_at
+        starts = of_each_or_none(record, "reverse_starts") or (_FROM_THE_BEGINNING,) * partitions
+    nothing = (0,) * partitions
+    handed_over_at, handed_over_from = handed_over(record) or (nothing, nothing)
     return MirrorWay(
         origin=record.mirror_topic if reverse else record.source_topic,
         origin_id=record.mirror_topic_id if reverse else record.source_topic_id,

@@ -57,7 +57,7 @@ class PartitionMirror(PartitionState):
         self.target_start = start
         self.tail = tail
         if self.phase is Phase.STARTING and not self.target_known:
-            return self._guarded(lambda: target_log_known(self, end))
+            return self._guarded(lambda: target_log_known(self, end, now))
         if is_doubt_open(self):
             return self._guarded(lambda: resolve_doubt(self, end, now))
         return NOTHING
@@ -88,9 +88,11 @@ class PartitionMirror(PartitionState):
         """The target's log could not be read."""
         return NOTHING if self.ended else self.target.log_unknown(message)
 
-    def source_log(self, start: int, end: int) -> Commands:
-        """The source's log start and high watermark, as ListOffsets gave them."""
+    def source_log(self, start: int, end: int, recent: int | None = None) -> Commands:
+        """The source's log start and high watermark, as ListOffsets gave them; `recent`: see `FetchCursor`."""
         self.source.asked = False
+        if recent is not None:
+            self.source.cursor.recent = recent
         self.source_bounds = (start, end)
         self.source.end = max(self.source.end, end)
         if self.phase is Phase.STARTING:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from gateway.domain.log_tail import CannotMirror
 from gateway.domain.partition_commands import NOTHING, Commands, ReadSourceLog, ReadTargetLog
-from gateway.domain.partition_start import decide, go_on_to_settle
+from gateway.domain.partition_start import decide, go_on_to_settle, lost_appends
 from gateway.domain.partition_state import PartitionState, Phase
 from gateway.domain.records import MirrorError
+from gateway.domain.target_side import LOOK_AGAIN_S
 from gateway.domain.translator import Translator
 
 
@@ -23,8 +24,14 @@ def is_doubt_open(state: PartitionState) -> bool:
 
 def resolve_doubt(state: PartitionState, end: int, now: float) -> Commands:
     """The target's log ends at `end`. Raises CannotMirror when that is a divergence."""
-    if state.target.log_end_low(end, now):
-        return (ReadTargetLog(0.5),)
+    known = state.window.position
+    if state.target.is_low(end, known, now):
+        if not state.target.is_low_for_good(now):
+            return (ReadTargetLog(LOOK_AGAIN_S),)
+        if state.translates:
+            raise lost_appends(end, known)
+        state.target.lost_appends()
+        return state.begin()
     state.check_tail()
     translator = state.translator
     if translator is None:

@@ -44,6 +44,9 @@ def nothing_up_to(state: PartitionState, offset: int, bound: int) -> Commands:
     busy = state.phase is not Phase.COPYING or state.deciding or state.window.in_doubt  # contested: in doubt too
     if busy or translator is None or state.source.cursor.fetch_offset != offset:
         return NOTHING
+    if state.source.cursor.position >= bound:
+        state.source.cursor.nothing_below()
+        return NOTHING
     return _skip(state, translator, bound)
 
 

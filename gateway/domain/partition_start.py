@@ -6,7 +6,8 @@ Nothing was written down before: the target's log end, compared with the source'
 
 from __future__ import annotations
 
-from gateway.domain.log_tail import CannotMirror
+from gateway.domain.log_tail import CannotMirror, CopiedTail
+from gateway.domain.offset_map import Rule
 from gateway.domain.partition_commands import (
     NOTHING,
     Commands,
@@ -14,6 +15,7 @@ from gateway.domain.partition_commands import (
     DeleteRecords,
     PlanStart,
     ReadSourceLog,
+    ReadTargetLog,
     RecordsLost,
     Settled,
 )
@@ -21,11 +23,21 @@ from gateway.domain.partition_holes import skip_to
 from gateway.domain.partition_state import PartitionState, Phase
 from gateway.domain.records import MirrorError
 from gateway.domain.source_side import records_lost
+from gateway.domain.target_side import LOOK_AGAIN_S
 from gateway.domain.translator import Translator
 
 
-def target_log_known(state: PartitionState, end: int) -> Commands:
-    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's."""
+def target_log_known(state: PartitionState, end: int, now: float) -> Commands:
+    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's.
+
+    Where offsets are translated, the map must not be ahead of the log: its breakpoints would belong to other records.
+    """
+    if state.translates and state.translator is not None:
+        mapped = state.translator.ledger.decided
+        if state.target.is_low(end, mapped, now):
+            if not state.target.is_low_for_good(now):
+                return (ReadTargetLog(LOOK_AGAIN_S),)
+            raise lost_appends(end, mapped)
     if end < state.handed_over_at:
         raise CannotMirror(
             MirrorError.TARGET_DIVERGED,
@@ -36,6 +48,15 @@ def target_log_known(state: PartitionState, end: int) -> Commands:
     state.target.last_error = ""
     state.window.resume(end)
     return (ReadSourceLog(),) if state.translator is None else decide(state, state.translator, end)
+
+
+def lost_appends(end: int, known: int) -> CannotMirror:
+    """The target's log has lost what it had acknowledged, and the mirror cannot begin at its end again."""
+    return CannotMirror(
+        MirrorError.TARGET_DIVERGED,
+        f"the target's log ends at {end}, although it acknowledged everything below {known}, and the offset map goes "
+        "that far",
+    )
 
 
 def decide(state: PartitionState, translator: Translator, end: int) -> Commands:
@@ -96,11 +117,22 @@ def _place_translated(state: PartitionState, translator: Translator) -> Commands
     window.source_position = at
     translator.go_on(at)
     state.phase = Phase.COPYING
-    state.source.cursor.start(at, first)
+    state.source.cursor.start(at, first, copied=_copied_tail(state, translator))
     if not start.is_translated and state.target_start < start.source_start <= window.position:
         return (*lost, *_trim(state))
     ready = start.is_translated or window.position >= start.source_start
     return (*lost, *settle(state)) if ready else lost
+
+
+def _copied_tail(state: PartitionState, translator: Translator) -> CopiedTail | None:
+    """The target's last batch where the map says that it is on the source; None when it is not this mirror's copy."""
+    tail = state.tail
+    if tail is None or not state.copied or tail.base < max(state.handed_over_at, state.start.pad_to):
+        return None
+    base, last = (translator.ledger.map.to_source(at) for at in (tail.base, tail.following - 1))
+    if (base.rule, last.rule) != (Rule.EXACT, Rule.EXACT):
+        return None
+    return CopiedTail(base.offset, last.offset, tail.max_timestamp)
 
 
 def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:

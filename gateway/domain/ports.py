@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.domain.copy_ends import CopyEnds, PartitionEnd, Standing
 from gateway.domain.membership import MirrorPartition
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.records import GroupRecord, LinkRecord, MirrorError, MirrorRecord, ProducerEntry
@@ -90,11 +91,17 @@ class MirrorEngine(Protocol):
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
         """The partitions of a mirror the engine knows, in order; empty if it runs none."""
 
-    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
-        """Per partition the last five batches of each gateway-issued producer id, oldest first."""
+    def standing(self, mirror: MirrorRecord) -> Standing:
+        """What of the mirror runs in this process, and how far it is. Cheap: asked at every look of a promote."""
 
-    def producers_known(self, link: str, topic: str) -> bool:
-        """True once `producer_table` has all that can be had: read below the position, or handed over."""
+    def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
+        """Where the mirror stands and what it knows of producers, in one answer of the partitions themselves.
+
+        None unless all of them run in this process, as this record says, and are warm.
+        """
+
+    def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
+        """As `ends`, with whatever is known of each partition; None for one that does not run here."""
 
 
 class OwnedMirrors(Protocol):

@@ -8,6 +8,7 @@ A promote moves the place where a topic is written from the source to the target
         lag small --FENCE--> every live gateway acknowledged e          writes are held, none is in flight
         --READ_ENDS--> source ends stable and all of it mirrored        nothing can arrive any more
         --STOP_MIRROR--> nothing appends to the target any more
+        --READ_COPY--> the target's log ends where the mirror stood
         --PERSIST_STOPPED--> STOPPED                                    persisted: the point of no return
         --PUBLISH_SWITCHED--> held and new writes go to the target
         --RESTORE_CONFIGS--> DONE
@@ -24,7 +25,12 @@ that was ever acknowledged through a gateway is on the target:
   have not fetched yet is above the high watermark, and would otherwise be cut off;
 * no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
   transaction is never cut; one that outlasts the fence ends the promote;
-* since then the mirror was stopped, and has not gone beyond them.
+* since then the mirror was stopped, and has not gone beyond them;
+* right before that every partition ran in this process, and answered where it stood on both logs and what it knows of
+  producers. The record is made of this answer, which is kept with the run; a partition that was given away meanwhile,
+  or whose producers are not all known, ends the promote;
+* the copy was read after the stop, and ends where that answer says: what the mirror once appended may have been lost;
+* the origin had no more partitions than the mirror when its ends were last read.
 
 Once PERSIST_STOPPED was tried there is no way back: its outcome may be unknown, so it is tried again until it is
 known, the topic fenced meanwhile. STOPPED is final.
@@ -98,13 +104,18 @@ def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
     for topic in snapshot.topics:
         if topic.state not in (*_PROMOTABLE, MirrorState.PENDING_STOPPED):
             return f"{topic.topic} became {topic.state}"
+        if topic.partitions is not None and topic.partitions != len(topic.positions):
+            return (
+                f"{topic.topic} has {topic.partitions} partitions on the {snapshot.origin}, its mirror "
+                f"{len(topic.positions)}; wait until the new ones are mirrored"
+            )
     if snapshot.fenced_at is None:
         down = snapshot.unreachable_since
         if down is not None and snapshot.now - down >= limits.source_timeout_s:
-            return f"the source was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
+            return f"the {snapshot.origin} was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
         return ""
-    if bypass := _bypass(snapshot):
-        return bypass
+    if broken := _bypass(snapshot) or _unlike(snapshot):
+        return broken
     if snapshot.now - snapshot.fenced_at >= limits.fence_timeout_s:
         return f"not done {limits.fence_timeout_s:g} s after the fence: {_waiting_for(snapshot, limits)}"
     return ""
@@ -122,24 +133,52 @@ def _bypass(snapshot: PromoteSnapshot) -> str:
             continue
         ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or drain.first.unstable
         if drain.moved and not ours_possible:
-            return _moves(topic.topic, drain)
+            return _moves(topic.topic, drain, snapshot.origin)
         if topic.stopped and topic.positions != drain.last.ends:
             return (
-                f"a producer that does not use the gateway wrote to {topic.topic} on the source under the fence: "
-                f"mirrored to {list(topic.positions)}, after the ends were read as {list(drain.last.ends)}"
+                f"a producer that does not use the gateway wrote to {topic.topic} on the {snapshot.origin} under the "
+                f"fence: mirrored to {list(topic.positions)}, after the ends were read as {list(drain.last.ends)}"
             )
     return ""
 
 
-def _moves(topic: str, drain: Drain) -> str:
+def _moves(topic: str, drain: Drain, origin: str) -> str:
     moves = ", ".join(f"partition {p} from offset {old} to {new}" for p, old, new in drain.moved)
-    return f"a producer that does not use the gateway wrote to {topic} on the source under the fence: {moves}"
+    return f"a producer that does not use the gateway wrote to {topic} on the {origin} under the fence: {moves}"
+
+
+def _unlike(snapshot: PromoteSnapshot) -> str:
+    """A mirror that does not run here any more, or a copy that does not end where its mirror stood."""
+    for topic in snapshot.topics:
+        if topic.absent:
+            return f"{_named(topic.topic, topic.absent)} not mirrored by this gateway any more"
+        if topic.copy is None or topic.handed is None:
+            continue
+        for partition, (top, at) in enumerate(zip(topic.copy.tops, topic.handed.copied, strict=True)):
+            if top < at:
+                what = f"ends at {top}, although its mirror had come to {at}: it lost records"
+            elif top > at:
+                what = f"ends at {top}, its mirror stood at {at}: something else appended to it"
+            else:
+                continue
+            return f"the copy of {topic.topic}, partition {partition}, {what}"
+    return ""
+
+
+def _named(topic: str, partitions: tuple[int, ...]) -> str:
+    if len(partitions) == 1:
+        return f"partition {partitions[0]} of {topic} is"
+    return f"partitions {', '.join(map(str, partitions))} of {topic} are"
 
 
 def _before_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
     if snapshot.unreachable_since is not None:
-        return Step(StepKind.WAIT, f"the source is not reachable: {snapshot.source_error}", WAIT_S)
+        return Step(StepKind.WAIT, f"the {snapshot.origin} is not reachable: {snapshot.source_error}", WAIT_S)
     for topic in snapshot.topics:
+        if topic.absent:
+            return Step(StepKind.WAIT, f"{_named(topic.topic, topic.absent)} not mirrored by this gateway yet", WAIT_S)
+        if topic.cold:
+            return Step(StepKind.WAIT, _warming(topic), WAIT_S)
         if topic.lag is None:
             return Step(StepKind.WAIT, f"the lag of {topic.topic} is not known yet", WAIT_S)
         if topic.lag > limits.lag_threshold:
@@ -156,13 +195,31 @@ def _under_fence(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
         return Step(StepKind.FENCE, _waiting_for(snapshot, limits))
     if any(t.drain is None or t.drain.first.asked < t.acked_at for t in snapshot.topics):
         return Step(StepKind.READ_ENDS, "the source's ends")
-    if any(_behind(t) for t in snapshot.topics):
+    if any(_behind(t) or t.cold for t in snapshot.topics):
         return Step(StepKind.AWAIT_MIRROR, _waiting_for(snapshot, limits))
     if not all(_quiet(t, snapshot, limits) for t in snapshot.topics):
         return Step(StepKind.READ_ENDS, _waiting_for(snapshot, limits), _until_grace(snapshot, limits))
     if not all(t.stopped for t in snapshot.topics):
         return Step(StepKind.STOP_MIRROR)
+    if not all(_is_read(t) for t in snapshot.topics):
+        again = any(t.copy is not None for t in snapshot.topics)
+        return Step(StepKind.READ_COPY, _waiting_for(snapshot, limits), LOOK_AGAIN_S if again else 0.0)
     return Step(StepKind.PERSIST_STOPPED)
+
+
+def _is_read(topic: TopicSnapshot) -> bool:
+    """The copy was read after its mirror was stopped, and all of it is on all of its replicas."""
+    return topic.copy is not None and topic.copy.ends == topic.copy.tops
+
+
+def _mirror_waits(topic: TopicSnapshot) -> str:
+    if topic.stopped and not _is_read(topic):
+        return f"the log ends of the copy of {topic.topic}"
+    return _warming(topic) if topic.cold else ""
+
+
+def _warming(topic: TopicSnapshot) -> str:
+    return f"the last batches of the producers of {topic.topic}, partition {topic.cold[0]}, to be read"
 
 
 def _behind(topic: TopicSnapshot) -> bool:
@@ -194,17 +251,23 @@ def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 
 def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
     if snapshot.source_error:
-        return f"the source is not reachable: {snapshot.source_error}"
+        return f"no answer from a cluster: {snapshot.source_error}"
     for topic in snapshot.topics:
         if missing := topic.missing(snapshot.gateways):
             if topic.held_up_by:
                 return f"{topic.topic}: {topic.held_up_by}"
             return f"writes to {topic.topic} still in flight at {', '.join(sorted(missing))}"
         drain = topic.drain
+        if waits := _mirror_waits(topic):
+            return waits
         if drain is None or _quiet(topic, snapshot, limits):
             continue
         if drain.moved:
-            return _moves(topic.topic, drain) if not snapshot.unknown_outcomes else f"{topic.topic} does not rest"
+            return (
+                _moves(topic.topic, drain, snapshot.origin)
+                if not snapshot.unknown_outcomes
+                else f"{topic.topic} does not rest"
+            )
         if drain.last.unstable:
             return f"the end of a transaction that is open in {topic.topic}, partition {drain.last.unstable[0]}"
         pairs = list(zip(topic.positions, drain.last.tops, strict=False))

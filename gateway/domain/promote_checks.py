@@ -77,4 +77,18 @@ def _not_flippable(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: Prom
         return f"a mirror at the source's end ({topic.positions}, {drain.last})"
     if drain.last.last_stable not in (None, drain.last.ends):
         return f"an end of every transaction ({drain.last})"
+    return _not_recordable(topic, drain.last.ends)
+
+
+def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
+    """What the record of the flip would be made of, and is not there or not true."""
+    handed, copy = topic.handed, topic.copy
+    if topic.partitions != len(ends):
+        return f"as many partitions as the origin has ({topic.partitions}, {len(ends)})"
+    if handed is None or not handed.covers(len(ends)):
+        return f"the ends and producers of every partition ({handed})"
+    if handed.mirrored != ends:
+        return f"a mirror that stood at the source's end ({handed.mirrored}, {ends})"
+    if copy is None or not (copy.ends == copy.tops == handed.copied):
+        return f"a copy that ends where its mirror stood ({copy}, {handed.copied})"
     return None

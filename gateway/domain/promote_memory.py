@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.domain.copy_ends import CopyEnds, Standing
 from gateway.domain.ports import FenceAck
-from gateway.domain.promote_snapshot import Drain, EndReading, PromoteSnapshot, TopicSnapshot, observe
+from gateway.domain.promote_snapshot import CopyReading, Drain, EndReading, PromoteSnapshot, TopicSnapshot, observe
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing import Phase
 
@@ -20,7 +21,7 @@ class TopicFacts:
 
     record: MirrorRecord
     phases: Mapping[str, Phase]
-    positions: tuple[int, ...]
+    standing: Standing
     lag: int | None = None
     held_up_by: str = ""
 
@@ -44,7 +45,9 @@ class PromoteMemory:
         self._acks: dict[str, dict[str, FenceAck]] = {}
         self._acked_at: dict[str, float] = {}
         self._drains: dict[str, Drain] = {}
-        self._stopped: set[str] = set()
+        self._stopped: dict[str, CopyEnds] = {}
+        self._copies: dict[str, CopyReading] = {}
+        self._partitions: dict[str, int] = {}
 
     def marked(self, topic: str, epoch: int) -> None:
         """This run persisted PENDING_STOPPED with this epoch."""
@@ -68,6 +71,7 @@ class PromoteMemory:
     def read(self, topic: str, reading: EndReading) -> None:
         """The source answered."""
         self.source_answered()
+        self._partitions[topic] = reading.partitions
         if self.fenced_at is not None:
             self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
 
@@ -86,9 +90,18 @@ class PromoteMemory:
         drain = self._drains.get(topic)
         return drain.last.ends if drain is not None else ()
 
-    def mirror_stopped(self, topic: str) -> None:
-        """The engine appends nothing more to the topic."""
-        self._stopped.add(topic)
+    def mirror_stopped(self, topic: str, ends: CopyEnds) -> None:
+        """The engine appends nothing more to the topic; `ends` is what it answered right before."""
+        self._stopped[topic] = ends
+
+    def handed(self, topic: str) -> CopyEnds | None:
+        """What the mirror answered right before it was stopped; None before that."""
+        return self._stopped.get(topic)
+
+    def copy_read(self, topic: str, reading: CopyReading) -> None:
+        """Where the copy ends, read after the mirror was stopped."""
+        self.source_answered()
+        self._copies[topic] = reading
 
     def give_up(self, reason: str) -> None:
         """Remember the first reason; nothing but unfencing follows."""
@@ -101,9 +114,16 @@ class PromoteMemory:
         self._acked_at.clear()
         self._drains.clear()
         self._stopped.clear()
+        self._copies.clear()
 
     def snapshot(
-        self, now: float, gateways: frozenset[str], facts: Sequence[TopicFacts], *, earliest_fence: float = 0.0
+        self,
+        now: float,
+        gateways: frozenset[str],
+        facts: Sequence[TopicFacts],
+        *,
+        earliest_fence: float = 0.0,
+        origin: str = "source",
     ) -> PromoteSnapshot:
         """All that is known now."""
         return PromoteSnapshot(
@@ -116,11 +136,14 @@ class PromoteMemory:
             unreachable_since=self.unreachable_since,
             source_error=self.source_error,
             gave_up=self.gave_up,
+            origin=origin,
         )
 
     def _topic(self, facts: TopicFacts) -> TopicSnapshot:
         record = facts.record
         topic = record.mirror_topic
+        handed = self._stopped.get(topic)
+        standing = facts.standing if handed is None else Standing(handed.mirrored)  # nothing runs any more
         return TopicSnapshot(
             topic=topic,
             state=record.state,
@@ -131,8 +154,13 @@ class PromoteMemory:
             acks=self._acks.get(topic, {}),
             acked_at=self._acked_at.get(topic, 0.0),
             drain=self._drains.get(topic),
-            positions=facts.positions,
-            stopped=topic in self._stopped,
+            positions=standing.mirrored,
+            absent=standing.absent,
+            cold=standing.cold,
+            partitions=self._partitions.get(topic),
+            stopped=handed is not None,
+            handed=handed,
+            copy=self._copies.get(topic),
             restored=self.restore_later or not record.restore_configs,
             held_up_by=facts.held_up_by,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from gateway.domain.copy_ends import CopyEnds
 from gateway.domain.ports import FenceAck
 from gateway.domain.records import MirrorState
 from gateway.domain.routing import Phase
@@ -36,8 +37,9 @@ class EndReading:
     """One reading of a source topic's ends, per partition, with the mirror's positions just before it was asked.
 
     `ends`: high watermarks. `log_ends`: the leaders' log ends, or None where the source does not tell them.
-    `mirrored`: next source offset to mirror, -1 where unknown. `last_stable`: where the first open transaction
-    begins, the high watermark without one; None when it was not asked for. Times are monotonic seconds.
+    `mirrored`: next source offset to mirror, -1 where unknown. `partitions`: how many the topic has there.
+    `last_stable`: where the first open transaction begins, the high watermark without one; None when it was not asked
+    for. Times are monotonic seconds.
     """
 
     asked: float
@@ -45,6 +47,7 @@ class EndReading:
     ends: tuple[int, ...]
     log_ends: tuple[int, ...] | None
     mirrored: tuple[int, ...]
+    partitions: int
     last_stable: tuple[int, ...] | None = None
 
     @property
@@ -62,6 +65,16 @@ class EndReading:
         """The partitions in which a transaction is open."""
         pairs = zip(self.last_stable or (), self.ends, strict=False)
         return tuple(partition for partition, (stable, end) in enumerate(pairs) if stable != end)
+
+
+class CopyReading(NamedTuple):
+    """The copy's ends per partition as its cluster tells them, once nothing is appended to it any more.
+
+    `ends`: high watermarks; `tops`: the leaders' log ends, the high watermarks where these are not told.
+    """
+
+    ends: tuple[int, ...]
+    tops: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +111,11 @@ class TopicSnapshot:
 
     `state` and `epoch` are the record's; `marked`: this run wrote that epoch; `phases`: the route in force at
     each live gateway; `lag`: records of the partition that is furthest behind, None when unknown; `acks` by
-    gateway and `acked_at`, when the last of them came; `positions`: the mirror's, -1 where unknown;
-    `stopped`: this run has stopped the mirror; `restored`: the topic's configs need no restoring; `held_up_by`: what
-    gateways say that their fence waits for.
+    gateway and `acked_at`, when the last of them came; `positions`: the mirror's, as it runs here, -1 where unknown;
+    `absent`: partitions that are not mirrored here, while they should be, and `cold`: those that are not warm
+    (`domain/copy_ends.py`); `partitions`: how many the origin has, None before it was asked; `stopped`: this run has
+    stopped the mirror; `handed`: what the mirror answered right before; `copy`: where its copy ends since; `restored`:
+    the topic's configs need no restoring; `held_up_by`: what gateways say that their fence waits for.
     """
 
     topic: str
@@ -113,7 +128,12 @@ class TopicSnapshot:
     acked_at: float = 0.0
     drain: Drain | None = None
     positions: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
+    cold: tuple[int, ...] = ()
+    partitions: int | None = None
     stopped: bool = False
+    handed: CopyEnds | None = None
+    copy: CopyReading | None = None
     restored: bool = True
     held_up_by: str = ""
 
@@ -140,6 +160,7 @@ class PromoteSnapshot:
     `earliest_fence`: not before; what a gateway that was killed had in flight must have landed by then.
     `fenced_at`: when the fence began, None without one. `committing`: PERSIST_STOPPED was tried.
     `unreachable_since` and `source_error`: the source does not answer. `gave_up`: why the promote was given up.
+    `origin`: the cluster that is written until the flip: source, or target on the way home.
     """
 
     now: float
@@ -153,6 +174,7 @@ class PromoteSnapshot:
     unreachable_since: float | None = None
     source_error: str = ""
     gave_up: str = ""
+    origin: str = "source"
 
     @property
     def unknown_outcomes(self) -> int:
@@ -169,6 +191,7 @@ class StepKind(StrEnum):
     READ_ENDS = "read_ends"
     AWAIT_MIRROR = "await_mirror"
     STOP_MIRROR = "stop_mirror"
+    READ_COPY = "read_copy"
     PERSIST_STOPPED = "persist_stopped"
     PUBLISH_SWITCHED = "publish_switched"
     RESTORE_CONFIGS = "restore_configs"

@@ -141,7 +141,7 @@ class Flip:
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
 
-    `fence_epoch` counts the promotes tried; `stopped_at[p]` the log end at the flip; `producers[p]` the last
+    `fence_epoch` numbers what held writes; `stopped_at[p]` the log end at the flip; `producers[p]` the last
     batches of each producer, handed over at the flip so that a retry is answered, not appended again.
     `restore_configs` are topic configs that were lifted while mirrored and are set back at promote.
     `settled`: every partition was padded once, so the topic may be read. `created` is False from before the topic is
@@ -152,8 +152,9 @@ class MirrorRecord:
     copy's log end when the present mirror began to write there, everything below is older than it; empty: 0.
     `reverse_starts[p]`: where a mirror back begins that fills an empty topic; empty: at 0. `then_pause`: the mirror is
     to be PAUSED once it has begun. `not_mirrored[p]`: records known to be on the source only when it was failed over,
-    -1 when unknown; empty without a failover. `recreate`: configs (and `replication.factor`) of the old source topic,
-    kept from before it is deleted until it is there again.
+    -1 when unknown; empty without a failover. `retries_unknown`: partitions whose producers' last batches were not all
+    known when it was failed over: a retry over it may be appended once more. `recreate`: configs (and
+    `replication.factor`) of the old source topic, kept from before it is deleted until it is there again.
 
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
 
@@ -189,6 +190,7 @@ class MirrorRecord:
     reverse_starts: tuple[PartitionStart, ...] = ()
     then_pause: bool = False
     not_mirrored: tuple[int, ...] = ()
+    retries_unknown: tuple[int, ...] = ()
     recreate: Mapping[str, str] = field(default_factory=dict)
     compacted: bool = False
     lost: tuple[LostRecords, ...] = ()

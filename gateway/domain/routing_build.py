@@ -6,14 +6,11 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from gateway.domain import link_config
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.domain.per_partition import WrongLength, of_each_or_none
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase, Routing, TopicRoute
 from gateway.domain.topic_configs import stamps_itself
 from gateway.domain.topic_ids import topic_id_bytes
-
-# After the flip a producer may still retry a batch that was mirrored: longer than the clients' own patience
-# (delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka), and then no longer.
-PRODUCERS_KEPT_MS = 15 * 60 * 1000
 
 _AT_REST = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
 
@@ -24,7 +21,7 @@ def routing_from(
     *,
     fenced: AbstractSet[str] = frozenset(),
     settled: AbstractSet[str] = frozenset(),
-    now_ms: int,
+    retried: AbstractSet[str] = frozenset(),
 ) -> Routing:
     """The snapshot for these records. A mirror whose link is gone has no route.
 
@@ -33,7 +30,8 @@ def routing_from(
         mirrors: in any state; a topic has one mirror at most.
         fenced: mirror topics whose writes a running promote holds now.
         settled: mirror topics known to be padded, beside the ones whose record says so.
-        now_ms: wall clock in milliseconds, to drop the producer tables of long finished promotes.
+        retried: mirror topics of whose last flip a producer may still retry a batch (`domain/flips_seen.py`): the
+            others need no producer table.
     """
     topics: dict[str, TopicRoute] = {}
     topic_ids: dict[bytes, str] = {}
@@ -41,7 +39,7 @@ def routing_from(
         link = links.get(mirror.link)
         if link is None:
             continue
-        topics[mirror.mirror_topic] = _route(mirror, link, fenced, settled, now_ms)
+        topics[mirror.mirror_topic] = _route(mirror, link, fenced, settled, retried)
         if mirror.mirror_topic_id:
             topic_ids[topic_id_bytes(mirror.mirror_topic_id)] = mirror.mirror_topic
     configs = {name: link_config.parse(link.configs) for name, link in links.items()}
@@ -50,11 +48,19 @@ def routing_from(
 
 
 def _route(
-    mirror: MirrorRecord, link: LinkRecord, fenced: AbstractSet[str], settled: AbstractSet[str], now_ms: int
+    mirror: MirrorRecord,
+    link: LinkRecord,
+    fenced: AbstractSet[str],
+    settled: AbstractSet[str],
+    retried: AbstractSet[str],
 ) -> TopicRoute:
     phase = phase_of(mirror, is_fenced=mirror.mirror_topic in fenced)
-    flipped_ms = mirror.flipped_ms or mirror.state_since_ms  # a record of an older version is STOPPED since its flip
-    keep = now_ms - flipped_ms < PRODUCERS_KEPT_MS
+    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    if mirror.mirror_topic in retried:
+        try:
+            producers = of_each_or_none(mirror, "producers")
+        except WrongLength:
+            phase = Phase.FENCED  # which writes are retries is not known: they wait for as long as some may be
     return TopicRoute(
         link=mirror.link,
         mirror_topic=mirror.mirror_topic,
@@ -63,7 +69,7 @@ def _route(
         ack=link_config.parse(link.configs).ack,
         fence_epoch=mirror.fence_epoch,
         settled=written_on_target(mirror) or mirror.settled or mirror.mirror_topic in settled,
-        producers=mirror.producers if keep else (),
+        producers=producers,
         generation=mirror.generation,
         counted=mirror.is_reverse or mirror.state is MirrorState.PENDING_SYNCHRONIZE,
     )

@@ -88,8 +88,6 @@ class SourceSide:
             except CorruptBatch as exc:
                 self.back_off(str(exc), now)
                 return (RefreshSource(),)
-        if not self.cursor.warm:
-            self.cursor.warm = not records or self.cursor.fetch_offset >= self.cursor.position
         if self._failures:
             self._failures = 0
             self.last_error = ""

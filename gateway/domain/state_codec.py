@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.domain.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.domain.per_partition import of_this_version
 from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, SequenceRecord
 
 VERSION = 1
@@ -90,7 +91,7 @@ def decode(key: str, value: bytes) -> Record | None:
         raise StateFormatError(f"state record {key!r}: {exc}") from exc
     if key_of(record) != key:
         raise StateFormatError(f"state record {key!r}: its value is that of {key_of(record)!r}")
-    return record
+    return of_this_version(record) if isinstance(record, MirrorRecord) else record
 
 
 def _plain(value: Any) -> Any:

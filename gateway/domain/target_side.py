@@ -2,7 +2,8 @@
 
 In doubt, the order is: wait until every append in flight is answered, read the target's log end, go on from
 there. A log end ahead of us is another appender's work (it appends the same batches, so that is fine) as long
-as the source has the records; one behind what was acknowledged, or beyond the source, is a divergence.
+as the source has the records; one beyond the source is a divergence. One behind what was acknowledged is a target that
+lost appends (an unclean election, or acknowledged by one replica): they are made up for from the source.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from protocol.errors import error_name
 SLOW_RETRY_S: Final = 10.0
 LOW_LOG_END_S: Final = 5.0
 """A log end below what was acknowledged must be seen for this long: a deposed leader may say so once."""
+
+LOOK_AGAIN_S: Final = 0.5
+"""Until such a log end is read again."""
 
 RETRY_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -79,24 +83,24 @@ class TargetSide:
         self._note(message)
         return (ReadTargetLog(max(self._delay_s, RETRY_S[1])),)
 
-    def log_end_low(self, end: int, now: float) -> bool:
-        """True when the log end must be read again, because it lies below what was acknowledged.
-
-        Raises:
-            CannotMirror: it has for `LOW_LOG_END_S`.
-        """
-        known = self.window.position
+    def is_low(self, end: int, known: int, now: float) -> bool:
+        """True when the log ends below what is known to have been acknowledged; then it must be read again."""
         if end >= known:
             self._low_since = None
             return False
         if self._low_since is None:
             self._low_since = now
-        if now - self._low_since >= LOW_LOG_END_S:
-            raise CannotMirror(
-                MirrorError.TARGET_DIVERGED,
-                f"the target's log ends at {end}, although it acknowledged everything below {known}",
-            )
         return True
+
+    def is_low_for_good(self, now: float) -> bool:
+        """True when the log end has been low for `LOW_LOG_END_S`: the target has lost what it acknowledged."""
+        return self._low_since is not None and now - self._low_since >= LOW_LOG_END_S
+
+    def lost_appends(self) -> None:
+        """What the target has lost is appended once more, from where its log ends."""
+        self._low_since = None
+        self.window.clear()
+        self.recovered()
 
     def _note(self, message: str) -> None:
         self.last_error = message

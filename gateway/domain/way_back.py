@@ -25,7 +25,8 @@ After a promote the target is written. Three ways lead back to two clusters that
 
 Safety. Writes go where the record says and no step here moves them, so an interruption anywhere loses nothing:
 
-* the mirror back begins only where both logs were seen to end alike (SYNCHRONIZED), or in an empty topic (RECREATED);
+* the mirror back begins only where both logs were seen to end alike, with the same last batch (SYNCHRONIZED), or in an
+  empty topic (RECREATED);
   what is appended by others later is refused by the sequence rule and fails the mirror;
 * a topic is deleted only while it is the very one that the record names, after its configs were persisted;
 * nothing but the record outlives the process: each step may be carried out twice.
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.domain.per_partition import of_each
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.way_back_checks import check_step
 from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind
@@ -157,8 +159,13 @@ def is_old(record: MirrorRecord, source: OldSource) -> bool:
 
 
 def stopped_at(record: MirrorRecord, source: OldSource) -> tuple[int, ...]:
-    """Where the source's logs ended at the flip; a partition that came after it was empty then."""
-    return record.stopped_at + (0,) * (len(source.ends) - len(record.stopped_at))
+    """Where the source's logs ended at the flip; a partition that came after it was empty then.
+
+    Raises:
+        WrongLength: the record does not say it of every partition that it has.
+    """
+    known: tuple[int, ...] = of_each(record, "stopped_at")
+    return known + (0,) * (len(source.ends) - len(known))
 
 
 def late_records(record: MirrorRecord, source: OldSource) -> Mapping[int, int]:
@@ -179,7 +186,7 @@ def why_not_reversed(record: MirrorRecord, source: OldSource) -> str:
     name, remedy = record.source_topic, "`mirror truncate-and-restore` makes it a copy of the target again"
     if not source.present or (record.source_topic_id and source.topic_id and source.topic_id != record.source_topic_id):
         return f"topic {name} was deleted on the source, or created anew; {remedy}"
-    partitions = len(record.stopped_at)
+    partitions = len(record.starts)
     if len(source.ends) < partitions:
         return (
             f"topic {name} has {len(source.ends)} partitions on the source, at the flip it had {partitions}; {remedy}"
@@ -195,5 +202,11 @@ def why_not_reversed(record: MirrorRecord, source: OldSource) -> str:
         return (
             f"the source lost records: partition {partition} of {name} ends at {top}, at the flip it ended at "
             f"{stopped}; {remedy}"
+        )
+    if source.unlike:
+        partition = source.unlike[0]
+        return (
+            f"the last batch before the flip in partition {partition} of {name} is not the one that the target has: "
+            f"the source was truncated and written again; {remedy}"
         )
     return ""

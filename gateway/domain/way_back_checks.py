@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.domain.per_partition import of_each
 from gateway.domain.records import MirrorRecord, MirrorState
 from gateway.domain.routing_build import phase_of
 from gateway.domain.way_back_snapshot import OldSource, WayBackSnapshot, WayBackStep, WayBackStepKind, WayBackViolated
@@ -37,8 +38,9 @@ def check_step(snapshot: WayBackSnapshot, step: WayBackStep) -> None:
 
 def _alike(record: MirrorRecord, source: OldSource) -> bool:
     """True when the source's logs end where the mirror back may begin."""
-    known = record.stopped_at + (0,) * (len(source.tops) - len(record.stopped_at))
+    known = of_each(record, "stopped_at")
+    known += (0,) * (len(source.tops) - len(known))
     for partition, (top, end, stopped) in enumerate(zip(source.tops, source.ends, known, strict=True)):
         if top != end or end < stopped or (end > stopped and not source.ours[partition]):
             return False
-    return True
+    return not source.unlike

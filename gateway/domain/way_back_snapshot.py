@@ -22,7 +22,8 @@ class OldSource:
     """The topic on the link's source, as it was read. `present` is False when there is none; `topic_id` may be "".
 
     `ends`: high watermarks. `tops`: the leaders' log ends, the high watermarks where these are not told. `ours[p]`: the
-    partition's last batch was written by the mirror back.
+    partition's last batch was written by the mirror back. `unlike`: partitions in which the last batch from before the
+    flip is another one than on the target; only looked for when a reverse asks.
     """
 
     present: bool = True
@@ -30,6 +31,7 @@ class OldSource:
     ends: tuple[int, ...] = ()
     tops: tuple[int, ...] = ()
     ours: tuple[bool, ...] = ()
+    unlike: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

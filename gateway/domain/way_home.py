@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gateway.domain.mirror_states import MirrorOperation, apply
+from gateway.domain.per_partition import WrongLength, of_each_or_none
 from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
 from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
 from gateway.domain.routing import Phase
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS
 from gateway.domain.ways import remembered
 
 Producers = tuple[tuple[ProducerEntry, ...], ...]
@@ -42,8 +42,14 @@ def stopped(
 
     On the way home it begins the next generation (see `domain/producer_ids.py`). `seen`: the last batches of each
     producer, as the mirror saw them; those from before the last flip that a client may still retry are kept.
+
+    Raises:
+        WrongLength: one of the three has not an entry for each partition.
     """
-    producers = handed_over(record, seen, now_ms)
+    for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
+        if len(found) != len(record.starts):
+            raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
+    producers = handed_over(record, seen)
     if not record.is_reverse:
         return apply(
             MirrorOperation.COMPLETE_PROMOTE,
@@ -54,6 +60,7 @@ def stopped(
             producers=producers,
             flipped_ms=now_ms,
             not_mirrored=(),
+            retries_unknown=(),
             error=MirrorError.NO_ERROR,
             error_message="",
         )
@@ -77,6 +84,7 @@ def stopped(
         stopped_at=(),
         stopped_copy_at=(),
         not_mirrored=(),
+        retries_unknown=(),
         then_pause=False,
         recreate={},
         settled=True,
@@ -85,18 +93,20 @@ def stopped(
     )
 
 
-def handed_over(record: MirrorRecord, seen: Producers, now_ms: int) -> Producers:
+def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
     """Per partition the batches that a retry is held against after a flip.
 
-    A mirror sees what was written since it began. A batch from before the flip before that may still be retried, if
-    that was not long ago: like a broker, the last five batches of a producer's epoch count, wherever they were written.
+    A mirror sees what was written since it began. A batch from before the flip before that may still be retried: like
+    a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that flip was
+    is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten anyway.
+
+    Raises:
+        WrongLength, ValueError: one of the two tables has not an entry for each partition.
     """
-    if not record.producers or now_ms - record.flipped_ms >= PRODUCERS_KEPT_MS:
+    if not record.producers:
         return seen
-    partitions = max(len(seen), len(record.producers))
-    empty: Producers = ((),) * partitions
-    pairs = zip((record.producers + empty)[:partitions], (seen + empty)[:partitions], strict=True)
-    return tuple(_joined(old, new) for old, new in pairs)
+    before: Producers = of_each_or_none(record, "producers")
+    return tuple(_joined(old, new) for old, new in zip(before, seen, strict=True))
 
 
 def _joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> tuple[ProducerEntry, ...]:

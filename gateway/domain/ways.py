@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from gateway.domain.per_partition import handed_over
 from gateway.domain.records import Flip, MirrorDirection, MirrorRecord, MirrorState
 
 KEPT: Final = 6
@@ -16,10 +17,15 @@ KEPT: Final = 6
 
 
 def begin_of(record: MirrorRecord) -> Flip | None:
-    """Where the present way began; None where it is the first one."""
-    if not record.handed_over_at:
+    """Where the present way began; None where it is the first one.
+
+    Raises:
+        WrongLength: the record does not say it of every partition.
+    """
+    found = handed_over(record)
+    if found is None:
         return None
-    copy, origin = record.handed_over_at, record.handed_over_from or record.handed_over_at
+    copy, origin = found
     return Flip(copy, origin) if record.is_reverse else Flip(origin, copy)
 
 
@@ -59,6 +65,9 @@ def at_its_end(record: MirrorRecord) -> dict[str, Any]:
     """What to change in a record whose mirror back is given up, so that it tells how the way to the target ended."""
     earlier = before(record) if record.is_reverse else None
     if earlier is None:
-        return {"stopped_at": record.stopped_at or record.handed_over_at}
+        if record.stopped_at:
+            return {}  # the copy was not begun anew yet
+        copy, origin = handed_over(record) or ((), ())
+        return {"stopped_at": copy, "stopped_copy_at": origin}
     names = ("stopped_at", "stopped_copy_at", "handed_over_at", "handed_over_from", "flips")
     return {name: getattr(earlier, name) for name in names}

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from gateway.domain.mirror_way import MirrorWay
+from gateway.domain.partition_state import Phase
 from gateway.net.errors import NetError
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.start import earliest_start
@@ -36,7 +37,9 @@ class ClusterRequests:
 
     def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
         """Ask the source."""
-        self._around.source_logs.ask((self.way.origin, runner.partition), delay_s, runner.source_bounds)
+        begins = runner.mirror.phase is Phase.STARTING and runner.cursor.warm_up is None
+        key = (self.way.origin, runner.partition)
+        self._around.source_logs.ask(key, delay_s, runner.source_bounds, recent=begins)
 
     def plan_start(self, runner: PartitionRunner) -> None:
         """Find the new start."""

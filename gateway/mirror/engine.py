@@ -9,16 +9,19 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.domain import link_config
+from gateway.domain.copy_ends import CopyEnds, PartitionEnd, Standing, whole
 from gateway.domain.link_config import Offsets
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
+from gateway.domain.per_partition import WrongLength
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorError, MirrorRecord, MirrorState
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
 from gateway.mirror.offset_maps import read_offset_maps
 from gateway.mirror.owned import PartlyOwned
+from gateway.mirror.topic import TopicMirror
 from gateway.net.cluster import Cluster
 from gateway.net.config import ClusterConfig
 from gateway.net.host import wall_clock_ms
@@ -123,7 +126,7 @@ class Engine(PartlyOwned):
         self._maps.pop(link, None)
 
     def start_mirror(self, mirror: MirrorRecord) -> None:
-        """Mirror all partitions from where the copy's logs end.
+        """Mirror all partitions from where the copy's logs end. One whose record does not say how FAILs.
 
         Raises:
             KeyError: the link is not started.
@@ -131,16 +134,14 @@ class Engine(PartlyOwned):
         link = self._links[mirror.link]
         if self._way_with(mirror.link, mirror.mirror_topic) is not None:
             return
-        if mirror.is_reverse:
-            self._way_back(link).add(mirror)
+        try:
+            (self._way_back(link) if mirror.is_reverse else link).add(mirror)
+        except WrongLength as exc:
+            _log.error("link %s: %s is not mirrored: %s", mirror.link, mirror.mirror_topic, exc)
+            self._events.partition_failed(mirror.link, mirror.mirror_topic, 0, MirrorError.INTERNAL_ERROR, str(exc))
             return
-        link.add(mirror)
-        self._runners.update(_by_place(link, mirror.mirror_topic))
-
-    def producers_known(self, link: str, topic: str) -> bool:
-        """See `domain.ports.MirrorEngine`."""
-        found = self._way_with(link, topic)
-        return found is not None and found.topics[topic].producers_known()
+        if not mirror.is_reverse:
+            self._runners.update(_by_place(link, mirror.mirror_topic))
 
     def runners_changed(self) -> None:
         """For `forwarded`, which is asked for each Produce."""
@@ -208,10 +209,26 @@ class Engine(PartlyOwned):
         found = self._way_with(link, topic)
         return () if found is None else found.topics[topic].status()
 
-    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
-        """Per partition the last five batches of each gateway-issued producer id, oldest first."""
-        found = self._way_with(link, topic)
-        return () if found is None else found.topics[topic].producer_table()
+    def standing(self, mirror: MirrorRecord) -> Standing:
+        """See `domain.ports.MirrorEngine`."""
+        found, partitions = self._mirror_as(mirror), range(len(mirror.starts))
+        return Standing((-1,) * len(partitions), tuple(partitions)) if found is None else found.standing()
+
+    def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
+        """See `domain.ports.MirrorEngine`."""
+        return whole(self.partition_ends(mirror))
+
+    def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
+        """See `domain.ports.MirrorEngine`."""
+        found = self._mirror_as(mirror)
+        return (None,) * len(mirror.starts) if found is None else found.ends()
+
+    def _mirror_as(self, mirror: MirrorRecord) -> TopicMirror | None:
+        """The topic's mirror, if it runs the way that the record says, with as many partitions."""
+        way = self._way_with(mirror.link, mirror.mirror_topic)
+        found = None if way is None else way.topics[mirror.mirror_topic]
+        is_same = found is not None and _same_way(found.record, mirror) and len(found.partitions) == len(mirror.starts)
+        return found if is_same else None
 
     async def offset_maps(self, mirror: MirrorRecord) -> Sequence[OffsetMap]:
         """See `domain.ports.OffsetMaps`. Those of a running mirror go on with it.
@@ -253,7 +270,7 @@ class Engine(PartlyOwned):
 
 
 def _same_way(one: MirrorRecord, other: MirrorRecord) -> bool:
-    return (one.direction, one.generation) == (other.direction, other.generation)
+    return (one.mirror_id, one.direction, one.generation) == (other.mirror_id, other.direction, other.generation)
 
 
 def _by_place(link: LinkMirror, topic: str) -> dict[tuple[str, int], PartitionRunner]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gateway.domain.mirror_way import MirrorWay
 from gateway.domain.offset_map import OffsetMap
+from gateway.domain.per_partition import stopped
 from gateway.domain.records import MirrorRecord
 from gateway.net.cluster import Cluster
 from gateway.net.offsets import LATEST, list_offsets
@@ -23,12 +24,13 @@ async def read_offset_maps(
 
     Raises:
         NetError, ProtocolError: they could not be read.
+        WrongLength: the record does not say where all of its partitions ended.
     """
     partitions = range(len(way.starts))
-    ends, read_to = mirror.stopped_copy_at or mirror.stopped_at, mirror.stopped_at
-    if ends:
-        added = (0,) * len(partitions)  # partitions that came later had nothing then
-        ends, read_to = (*ends, *added), (*read_to, *added)
+    at_flip = stopped(mirror)
+    read_to: tuple[int, ...] | None = None
+    if at_flip is not None:
+        read_to, ends = at_flip
     else:
         found = await list_offsets(copies, {way.copy: dict.fromkeys(partitions, LATEST)})
         ends = tuple(found[way.copy, index].offset for index in partitions)
@@ -39,6 +41,6 @@ async def read_offset_maps(
         ledger = maps.ledger(way.map_key(index), way.implied[index])
         ledger.begin_run()  # nobody in this process appends under it
         await maps.decide(ledger, copies, way.copy, index, ends[index])
-        ledger.map.advance(ends[index], read_to[index] if read_to else ledger.position(ends[index]))
+        ledger.map.advance(ends[index], ledger.position(ends[index]) if read_to is None else read_to[index])
         result[index] = ledger.map
     return tuple(result[index] for index in partitions)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from gateway.domain.copy_ends import PartitionEnd, Standing
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
 from gateway.domain.partition import PartitionMirror
+from gateway.domain.partition_state import Phase
 from gateway.domain.ports import MirrorEvents, PartitionStatus
 from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
@@ -190,14 +192,19 @@ class TopicMirror(ClusterRequests):
         """The partitions that run here, in order."""
         return tuple(self.runners[index].status() for index in sorted(self.runners))
 
-    def producer_table(self) -> tuple[tuple[ProducerEntry, ...], ...]:
-        """Per partition what its producer table holds, at the offsets that the batches have on the copy."""
-        found = (self.runners.get(index) for index in self.partitions)
-        return tuple(() if runner is None else _producers(runner) for runner in found)
+    def standing(self) -> Standing:
+        """What runs here, and how far it is."""
+        runners = [self.runners.get(index) for index in self.partitions]
+        return Standing(
+            tuple(one.mirror.mirrored_to if one is not None and _is_placed(one) else -1 for one in runners),
+            tuple(index for index, one in enumerate(runners) if one is None),
+            tuple(index for index, one in enumerate(runners) if one is not None and not _is_warm(one)),
+        )
 
-    def producers_known(self) -> bool:
-        """All partitions run here, and what is to be read below their positions was read."""
-        return self._is_whole() and all(one.cursor.warm for one in self.runners.values())
+    def ends(self) -> Sequence[PartitionEnd | None]:
+        """Per partition where it stands, with what its producer table holds at the copy's offsets."""
+        runners = (self.runners.get(index) for index in self.partitions)
+        return tuple(_end(one) if one is not None and _is_placed(one) else None for one in runners)
 
     def _is_whole(self) -> bool:
         return len(self.runners) == len(self.partitions)
@@ -232,6 +239,20 @@ class TopicMirror(ClusterRequests):
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Tell whoever waits."""
         self._around.progress.advance(self.record.mirror_topic, runner.partition, position)
+
+
+def _is_placed(runner: PartitionRunner) -> bool:
+    """Where the copy ends was read, so that the position is one."""
+    return runner.mirror.phase is Phase.COPYING
+
+
+def _is_warm(runner: PartitionRunner) -> bool:
+    return _is_placed(runner) and runner.cursor.warm and not runner.mirror.window.in_doubt
+
+
+def _end(runner: PartitionRunner) -> PartitionEnd:
+    window = runner.mirror.window
+    return PartitionEnd(window.source_position, window.position, _producers(runner), _is_warm(runner))
 
 
 def _producers(runner: PartitionRunner) -> tuple[ProducerEntry, ...]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import Cluster
 from gateway.net.controller import on_controller
 from gateway.net.errors import BrokerError, ClusterUnavailable
-from protocol.errors import error_name
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -32,6 +34,8 @@ SET_ON_TOPIC = 1
 _DEFAULT_SOURCE = 5
 _SET, _DELETE = 0, 1
 _SEEN_S = 3.0
+_CANNOT_TELL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_DELETE_BY_ID = ApiKey.DELETE_TOPICS, 6
 
 
 class AdminError(BrokerError):
@@ -87,19 +91,52 @@ async def create_topic(
     return bytes(16) if topic_id is None else bytes(topic_id.bytes)
 
 
-async def delete_topic(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> None:
-    """Delete a topic.
+async def is_absent(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> bool:
+    """True when there is certainly no topic of this name: the controller would create it (and is told not to).
+
+    What a broker's metadata lacks may be there: brokers hear of a topic a little later than the controller, and one
+    that lags much later.
 
     Raises:
-        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), TOPIC_DELETION_DISABLED (73).
-        ClusterUnavailable: no answer within the deadline; the topic may be gone.
+        AdminError: it cannot be told, such as TOPIC_AUTHORIZATION_FAILED (29) without the right to create it.
+        ClusterUnavailable: no answer within the deadline.
     """
-    state = DeleteTopicsRequest.DeleteTopicState(name=name)
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
     response = await on_controller(
         cluster,
-        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=[name], timeout_ms=wait_ms),
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=True),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    code = response.topics[0].error_code
+    if code in _CANNOT_TELL or is_retriable(code):
+        _check(f"look for topic {name}", response.topics)
+    return bool(code != ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", timeout_s: float | None = None) -> None:
+    """Delete a topic; with `topic_id` (16 bytes, KIP-516, DeleteTopics v6) no other one that has the name by then.
+
+    A request whose answer was lost may be carried out much later, as by a broker that was paused. One that goes by name
+    then deletes whatever topic has the name.
+
+    Raises:
+        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), UNKNOWN_TOPIC_ID (100), TOPIC_DELETION_DISABLED (73).
+        UnsupportedVersion: the cluster cannot delete by topic id; nothing was deleted.
+        ClusterUnavailable: no answer within the deadline; the topic may be gone, or may go yet.
+    """
+    state = DeleteTopicsRequest.DeleteTopicState(name=name)
+    if topic_id:
+        state = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=UUID(bytes=topic_id))
+    names = [] if topic_id else [name]
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=names, timeout_ms=wait_ms),
         lambda answer: answer.responses,
         timeout_s,
+        least=_DELETE_BY_ID if topic_id else None,
     )
     _check(f"delete topic {name}", response.responses)
     cluster.invalidate(name)

@@ -25,6 +25,8 @@ from gateway.net.pool import Lane, Pool
 from gateway.net.view import BrokerView, ClusterView, PartitionView, TopicView
 
 CONTROL_LANE = "control"
+_LEAST_S = 0.1  # what a broker is given to answer in, while there is so much
+_NO_TIME_S = 0.01  # less than that nobody can answer in
 
 
 class Cluster:
@@ -157,7 +159,7 @@ class Cluster:
                 raise
             except ClusterUnavailable:
                 failed.add(node)
-                if asyncio.get_running_loop().time() >= deadline:
+                if asyncio.get_running_loop().time() + _NO_TIME_S >= deadline:
                     raise
 
     async def coordinator(self, group: str, timeout_s: float | None = None) -> int:
@@ -207,7 +209,9 @@ class Cluster:
     def _fair_share(self, deadline: float) -> float:
         """One broker that does not answer must leave time to ask another."""
         now = asyncio.get_running_loop().time()
-        return now + (deadline - now) / min(3, max(1, len(self.view.brokers)))
+        left_s = deadline - now
+        share_s = left_s / min(3, max(1, len(self.view.brokers)))
+        return deadline if share_s < _LEAST_S else now + share_s
 
     def _address(self, node_id: int) -> tuple[str, int] | None:
         broker = self._metadata.view.brokers.get(node_id)

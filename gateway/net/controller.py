@@ -8,7 +8,8 @@ from typing import Any
 
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import CONTROL_LANE, Cluster
-from gateway.net.errors import ClusterUnavailable
+from gateway.net.errors import ClusterUnavailable, UnsupportedVersion
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 _MOVED = (ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -20,6 +21,7 @@ async def on_controller(
     build: Callable[[int], Any],
     results: Callable[[Any], Iterable[Any]],
     timeout_s: float | None,
+    least: tuple[ApiKey, int] | None = None,
 ) -> Any:
     """Send a change to the controller, again only when it certainly was not carried out.
 
@@ -27,8 +29,10 @@ async def on_controller(
         build: milliseconds for the broker to wait -> request.
         results: response -> the parts that carry an error code.
         timeout_s: None: the cluster's own limit.
+        least: an API and the version from which on it can say what is meant; nothing is sent in an older one.
 
     Raises:
+        UnsupportedVersion: the controller does not know `least`; nothing was sent.
         ClusterUnavailable: no controller, or no answer, within the deadline; the change may have been made.
     """
     loop = asyncio.get_running_loop()
@@ -41,6 +45,10 @@ async def on_controller(
         if controller is not None:
             remaining_s = max(0.001, deadline - loop.time())
             connection = await cluster.connection(controller, CONTROL_LANE, remaining_s)
+            if least is not None and connection.version(least[0]) < least[1]:
+                raise UnsupportedVersion(
+                    f"{least[0].name} needs version {least[1]}, which the controller does not have"
+                )
             remaining_s = max(0.001, deadline - loop.time())
             # The broker gives up a little before we do, so that its own reason is heard.
             response = await connection.request(build(int(remaining_s * 900)), timeout_s=remaining_s)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from importlib import metadata
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gateway.net.config import ClusterConfig
@@ -39,11 +41,10 @@ async def negotiate(connection: Connection) -> Mapping[int, tuple[int, int]]:
         )
         # An error comes in a version 0 body whatever was asked for (KIP-511).
         failed = bytes(body[:2]) != b"\0\0"
-        response = _decode(connection, ApiKey.API_VERSIONS, 0 if failed else version, body)
-        ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        with _malformed_closes(connection):
+            code, ranges = _api_versions(bytes(body), 0 if failed else version)
         if not failed:
             return ranges
-        code = response.error_code
         if code != ErrorCode.UNSUPPORTED_VERSION:
             break
         # Brokers before 2.4 leave the ranges out: then version 0 is the one they must have.
@@ -145,9 +146,22 @@ class Authenticator:
         return f"{self._connection.host}:{self._connection.port}"
 
 
+@lru_cache(maxsize=32)  # each connection asks, and the brokers of a cluster answer alike
+def _api_versions(body: bytes, version: int) -> tuple[int, Mapping[int, tuple[int, int]]]:
+    response = decode_response(ApiKey.API_VERSIONS, version, memoryview(body))
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+    return response.error_code, MappingProxyType(ranges)
+
+
 def _decode(connection: Connection, key: int, version: int, body: memoryview) -> Any:
-    try:
+    with _malformed_closes(connection):
         return decode_response(key, version, body)
+
+
+@contextmanager
+def _malformed_closes(connection: Connection) -> Iterator[None]:
+    try:
+        yield
     except MalformedFrame as exc:
         connection.close(f"a malformed answer in the handshake: {exc}")
         raise ConnectionClosed(f"{connection.host}:{connection.port}: {connection.close_reason}") from exc

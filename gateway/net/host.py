@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
+from gateway.net.name_lock import NameLock
+
 
 def boot_clock() -> float:
     """Seconds that also count while the machine sleeps, and never jump."""
@@ -41,6 +43,7 @@ class Host:
         rng: for jitter and choices that guard nothing.
         token_hex: so many random bytes that nobody can guess, in hexadecimal.
         new_id: an identity, as hexadecimal digits.
+        name_lock: a gateway's name -> the lock that proves when its process is gone (`net/name_lock.py`).
         plain_sockets: connections without TLS are sockets of our own (`net/wire.py`); else the event loop's transports.
         state_log: (target's `ClusterConfig`, instance) -> the store's `Log`; None: `control/state_topic.py`.
         serve_api: (ASGI application, API settings) -> what has `start` and `close`; None: `app/api.py`.
@@ -53,6 +56,7 @@ class Host:
     rng: random.Random = field(default_factory=random.Random)
     token_hex: Callable[[int], str] = secrets.token_hex
     new_id: Callable[[], str] = _new_id
+    name_lock: Callable[[str], NameLock] = NameLock
     plain_sockets: bool = True
     state_log: Callable[[Any, str], Any] | None = None
     serve_api: Callable[[Any, Any], Any] | None = None

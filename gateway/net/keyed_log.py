@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway.domain.topic_configs import INTERNAL
-from gateway.net.admin import AdminError, create_topic
+from gateway.net.admin import AdminError, create_topic, is_absent
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import Cluster, TopicView
 from gateway.net.errors import BrokerError, ClusterUnavailable
@@ -54,6 +54,8 @@ class KeyedLog:
     async def news(self, timeout_s: float) -> list[Change]:
         """Every change since the last call, in order; from the beginning the first time; none while there is no topic.
 
+        A broker that does not know the topic is no proof that there is none.
+
         Raises:
             ClusterUnavailable: not read to the end within the time; the next call begins where this one did.
             BrokerError: refused.
@@ -61,7 +63,9 @@ class KeyedLog:
         if not self._exists:
             view = await self._cluster.refresh((self._topic,), timeout_s)
             if not _is_there(view.topics.get(self._topic)):
-                return []
+                if await is_absent(self._cluster, self._topic, timeout_s=timeout_s):
+                    return []
+                raise ClusterUnavailable(f"{self._topic} is there, but the broker that was asked lacks it yet")
             self._exists = True
         ends = await list_offsets(self._cluster, {self._topic: {0: LATEST}}, timeout_s=timeout_s)
         end = ends[self._topic, 0].offset

@@ -63,6 +63,7 @@ class Dial:
         self._opened = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._ids = count(1)
+        self._left = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"peer {peer}")
 
     @property
@@ -77,6 +78,8 @@ class Dial:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._opened.wait()
+                if self._left:
+                    raise PeerUnavailable(f"gateway '{self.peer}' is not at {self.address} any more")
                 self._waiting[number] = answer
                 if not self._send({"ask": number, "what": what, "body": body}, _UNREAD_ASKS):
                     raise PeerUnavailable(f"gateway '{self.peer}' does not read what it is asked")
@@ -94,10 +97,12 @@ class Dial:
         return self._write(frame, _UNREAD_BEATS)
 
     async def close(self) -> None:
-        """Leave the peer."""
+        """Leave the peer: it has another address, or none. Whoever still asks it is told at once."""
+        self._left = True
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
+        self._opened.set()
 
     def _send(self, message: Mapping[str, Any], unread: int) -> bool:
         return self._write(encode(message), unread)

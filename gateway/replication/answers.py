@@ -33,7 +33,7 @@ class CommandAnswers(ABC):
         if isinstance(found, str):
             self._do(self.mirror.target_log_unknown, found)
         else:
-            self._do(self.mirror.target_log, *found, self._clock())
+            self._do(self.mirror.target_log, found.start, found.end, found.tail, self._clock())
         self.pump()
 
     def source_bounds(self, found: LogBounds | str) -> None:
@@ -41,7 +41,7 @@ class CommandAnswers(ABC):
         if isinstance(found, str):
             self._do(self.mirror.source_log_unknown, found, self._clock())
         else:
-            self._do(self.mirror.source_log, found.start, found.end)
+            self._do(self.mirror.source_log, found.start, found.end, found.recent)
         self.pump()
 
     def start_planned(self, start: PartitionStart) -> None:

@@ -16,7 +16,7 @@ from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode
 from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
 from gateway.domain.topic_configs import INTERNAL
-from gateway.net.admin import AdminError, create_topic
+from gateway.net.admin import AdminError, create_topic, is_absent
 from gateway.net.backoff import Backoff
 from gateway.net.cluster import BrokerError, Cluster, ClusterUnavailable, NetError
 from gateway.net.host import Host
@@ -69,6 +69,7 @@ class LinkMaps:
         self._tasks = tasks
         self._lock = asyncio.Lock()
         self._exists = False
+        self._absent_since = -1.0  # when it was last begun to ask whether the topic is there, and it was not
         self._was_read = False
         self._position = 0  # the next record of the topic to read
         self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Value | None]]] = {}
@@ -90,14 +91,16 @@ class LinkMaps:
     # -- reading ---------------------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Read the topic up to its end as of now; nothing, if there is none.
+        """Read the topic up to its end as of now; nothing, if there certainly is none.
 
         Raises:
             NetError, ProtocolError: to be tried again.
             MapFormatError: written by a newer lockgate.
         """
+        begun = self._target.host.monotonic()
         async with self._lock:
-            if not await self._is_there():
+            # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
+            if self._absent_since >= begun or not await self._is_there():
                 return
             ends = await list_offsets(self._target, {self.topic: {0: LATEST}}, timeout_s=_READ_S)
             starts = await list_offsets(self._target, {self.topic: {0: EARLIEST}}, timeout_s=_READ_S)
@@ -109,10 +112,21 @@ class LinkMaps:
                 ledger.absorb(self._position)
 
     async def _is_there(self) -> bool:
+        """False when it certainly is not. A broker that does not know it is no proof: equal offsets would be taken
+        for the map of a topic that has one, and its records be appended again.
+
+        Raises:
+            NetError: that is not known now; to be tried again.
+        """
         if not self._exists:
+            asked = self._target.host.monotonic()
             view = await self._target.refresh((self.topic,), _READ_S)
             topic = view.topics.get(self.topic)
             self._exists = topic is not None and bool(topic.partitions)
+            if not self._exists:
+                if not await is_absent(self._target, self.topic, timeout_s=_READ_S):
+                    raise ClusterUnavailable(f"topic {self.topic} is there, but the broker that was asked lacks it yet")
+                self._absent_since = asked
         return self._exists
 
     async def _read(self, start: int, end: int) -> None:

@@ -90,6 +90,17 @@ async def batch_at(
 ) -> BatchHeader | None:
     """The header of the batch that holds an offset (or is the next after it); None at the end of the log.
 
+    Raises as `whole_batch_at` does.
+    """
+    found = await whole_batch_at(cluster, topic, partition, offset, timeout_s=timeout_s)
+    return None if found is None else found[0]
+
+
+async def whole_batch_at(
+    cluster: Cluster, topic: str, partition: int, offset: int, *, timeout_s: float | None = None
+) -> tuple[BatchHeader, memoryview] | None:
+    """As `batch_at`, with the batch's bytes, its header included.
+
     Raises:
         BrokerError: the broker has an error that trying again does not mend, such as OFFSET_OUT_OF_RANGE.
         ClusterUnavailable: no answer within the deadline.
@@ -106,7 +117,7 @@ async def batch_at(
             part = await _fetch_one(cluster, leader, topic, FetchPartition(partition, offset, 1), deadline)
             code = ErrorCode(part.error_code)
             if not code:
-                return next((header for header, _ in iter_batches(part.records)), None)
+                return next(iter_batches(part.records), None)
         if not is_retriable(code):
             raise BrokerError(code, f"{what}: {error_name(code)}")
         wait_s = backoff.next()

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.chaos.burners import burning
 from tests.chaos.cast import SETS, groups_of
 from tests.chaos.disks import unmount_all
 from tests.chaos.plan import NETWORK, PROCESSES, plan, source_kafka
@@ -31,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--plan", action="store_true", help="only show what would be done")
     parser.add_argument("--folder", type=Path, default=BUILD / "chaos", help="logs and history of this run")
     parser.add_argument("--report", type=Path, default=BUILD / "chaos.json")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="so many processes burn CPU beside it")
     parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
     groups = groups_of(source_kafka(args.seed))
@@ -49,7 +51,8 @@ def main(argv: list[str] | None = None) -> int:
     shutil.rmtree(args.folder, ignore_errors=True)
     args.folder.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its brokers must not outlive it
-    report = Run(chosen, args.folder, say, args.patch).perform()
+    with burning(args.busy):
+        report = Run(chosen, args.folder, say, args.patch).perform()
     args.report.write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
     if report.verdict is not None:
         sys.stdout.write(report.verdict.as_text() + "\n")

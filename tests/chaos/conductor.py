@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+from tests.chaos.aim import Aimed
 from tests.chaos.cast import SETS, TOPICS, Cast
 from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
@@ -31,11 +34,16 @@ _MIGRATIONS: Final = {
     "roll": 1,
     "demote": 1,
     "create": 1,
+    "fail_over": 3,
     "carry": 2,
     "fetch_back": 2,
     "reverse": 0,
 }
 _LOOK_S: Final = 0.2
+_RECORDS: Final = 40
+"""That a topic has at least before it is failed over."""
+_AIMED: Final = 100_000
+"""Numbers of aimed faults begin here, those of planned ones at 0."""
 _ASK_AGAIN_S: Final = 2.0
 
 
@@ -56,6 +64,8 @@ class Conductor(threading.Thread):
         self._over = threading.Event()
         self._give_up_at = float("inf")
         self._now = ""
+        self._began = time.monotonic()
+        self.aimed: list[dict[str, Any]] = []
 
     @property
     def migrations(self) -> int:
@@ -69,6 +79,10 @@ class Conductor(threading.Thread):
         self.join(PATIENCE_S + 60.0)
         if self.is_alive():
             self.stuck = self.stuck or f"{self._now}: it does not return"
+
+    def begins(self, began: float) -> None:
+        """When the run began, by the monotonic clock: times of aimed faults count from there."""
+        self._began = began
 
     def prepare(self) -> None:
         """Topics, link, mirrors: before anything breaks."""
@@ -164,6 +178,40 @@ class Conductor(threading.Thread):
         self._flip((topic,), TARGET, "STOPPED", "FORWARD", act)
         producer.stop()
 
+    def _fail_over(self, act: Act) -> None:
+        """A failover leaves behind what is not mirrored: so nobody writes, and nothing may be lost. Then home."""
+        topic = act.what
+        self._lab.source.create_topic(topic, 1)
+        self.topics[topic] = 1
+        producer = self._cast.extra(topic)
+        producer.start(self._lab.source.bootstrap, SOURCE)
+        self._mirror(topic)
+        producer.stop()
+        producer.start(self._lab.gateway_bootstrap, TARGET)
+        path = f"/v3/links/{LINK}/mirrors/{topic}"
+        self._reach(lambda: self._source_end(topic) > _RECORDS, lambda: None, path)
+        producer.stop()
+        self._reach(lambda: self._is_level(topic), lambda: None, path)
+        flipped = {"keys": [key_of(topic, 0)], "to": TARGET}
+        self._recorder.write("invoke", "control", "flip", flipped)
+        self._change((topic,), "failover", ("ACTIVE", "FORWARD"), ("STOPPED", "FORWARD"), act)
+        self._recorder.write("ok", "control", "flip", flipped)
+        producer.start(self._lab.gateway_bootstrap, TARGET)
+        self._change((topic,), "truncate-and-restore", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), act)
+        self._flip((topic,), SOURCE, "ACTIVE", "FORWARD", act)
+        producer.stop()
+
+    def _lags(self, topic: str) -> list[dict[str, Any]]:
+        code, answer = self._lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors/{topic}")
+        return list(answer["mirror_lags"]) if code == 200 else []
+
+    def _source_end(self, topic: str) -> int:
+        return max((int(one["source_end"]) for one in self._lags(topic)), default=0)
+
+    def _is_level(self, topic: str) -> bool:
+        lags = self._lags(topic)
+        return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)
+
     def _mirror(self, topic: str) -> None:
         path = f"/v3/links/{LINK}/mirrors"
         self._reach(
@@ -187,8 +235,32 @@ class Conductor(threading.Thread):
         flipped = {"keys": [key_of(t, p) for t in topics for p in range(self.topics[t])], "to": to}
         self._recorder.write("invoke", "control", "flip", flipped)
         begin = ("ACTIVE", "FORWARD") if to == TARGET else ("ACTIVE", "REVERSE")
-        self._change(topics, "promote", begin, (state, direction), act)
+        with self._struck(act, topics):
+            self._change(topics, "promote", begin, (state, direction), act)
         self._recorder.write("ok", "control", "flip", flipped)
+
+    @contextmanager
+    def _struck(self, act: Act, topics: tuple[str, ...]) -> Iterator[None]:
+        """What is aimed at the operation strikes in its midst."""
+        if act.aim is None or self._over.is_set():
+            yield
+            return
+        number = _AIMED + len(self.aimed)
+        states = partial(self._states, topics)
+        aimed = Aimed(act.aim, self._lab, self._recorder, states, self._began, number)
+        aimed.begin()
+        try:
+            yield
+        finally:
+            aimed.end()
+            if aimed.done:
+                self.aimed.append(aimed.done)
+        if aimed.failed:
+            raise Stuck(aimed.failed)
+
+    def _states(self, topics: tuple[str, ...]) -> list[str]:
+        code, answer = self._lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
+        return [m["mirror_status"] for m in answer["data"] if m["mirror_topic_name"] in topics] if code == 200 else []
 
     def _change(self, topics: tuple[str, ...], verb: str, begin: Shown, end: Shown, act: Act) -> None:
         """Ask for it until all topics are where it ends.

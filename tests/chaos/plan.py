@@ -58,6 +58,9 @@ SOURCES: Final = ("3.9.1", "4.3.1")
 PIPELINE: Final = ("g-pipeline", "processed")
 """A group whose members write what they read to a set of topics, in one transaction: both go as one."""
 
+TRANSLATED: Final = "transactional"
+"""A set in mode translate: it goes over and home twice in each cycle."""
+
 SIDES: Final = ("source", "target")
 BROKERS: Final = (1, 2, 3)
 SMALL_DISKS: Final = (2, 3)
@@ -100,11 +103,23 @@ class Nemesis:
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """A fault in the middle of an operation: `restart` or `kill` of the gateway that leads, or `lost-answers` of the
+    source, `delay_s` after the record says that the operation is under way."""
+
+    kind: str
+    delay_s: float
+
+
+AIMS: Final = ("restart", "restart", "kill", "lost-answers")
+
+
+@dataclass(frozen=True, slots=True)
 class Act:
     """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`;
-    `carry` and `fetch_back` of the pipeline.
+    `carry` and `fetch_back` of the pipeline; `fail_over` of a topic of its own, restored and taken home.
 
-    `twice`: two operators ask at once. `force`: although groups still read on the source.
+    `twice`: two operators ask at once. `force`: although groups still read on the source. `aim`: what strikes.
     """
 
     kind: str
@@ -112,6 +127,7 @@ class Act:
     pause_s: float
     twice: bool = False
     force: bool = False
+    aim: Aim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +150,7 @@ class Plan:
         found = [
             f"{n.at_s:7.1f} s  {n.kind:<20}{_where(n)} for {n.hold_s:.1f} s" for n in sorted(self.nemeses, key=_time)
         ]
-        steps = " · ".join(f"{act.kind} {act.what}{' (twice)' if act.twice else ''}" for act in self.acts[:24])
+        steps = " · ".join(_said(act) for act in self.acts[:24])
         return [*found, f"migrations, as many as fit in: {steps} …"]
 
 
@@ -217,7 +233,8 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
 
     def act(kind: str, what: str) -> Act:
         pause_s = round(dice.uniform(0.5, 4.0), 2)
-        return Act(kind, what, pause_s, twice=kind in ("promote", "home", "reverse") and dice.random() < 0.3)
+        twice = kind in ("promote", "home", "reverse") and dice.random() < 0.3
+        return Act(kind, what, pause_s, twice=twice, aim=_aim(dice) if kind in ("promote", "home") else None)
 
     group, output = PIPELINE
     groups, others = tuple(one for one in groups if one != group), tuple(one for one in sets if one != output)
@@ -232,8 +249,20 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
         home = [act("home", one) for one in others] + [act("demote", one) for one in groups]
         home.append(act("fetch_back", output))
         dice.shuffle(home)
-        found += [*over, *back, *home, act("create", f"extra-{cycle}")]
+        again = [act(kind, TRANSLATED) for kind in ("promote", "reverse", "home")]
+        again[0] = replace(again[0], force=True)
+        found += [*over, *back, *home, *again, act("create", f"extra-{cycle}"), act("fail_over", f"failed-{cycle}")]
     return found
+
+
+def _aim(dice: random.Random) -> Aim | None:
+    """Every second one."""
+    return Aim(dice.choice(AIMS), round(dice.choice((0.0, dice.uniform(0.0, 0.3))), 3)) if dice.random() < 0.5 else None
+
+
+def _said(act: Act) -> str:
+    more = [word for word, told in (("twice", act.twice), (act.aim.kind if act.aim else "", act.aim)) if told]
+    return f"{act.kind} {act.what}{f' ({chr(44).join(more)})' if more else ''}"
 
 
 def _time(nemesis: Nemesis) -> float:

@@ -62,6 +62,7 @@ class Run:
         self._begin(lab, cast)
         began = time.monotonic()
         self._began_ns = time.monotonic_ns()
+        conductor.begins(began)
         turns = Turns()
         lanes = [Trouble(lane, self._plan, lab, self._recorder, began, turns) for lane in ("network", "processes")]
         watch = Watch(lab.gateways, began)
@@ -121,7 +122,8 @@ class Run:
         drain(cast, logs)
 
     def _note(self, lanes: list[Trouble], conductor: Conductor, cast: Cast, watch: Watch) -> None:
-        self._faults = sorted((fault for lane in lanes for fault in lane.done), key=lambda fault: fault["began_s"])
+        faults = [*(fault for lane in lanes for fault in lane.done), *conductor.aimed]
+        self._faults = sorted(faults, key=lambda fault: fault["began_s"])
         self._report.faults, self._report.migrations = len(self._faults), conductor.migrations
         errors = {client.name: client.errors for client in cast.everybody if client.errors}
         self._report.more = {

@@ -235,4 +235,4 @@ def test_a_failover_cuts_by_the_map(tmp_path: Path, target: DevCluster, topic: s
         lab.wait_for(inside, "PROMOTED")
         assert (at(target, ahead, topic), at(target, inside, topic)) == (20, 10)
         note = lab.group(ahead)["note"]
-        assert f"{topic}-0: the group was at 33 on the source; cut to 20, where the target ends" in note
+        assert f"{topic}-0: the group was at 33 on the source; cut to 20, where the mirrored records end" in note

@@ -126,5 +126,8 @@ def test_a_failover_loses_little_and_says_how_much(tmp_path: Path, target: DevCl
         assert first.offsets(topic) == list(range(90, 95))
         assert last.offsets(topic) == list(range(80, 95))
         note = lab.group(ahead)["note"]
-        assert f"{topic}-0: the group was at 95 on the source; cut to 90, where the target ends: 5 record(s)" in note
+        assert (
+            f"{topic}-0: the group was at 95 on the source; cut to 90, where the mirrored records end: 5 record(s)"
+            in note
+        )
         assert "cut to" not in lab.group(behind)["note"]

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 
+from gateway.domain.copy_ends import CopyEnds, Standing
 from gateway.domain.leases import Presumptions
 from gateway.domain.membership import fence_quorum
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import EndReading, PromoteSnapshot, StepKind
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteSnapshot, StepKind
+from gateway.domain.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.domain.routing import Phase
-from tests.model.fleet_state import DRIFT, LEASE, NODES, TOPIC, Event, FleetState
+from tests.model.fleet_state import COPY, DRIFT, LEASE, NODES, TOPIC, Event, FleetState
 from tests.model.search import Violation
 
 
@@ -29,6 +30,7 @@ class LedFleet(FleetState):
         self.reading = None
         self.running = self.records[-1][0] is MirrorState.PENDING_STOPPED  # nobody else will end it
         self.engine = self.records[-1][0] is not MirrorState.STOPPED
+        self.here, self.leaving = self.term == 0, False  # the next one takes it over
         self._generation()
 
     def _expel(self, g: int) -> None:
@@ -152,28 +154,54 @@ class LedFleet(FleetState):
     def _snapshot(self) -> PromoteSnapshot:
         state, epoch = self.records[-1]
         record = MirrorRecord(
-            link="l", source_topic=TOPIC, mirror_topic=TOPIC, mirror_id=1, state=state, fence_epoch=epoch
+            link="l",
+            source_topic=TOPIC,
+            mirror_topic=TOPIC,
+            mirror_id=1,
+            state=state,
+            fence_epoch=epoch,
+            starts=(PartitionStart(0, 0),),
         )
         required, departed = self._quorum()
         acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
         believed = Phase.SWITCHED if state is MirrorState.STOPPED else Phase.FORWARD
         phases = {g: Phase.FENCED if g in acked and believed is Phase.FORWARD else believed for g in required}
         facts = TopicFacts(
-            record=record, phases=phases, positions=(self.mirrored,), lag=max(len(self.log) - self.mirrored, 0)
+            record=record, phases=phases, standing=self._standing(), lag=max(len(self.log) - self.mirrored, 0)
         )
         return replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
+
+    def _standing(self) -> Standing:
+        if self.here or self.broken == "empty taken for ends":
+            return Standing((self.mirrored,))
+        return Standing((-1,), absent=(0,))
+
+    def _ends(self) -> CopyEnds | None:
+        """As the engine: one answer of what runs here, or None."""
+        if self.here:
+            return self._really()
+        return CopyEnds((self.mirrored,), (self.mirrored,), ((),)) if self.broken == "empty taken for ends" else None
+
+    def _really(self) -> CopyEnds:
+        """Where both logs end, and what may be retried."""
+        table = tuple(ProducerEntry(0, 0, at, at, at + COPY) for at in range(self.mirrored))
+        return CopyEnds((self.mirrored,), (self.mirrored + COPY,), (table,))
 
     def _read_ends(self) -> None:
         assert self.reading is not None
         asked, position = self.reading
         self.reading = None
         ends = (len(self.log),)
-        self._own_memory().read(TOPIC, EndReading(asked, self.now, ends, ends, (position,)))
+        self._own_memory().read(TOPIC, EndReading(asked, self.now, ends, ends, (position,), 1))
 
     def _step(self) -> None:
         self.asked = frozenset()
         self._own_memory()
         step = next_step(self._snapshot(), self.limits)
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.FENCE)
+        if self.leaving and begins and self.memory.fenced_at is None:
+            self._left()
+            return
         getattr(self, f"_do_{step.kind}")(step.reason)
 
     def _write_record(self, state: MirrorState, epoch: int) -> None:
@@ -198,16 +226,32 @@ class LedFleet(FleetState):
         self.asked = frozenset(int(g) for g in required if g not in acked)
 
     def _do_read_ends(self, _: str) -> None:
-        self.reading = (self.now, self.mirrored)
+        self.reading = (self.now, self._standing().mirrored[0])
 
     _do_await_mirror = _do_read_ends
 
     def _do_stop_mirror(self, _: str) -> None:
+        ends = self._ends()
+        if ends is None:
+            self.memory.give_up("not whole here")
+            return
         self.engine = False
-        self.memory.mirror_stopped(TOPIC)
+        self.memory.mirror_stopped(TOPIC, ends)
+
+    def _do_read_copy(self, _: str) -> None:
+        end = (self.mirrored + (0 if self.broken == "empty taken for ends" else COPY),)
+        self.memory.copy_read(TOPIC, CopyReading(end, end))
 
     def _do_persist_stopped(self, _: str) -> None:
+        if (handed := self.memory.handed(TOPIC)) != self._really():
+            raise Violation(f"the record of the cutover says {handed}, but it is {self._really()}")
         self._write_record(MirrorState.STOPPED, self.records[-1][1])
+
+    def _left(self) -> None:
+        """The run ends where it is; the gateway stops, and another node leads."""
+        self.running = self.leaving = False
+        self._own(self.leader).status = "dead"
+        self._expel(self.leader)
 
     def _do_publish_switched(self, _: str) -> None:
         raise Violation("gateways switch by the record")

@@ -18,6 +18,7 @@ LEASE, DRIFT = 1.0, 0.5
 LANDS_WITHIN = 1  # ticks in which a write lands whose gateway does not run any more
 LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=5, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
 NODES = (0, 1)
+COPY = 7  # the copy's offsets are higher by so much
 BROKEN = (
     "lease ignored",
     "answered without a lease",
@@ -28,6 +29,7 @@ BROKEN = (
     "epochs ignored",
     "registry forgotten",
     "terms ignored",
+    "empty taken for ends",
 )
 
 
@@ -56,6 +58,7 @@ class Gateway:
         other.view = view = object.__new__(FenceView)
         old = self.view
         view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
+        view._recorded = old._recorded
         view.term, view._given_up, other.told = old.term, old._given_up, self.told
         return other
 
@@ -72,7 +75,7 @@ class Gateway:
         sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
         return (
             self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, view.term, view._given_up, self.told,
+            view._fenced, view._ended, view._recorded, view.term, view._given_up, self.told,
             self.read, self.write, sent, self.place, self.unknown,
         )  # fmt: skip
 
@@ -107,11 +110,17 @@ class FleetState:
         self.limbo: tuple[int, ...] = ()  # deadlines of writes whose gateway gave them up
         self.mirrored = 0
         self.engine = True
+        self.here = True  # the partition is mirrored in the leader's process
+        self.leaving = False  # the leader is being stopped in order
         self.stale: frozenset[tuple[str, int, int]] = (
             frozenset()
         )  # (command, epoch, term) of a leader that is one no more
         self.term = 0
-        self.budget = {**dict.fromkeys(("crash", "pause", "cut", "doubt"), 0), **budget, "write": writes}
+        self.budget = {
+            **dict.fromkeys(("crash", "pause", "cut", "doubt", "release", "leave"), 0),
+            **budget,
+            "write": writes,
+        }
         self.faults = faults
         self.promotes = promotes  # how often somebody asks for it
         self.running = False
@@ -141,7 +150,8 @@ class FleetState:
         self.memory = memory = copy(self.memory)
         memory._epochs, memory._acked_at = dict(memory._epochs), dict(memory._acked_at)
         memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
-        memory._drains, memory._stopped = dict(memory._drains), set(memory._stopped)
+        memory._drains, memory._stopped = dict(memory._drains), dict(memory._stopped)
+        memory._copies, memory._partitions = dict(memory._copies), dict(memory._partitions)
         return memory
 
     def _spend(self, what: str) -> None:
@@ -157,7 +167,7 @@ class FleetState:
             self.records, self.members, self.leader, self.term, self.log, tuple(d - self.now for d in self.limbo),
             self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
             self.running, self.asked, self._age(memory.fenced_at, 5), memory.committing, bool(memory.gave_up),
-            memory._epochs.get(TOPIC), TOPIC in memory._stopped,
+            memory._epochs.get(TOPIC), memory._stopped.get(TOPIC), TOPIC in memory._copies, self.here, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),
             self._drain_key(),

@@ -33,14 +33,34 @@ class FleetWorld(LedFleet):
             return
         for g, gateway in enumerate(self.gateways):
             yield from self._gateway_events(g, gateway)
-        if self.engine and self.mirrored < len(self.log):
+        if self.engine and self.mirrored < len(self.log) and self._is_mirrored():
             yield "mirror", lambda w: setattr(w, "mirrored", w.mirrored + 1)
+        yield from self._moves()
         if self.limbo:
             yield "a lost write lands", lambda w: w._limbo(lands=True)
             yield "a lost write is dropped", lambda w: w._limbo(lands=False)
         yield from self._leader_events()
         if not self._overdue() and not self.ending and not self._prompt():
             yield "tick", FleetWorld._tick
+
+    def _is_mirrored(self) -> bool:
+        """By the leader, or by another node: which does not under a fence."""
+        return self.here or self.memory.fenced_at is None
+
+    def _moves(self) -> Iterator[Event]:
+        """The partition goes from gateway to gateway, and a leader stops in order."""
+        if self.engine and not self.here and self._leads():
+            yield "partition returns", lambda w: setattr(w, "here", True)
+        if not self.faults or self.ending or not self._leads():
+            return
+        if self.budget["release"] and self.here and self.engine:
+            yield "partition released", lambda w: w._move("release", "here", False)
+        if self.budget["leave"] and self.running and not self.gateways[self.leader].write:
+            yield "leader leaves in order", lambda w: w._move("leave", "leaving", True)
+
+    def _move(self, what: str, attribute: str, value: object) -> None:
+        self._spend(what)
+        setattr(self, attribute, value)
 
     def _tick(self) -> None:
         """Time goes on; who can renews its lease."""
@@ -64,7 +84,9 @@ class FleetWorld(LedFleet):
 
         What may take time is what is paused, cut off or dead, and the source's answer to a write.
         """
-        if any(deadline <= self.now for deadline in self.limbo) or (self.engine and self.mirrored < len(self.log)):
+        if any(deadline <= self.now for deadline in self.limbo):
+            return True
+        if self.engine and (self.mirrored < len(self.log) or not self.here) and self._is_mirrored():
             return True
         return any(self._gateway_overdue(g, gateway) for g, gateway in enumerate(self.gateways))
 
@@ -97,7 +119,8 @@ class FleetWorld(LedFleet):
             yield from self._bad_luck(g, gateway)
 
     def _running(self, g: int, gateway: Gateway) -> Iterator[Event]:
-        if not gateway.write and self.budget["write"] and g in self.actors and self._may_write(gateway):
+        stops = self.leaving and g == self.leader
+        if not gateway.write and self.budget["write"] and g in self.actors and self._may_write(gateway) and not stops:
             yield f"{g} takes a write", lambda w: w._take_write(g)
         if gateway.write == "checked":
             yield f"{g} forwards it", lambda w: w._send(g)

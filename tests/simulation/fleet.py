@@ -15,15 +15,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.app.gateway import Gateway
+from gateway.app.process import CLOSE_S
 from gateway.config import Settings
 from gateway.net.host import Host
+from gateway.net.name_lock import NameLock
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
 from tests.simulation.rest import Answer, Asgi, ask, shared_app, shared_own_app
 from tests.simulation.state_log import SimStateTopic
 
 BOOTSTRAP_PORT: Final = 9292
-_CLOSE_S: Final = 28.0
+_TERMINATE_S: Final = 30.0  # after which whoever has sent SIGTERM sends SIGKILL
 _ASK_S: Final = 150.0
 
 
@@ -93,12 +95,12 @@ class GatewayNode:
             self.asking.pop(up, None)
 
     async def stop(self) -> None:
-        """SIGTERM, and wait for the end of the process; cut off when it takes too long, as `serve` does itself."""
+        """SIGTERM, and wait for the end of the process; SIGKILL when it has not ended in 30 s."""
         task = self._task
         if task is None or not self.runs:
             return
         self.loop.call_soon(self._terminated, context=self.node.context)
-        await asyncio.wait((task,), timeout=_CLOSE_S)
+        await asyncio.wait((task,), timeout=_TERMINATE_S)
         self.kill()
 
     def kill(self) -> None:
@@ -134,7 +136,8 @@ class GatewayNode:
                 await gateway.stopped.wait()
             finally:
                 self.front = None
-                await gateway.close()
+                async with asyncio.timeout(CLOSE_S):
+                    await gateway.close()
             self.ended = gateway.failed
         except Exception as exc:  # noqa: BLE001 - whatever it was, it is why this process has ended
             self.ended = f"{type(exc).__name__}: {exc}"
@@ -160,6 +163,7 @@ class GatewayNode:
             rng=rng,
             token_hex=lambda count: rng.randbytes(count).hex(),
             new_id=lambda: rng.randbytes(16).hex(),
+            name_lock=lambda name: _Lock(self.name, name),
             plain_sockets=False,
             state_log=lambda config, instance: SimStateTopic(config, instance, host),
             serve_api=lambda front, _settings: _Served(self, front),
@@ -167,6 +171,20 @@ class GatewayNode:
             create_own_app=shared_own_app,
         )
         return host
+
+
+class _Lock(NameLock):
+    """The kernel's of the node's machine: there is one process of a node at a time, so it always has it."""
+
+    def __init__(self, machine: str, name: str) -> None:
+        super().__init__(name)
+        self._machine = machine
+
+    def take(self) -> str:
+        return f"boot of {self._machine}"
+
+    def release(self) -> None:
+        """Freed with the process."""
 
 
 class _Served:

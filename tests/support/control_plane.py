@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from gateway.control.gates_by_record import GatesByRecord
 from gateway.control.service import ControlService
 from gateway.control.sources import Sources
 from gateway.control.state_topic import TOPIC
@@ -42,6 +45,7 @@ class Plane:
         self.engine = FakeEngine()
         self.promoters = FakePromoters()
         self.now_ms = 1_000_000
+        self.clock_s = 0.0
         self.starts: tuple[PartitionStart, ...] | None = None
         self.service = ControlService(
             store=self.store,
@@ -51,9 +55,10 @@ class Plane:
             gates=self.gates,
             progress=self.progress,
             plan_start=self._plan_start,
-            host=Host(wall_ms=lambda: self.now_ms),
+            host=Host(wall_ms=lambda: self.now_ms, monotonic=lambda: time.monotonic() + self.clock_s),
         )
         self.promoters.service = self.service
+        GatesByRecord(self.store, self.gates)
 
     def _open(self, config: ClusterConfig) -> FakeKafka:
         host, port = config.bootstrap[0]

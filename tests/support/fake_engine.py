@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.domain.copy_ends import CopyEnds, PartitionEnd, Standing, whole
 from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import LinkRecord, MirrorRecord, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorRecord
 
 
 @dataclass
 class FakeEngine:
-    """A `MirrorEngine`. `numbers`: what it shows of a mirror that runs."""
+    """A `MirrorEngine`. `numbers`: what it shows of a mirror that runs. `here`: its partitions that run here: none does
+    unless it is said where it stands."""
 
     running: dict[tuple[str, str], MirrorRecord] = field(default_factory=dict)
     links: set[str] = field(default_factory=set)
     log: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[tuple[str, str], Sequence[PartitionStatus]] = field(default_factory=dict)
+    here: dict[tuple[str, str], dict[int, PartitionEnd]] = field(default_factory=dict)
 
     async def start_link(self, link: LinkRecord) -> None:
         self.links.add(link.name)
@@ -42,11 +45,21 @@ class FakeEngine:
             return ()
         return self.numbers.get((link, topic), ())
 
-    def producer_table(self, link: str, topic: str) -> tuple[tuple[ProducerEntry, ...], ...]:
-        return ()
+    def partition_ends(self, mirror: MirrorRecord) -> Sequence[PartitionEnd | None]:
+        key = (mirror.link, mirror.mirror_topic)
+        here = self.here.get(key, {}) if key in self.running else {}
+        return [here.get(index) for index in range(len(mirror.starts))]
 
-    def producers_known(self, link: str, topic: str) -> bool:
-        return True
+    def standing(self, mirror: MirrorRecord) -> Standing:
+        found = self.partition_ends(mirror)
+        return Standing(
+            tuple(-1 if one is None else one.mirrored_to for one in found),
+            tuple(index for index, one in enumerate(found) if one is None),
+            tuple(index for index, one in enumerate(found) if one is not None and not one.warm),
+        )
+
+    def ends(self, mirror: MirrorRecord) -> CopyEnds | None:
+        return whole(self.partition_ends(mirror))
 
 
 def status(partition: int, **numbers: Any) -> PartitionStatus:

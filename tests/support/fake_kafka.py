@@ -9,10 +9,12 @@ from typing import Any
 from gateway.control.access import TopicInfo
 from gateway.control.errors import SourceUnreachable
 from gateway.control.source_ends import LogEnds
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.records import LinkRecord, PartitionStart
 from gateway.net.commits import Committed
 from gateway.net.errors import BrokerError, ClusterUnavailable
 from gateway.net.groups import DEAD, GroupView
+from protocol.errors import ErrorCode
 
 # What a broker of 4.3 and one of 3.9 say of a topic nobody configured.
 TARGET_CONFIGS = {
@@ -59,6 +61,7 @@ class FakeKafka:
     closed: int = 0
     ids: int = 0
     before: dict[str, Any] = field(default_factory=dict)
+    batches: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
 
     @property
@@ -113,8 +116,14 @@ class FakeKafka:
         topic.info = replace(topic.info, replication_factor=replication_factor)
         topic.configs.update(configs)
 
-    async def delete_topic(self, name: str) -> None:
+    async def delete_topic(self, name: str, topic_id: str) -> None:
         await self._called("delete_topic")
+        self.deletes(name, topic_id)
+
+    def deletes(self, name: str, topic_id: str) -> None:
+        """What the cluster does with a deletion, whenever it lands."""
+        if topic_id and self.existing[name].info.topic_id != topic_id:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         del self.existing[name]
 
     async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
@@ -143,6 +152,11 @@ class FakeKafka:
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         await self._called("last_writer")
         return self.writers.get((name, partition), -1)
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        await self._called("batch")
+        found = self.batches.get((name, partition))
+        return found if found is not None and found.base <= offset <= found.last else None
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         await self._called("log_starts")
@@ -177,4 +191,5 @@ class RangeEnds:
         if self.kafka.down:
             raise SourceUnreachable(f"the source of link '{link.name}': connection refused")
         found = {name: tuple(end for _, end in self.kafka.existing[name].ranges[:n]) for name, n in topics.items()}
-        return {name: LogEnds(ends, ends, ends) for name, ends in found.items()}
+        existing = self.kafka.existing
+        return {name: LogEnds(ends, ends, existing[name].info.partitions, ends) for name, ends in found.items()}

@@ -33,7 +33,9 @@ class FakePromoters:
         if self.gate is not None:
             await self.gate.wait()
         end = MirrorOperation.ABORT_PROMOTE if self.refusal else MirrorOperation.COMPLETE_PROMOTE
-        done = [await context.change(link, topic, end, stopped_at=(7, 8, 9)) for topic in topics]
+        done = [
+            await context.change(link, topic, end, stopped_at=(7, 8, 9), stopped_copy_at=(7, 8, 9)) for topic in topics
+        ]
         if self.refusal is not None:
             raise self.refusal
         return done

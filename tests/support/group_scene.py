@@ -121,7 +121,6 @@ async def gated_group(plane: Plane) -> GroupScene:
     await plane.with_mirror()
     plane.gates.enabled = True
     await plane.store.put(GroupRecord(link="l", group="g"))
-    plane.gates.set("g", GateStatus.CLOSED)
     for partition in range(3):
         plane.progress.advance("orders", partition, 100)
     return GroupScene(plane)

@@ -1,5 +1,8 @@
 """A small world in which a topic is promoted: one or two gateways, a source of one partition, a mirror, and bad luck.
 
+Source and copy count differently. The partition is released to another gateway and comes back, the leader leaves in
+order, the copy loses what it had acknowledged: the record of the cutover must have the real ends, and the real table.
+
 Every interleaving of the runner's steps with what the world does is explored by `explore`, within a budget of
 faults. The runner's part is the real resolver and the real memory; only the I/O is played.
 """
@@ -10,21 +13,26 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from copy import copy
 
+from gateway.domain.copy_ends import CopyEnds, Standing
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote import next_step
 from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import EndReading, PromoteLimits, PromoteSnapshot, StepKind
-from gateway.domain.records import MirrorRecord, MirrorState
+from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot, StepKind
+from gateway.domain.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.domain.routing import Phase
 
 TOPIC = "t"
 LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=4, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
 Key = tuple[object, ...]
+COPY = 7  # the copy's offsets are higher by so much
 LANDS_WITHIN = 1  # ticks in which a write lands whose connection broke: less than the grace for unknown outcomes
 
 
 # What may go wrong, and how often at most. All of them together: `World.faults`.
-FAULTS = {"bypass": 1, "crash": 1, "outage": 1, "store": 2, "break": 1, "ack lost": 1}
+FAULTS = {
+    "bypass": 1, "crash": 1, "outage": 1, "store": 2, "break": 1, "ack lost": 1, "release": 1, "leave": 1,
+    "copy loses": 1,
+}  # fmt: skip
 
 
 class Violation(AssertionError):
@@ -44,8 +52,12 @@ class World:
         self.limbo: tuple[int, ...] = ()  # deadlines of writes whose answer was lost
         self.log = ""  # the source: g = written by a gateway, b = by somebody else
         self.high_watermark = 0
-        self.mirrored = 0
+        self.mirrored = 0  # of the source, really on the copy, whoever put it there
         self.engine = True
+        self.here = True  # the partition runs in the leader's process
+        self.warm = True  # and knows the last batches of producers
+        self.at = 0  # where it believes to be
+        self.leaving = False
         self.source_up = True
         self.now = 0
         self.tells_log_ends = True
@@ -65,7 +77,8 @@ class World:
         other.memory = memory = copy(self.memory)
         memory._epochs, memory._acked_at = dict(memory._epochs), dict(memory._acked_at)
         memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
-        memory._drains, memory._stopped = dict(memory._drains), set(memory._stopped)
+        memory._drains, memory._stopped = dict(memory._drains), dict(memory._stopped)
+        memory._copies, memory._partitions = dict(memory._copies), dict(memory._partitions)
         return other
 
     def key(self) -> Key:
@@ -76,7 +89,8 @@ class World:
             tuple(d - self.now for d in self.limbo), self.mirrored, self.engine, self.source_up, self.faults,
             tuple(self.budget.values()), max(self.earliest_fence - self.now, 0), self.asked, self.committed, self.done,
             self._age(memory.fenced_at, 4), memory.committing, bool(memory.gave_up),
-            self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), TOPIC in memory._stopped,
+            self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), memory._stopped.get(TOPIC),
+            memory._copies.get(TOPIC), TOPIC in memory._partitions, self.here, self.warm, self.at, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             *self._drain_key(),
         )  # fmt: skip
@@ -105,8 +119,9 @@ class World:
             yield from self._traffic()
         if self.source_up and self.high_watermark < len(self.log):
             yield "followers fetch", lambda w: setattr(w, "high_watermark", w.high_watermark + 1)
-        if self.source_up and self.engine and self.mirrored < self.high_watermark:
-            yield "mirror", lambda w: setattr(w, "mirrored", w.mirrored + 1)
+        if self.source_up and self.engine and self.mirrored < self.high_watermark and self._is_mirrored():
+            yield "mirror", World._mirror
+        yield from self._moves()
         if self._may("bypass") and self.source_up:
             yield "bypassing write", World._bypass
         if not self.source_up:
@@ -119,6 +134,44 @@ class World:
             yield from self._run()
         if not self.done and not any(deadline <= self.now for deadline in self.limbo):
             yield "tick", lambda w: setattr(w, "now", w.now + 1)
+
+    def _is_mirrored(self) -> bool:
+        """By the leader, or by another gateway: which does not under a fence."""
+        return self.here or self.phases[0] is not Phase.FENCED
+
+    def _mirror(self) -> None:
+        """The next append; one that does not continue the copy's log is refused, and the log is gone on from."""
+        self.mirrored += 1
+        self.at = self.mirrored if self.here else self.at
+
+    def _moves(self) -> Iterator[tuple[str, Callable[[World], None]]]:
+        """The partition goes from gateway to gateway, and the copy may lose what it had."""
+        if self.state is MirrorState.STOPPED or self.committed or TOPIC in self.memory._copies:
+            return
+        if self.here and self._may("release"):
+            yield "partition released", lambda w: w._fault("release", "here", False)
+        if not self.here:
+            yield "partition returns", World._return
+        if self.here and not self.warm:
+            yield "producers read", lambda w: setattr(w, "warm", True)
+        if self.mirrored and self._may("copy loses"):
+            yield "the copy loses a record", lambda w: w._fault("copy loses", "mirrored", w.mirrored - 1)
+        if not self.done and not self.leaving and self._may("leave"):
+            yield "leader leaves in order", lambda w: w._fault("leave", "leaving", True)
+
+    def _return(self) -> None:
+        """It begins where the copy's log ends, and has to read back for the producers."""
+        self.here, self.warm, self.at = True, False, self.mirrored
+
+    def _ends(self) -> CopyEnds | None:
+        """As the engine: one answer of what runs here, or None."""
+        if not self.here or not self.warm:
+            return None
+        return CopyEnds((self.at,), (self.at + COPY,), (self._table(self.at),))
+
+    def _table(self, up_to: int) -> tuple[ProducerEntry, ...]:
+        """Of the batches of gateways below a source offset, at their places on the copy."""
+        return tuple(ProducerEntry(0, 0, at, at, at + COPY) for at in range(up_to) if self.log[at] == "g")
 
     def _traffic(self) -> Iterator[tuple[str, Callable[[World], None]]]:
         for g, phase in enumerate(self.phases):
@@ -173,6 +226,7 @@ class World:
         self.earliest_fence = self.now + int(self.limits.unknown_grace_s)
         self.reading, self.asked = None, frozenset()
         self.engine = self.state is not MirrorState.STOPPED
+        self.here = self.leaving = False
         self.phases[0] = Phase.FORWARD if self.engine else Phase.SWITCHED
         self.done = self.state is MirrorState.ACTIVE  # nothing to resume; an operator would ask again
 
@@ -206,14 +260,25 @@ class World:
         elif self.memory.fenced_at is None:
             self.memory.source_failed(self.now, "down")
         record = MirrorRecord(
-            link="l", source_topic=TOPIC, mirror_topic=TOPIC, mirror_id=1, state=self.state, fence_epoch=self.epoch
+            link="l",
+            source_topic=TOPIC,
+            mirror_topic=TOPIC,
+            mirror_id=1,
+            state=self.state,
+            fence_epoch=self.epoch,
+            starts=(PartitionStart(0, 0),),
         )
         gateways = [str(g) for g in range(len(self.phases))]
         lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
         facts = TopicFacts(
-            record=record, phases=dict(zip(gateways, self.phases, strict=True)), positions=(self.mirrored,), lag=lag
+            record=record, phases=dict(zip(gateways, self.phases, strict=True)), standing=self._standing(), lag=lag
         )
         return self.memory.snapshot(self.now, frozenset(gateways), [facts], earliest_fence=self.earliest_fence)
+
+    def _standing(self) -> Standing:
+        if not self.here:
+            return Standing((-1,), absent=(0,))
+        return Standing((self.at,), cold=() if self.warm else (0,))
 
     def _ack(self, g: int) -> None:
         self.asked -= {g}
@@ -227,15 +292,25 @@ class World:
             self.memory.source_failed(self.now, "down")
             return
         log_ends = (len(self.log),) if self.tells_log_ends else None
-        self.memory.read(TOPIC, EndReading(asked, self.now, (self.high_watermark,), log_ends, (position,)))
+        self.memory.read(TOPIC, EndReading(asked, self.now, (self.high_watermark,), log_ends, (position,), 1))
 
     def _step(self, outcome: str) -> None:
         self.asked = frozenset()
         step = next_step(self._snapshot(), self.limits)
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.FENCE)
+        if self.leaving and begins and self.memory.fenced_at is None:
+            self._succeed()
+            return
         if outcome != "ok":
             self.budget["store"] -= 1
             self.faults -= 1
         getattr(self, f"_do_{step.kind}")(step.reason, outcome)
+
+    def _succeed(self) -> None:
+        """The leader is gone. Another one leads, takes the partition over, and goes on with what it finds."""
+        self.memory = PromoteMemory([TOPIC])
+        self.here = self.leaving = False
+        self.done = self.state is MirrorState.ACTIVE
 
     def _do_mark_pending(self, reason: str, outcome: str) -> None:
         self.state, self.epoch = MirrorState.PENDING_STOPPED, self.epoch + 1
@@ -251,13 +326,21 @@ class World:
         self.asked = frozenset(range(len(self.phases))) - acked
 
     def _do_read_ends(self, reason: str, outcome: str) -> None:
-        self.reading = (self.now, self.mirrored)
+        self.reading = (self.now, self._standing().mirrored[0])
 
     _do_await_mirror = _do_read_ends  # the runner waits a little, then reads
 
     def _do_stop_mirror(self, reason: str, outcome: str) -> None:
+        ends = self._ends()
+        if ends is None:
+            self.memory.give_up("not whole here")
+            return
         self.engine = False
-        self.memory.mirror_stopped(TOPIC)
+        self.memory.mirror_stopped(TOPIC, ends)
+
+    def _do_read_copy(self, reason: str, outcome: str) -> None:
+        end = (self.mirrored + COPY,)
+        self.memory.copy_read(TOPIC, CopyReading(end, end))
 
     def _do_persist_stopped(self, reason: str, outcome: str) -> None:
         """As the store does it: a change whose fate is unknown is settled before the next one."""
@@ -267,6 +350,8 @@ class World:
             self.memory.committing = False
             return
         self.memory.committing = outcome != "ok"
+        if outcome != "lost before commit":
+            self._check_record()
         if outcome == "ok":
             self.state = MirrorState.STOPPED
         self.committed = outcome == "lost after commit"
@@ -281,7 +366,9 @@ class World:
         self.phases[fenced[0]] = Phase.FORWARD
         if len(fenced) == 1:
             self.memory.unfenced()
-            self.engine = True
+            if not self.engine:
+                self.engine = True
+                self._return()  # begun anew
 
     def _do_mark_active(self, reason: str, outcome: str) -> None:
         self.memory.give_up(reason)
@@ -292,6 +379,13 @@ class World:
         self.done = True
 
     # -- what must hold ----------------------------------------------------------------------------------------
+
+    def _check_record(self) -> None:
+        """The record of the cutover has where both logs really end, and every batch that may be retried."""
+        handed = self.memory.handed(TOPIC)
+        real = CopyEnds((self.mirrored,), (self.mirrored + COPY,), (self._table(self.mirrored),))
+        if handed != real:
+            raise Violation(f"the record of the cutover says {handed}, but it is {real}")
 
     def check(self) -> None:
         """Raises Violation."""

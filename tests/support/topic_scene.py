@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gateway.control.errors import SourceUnreachable
 from gateway.control.promote_topic import TopicPromoter
 from gateway.control.source_ends import LogEnds
+from gateway.domain.copy_ends import PartitionEnd
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote_snapshot import PromoteLimits
 from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
@@ -17,6 +18,8 @@ from tests.support.control_plane import Plane
 
 LIMITS = PromoteLimits(lag_threshold=10, fence_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
 TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
+COPY = -40
+"""The copy counts otherwise: where the origin ends at 100, it ends at 60."""
 
 
 @dataclass
@@ -26,6 +29,7 @@ class FakeEnds:
     ends: dict[str, list[int]] = field(default_factory=dict)
     hidden: int = 0
     down: bool = False
+    failure: Exception = field(default_factory=lambda: SourceUnreachable("the source of link 'l': connection refused"))
     reads: int = 0
     on_read: Callable[[int], None] = lambda number: None
 
@@ -33,8 +37,13 @@ class FakeEnds:
         self.reads += 1
         self.on_read(self.reads)
         if self.down:
-            raise SourceUnreachable("the source of link 'l': connection refused")
-        return {t: LogEnds(tuple(self.ends[t]), tuple(end + self.hidden for end in self.ends[t])) for t in topics}
+            raise self.failure
+        return {t: self._of(t, n) for t, n in topics.items()}
+
+    def _of(self, topic: str, partitions: int) -> LogEnds:
+        ends = self.ends[topic]
+        known = tuple(ends[:partitions])
+        return LogEnds(known, tuple(end + self.hidden for end in known), len(ends))
 
 
 @dataclass
@@ -61,7 +70,7 @@ class FakeForwarder:
 
 
 class TopicScene:
-    """A plane with one mirror of three partitions, level at 100, and its promoter."""
+    """A plane with one mirror of three partitions, level at 100, and its promoter. Its copy ends at 60."""
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
@@ -70,7 +79,6 @@ class TopicScene:
         self.forwarder = FakeForwarder(plane)
         self.held: list[tuple[str, str]] = []
         self.phases: list[Phase] = []
-        plane.engine.producer_table = lambda link, topic: TABLE  # type: ignore[method-assign]
         plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
         self.promoter = self.make()
 
@@ -88,11 +96,22 @@ class TopicScene:
     async def mirror(self, topic: str = "orders") -> None:
         await self.plane.with_mirror(topic)
         self.ends.ends[topic] = [100, 100, 100]
+        self.target_ends.ends[topic] = [0, 0, 0]
         self.mirrored(topic, 100)
 
     def mirrored(self, topic: str, position: int) -> None:
+        """All partitions have come so far."""
         for partition in range(3):
-            self.plane.progress.advance(topic, partition, position)
+            self.advance(topic, partition, position)
+
+    def advance(self, topic: str, partition: int, position: int) -> None:
+        """The mirror here has come so far, and its copy with it."""
+        is_reverse = self.plane.store.mirrors["l", topic].is_reverse
+        copies = self.ends if is_reverse else self.target_ends
+        copies.ends[topic][partition] = position + COPY
+        end = PartitionEnd(position, position + COPY, TABLE[partition], warm=True)
+        self.plane.engine.here.setdefault(("l", topic), {})[partition] = end
+        self.plane.progress.advance(topic, partition, position)
 
     async def promote(self, *topics: str, force: bool = False) -> list[MirrorRecord]:
         return list(await self.promoter.promote("l", topics or ("orders",), force=force))

@@ -26,6 +26,7 @@ from gateway.domain.records import (
 )
 from gateway.domain.state_codec import Record, encode, key_of
 from gateway.replication.map_topic import map_topic
+from protocol.records import BatchHeader
 from tests.simulation.judge import Judge
 from tests.simulation.recorder import SOURCE, TARGET, Recorder
 
@@ -45,6 +46,18 @@ class One:
     aborted: bool = False
 
 
+class _Batches:
+    """What `Partition` of the broker model says of its batches."""
+
+    def __init__(self, headers: Sequence[BatchHeader]) -> None:
+        self._headers = headers
+        self.best = self.log = self
+
+    def batches_from(self, offset: int) -> list[SimpleNamespace]:
+        """Those that end behind an offset."""
+        return [SimpleNamespace(header=header) for header in self._headers if header.last_offset >= offset]
+
+
 class Side:
     """A cluster: logs by topic and partition, committed offsets by group."""
 
@@ -52,6 +65,7 @@ class Side:
         self.topics: dict[str, SimpleNamespace] = {}
         self.groups: dict[str, dict[tuple[str, int], int]] = {}
         self.starts: dict[tuple[str, int], int] = {}
+        self.batches: dict[tuple[str, int], list[BatchHeader]] = {}
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """An empty topic."""
@@ -85,6 +99,11 @@ class Side:
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """As `Logs` says."""
         return self.groups.get(group, {})
+
+    def partition(self, topic: str, partition: int) -> Any:
+        """Its batches, as far as they were given to `batches`."""
+        found = self.batches.get((topic, partition), [])
+        return _Batches(found)
 
     def topic_names(self) -> list[str]:
         """As `Logs` says."""
@@ -152,12 +171,15 @@ class Scene:
         self.store(GroupRecord(link="l", group="g", state=GroupState.PROMOTED, offsets=offsets))
         self.judge.look()
 
-    def promise(self, base: int, records: int, *pairs: tuple[int, int], way: int = 0, writer: int = 7) -> None:
-        """A chunk of the offset map."""
+    def promise(self, base: int, records: int, *pairs: tuple[int, int], kept: bool = True, writer: int = 7) -> None:
+        """A chunk of the offset map, for a batch that the copy holds, or not."""
+        if kept:
+            header = BatchHeader(base, 49, 0, 2, 0, 0, records - 1, 0, 0, 0, 0, 0, records)
+            self.target.batches.setdefault(("plain", 0), []).append(header)
         topic = map_topic("l")
         if topic not in self.target.topics:
             self.target.create(topic)
-        key = MapKey(PartitionKey(1, way, 0), base, writer)
+        key = MapKey(PartitionKey(1, 0, 0), base, writer)
         self.target.append(topic, encode_value(Chunk.of(records, 0, pairs)), key=encode_key(key))
 
     def _state(self, key: str, value: bytes, epoch: int | None = None) -> None:

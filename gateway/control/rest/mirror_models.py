@@ -138,6 +138,10 @@ class MirrorData(BaseModel):
     mirror_direction: MirrorDirection = MirrorDirection.FORWARD
     records_not_mirrored: dict[int, int] = Field(default_factory=dict)
     records_lost: dict[int, int] = Field(default_factory=dict)
+    retries_unknown: list[int] = Field(
+        default_factory=list,
+        description="Partitions in which a retry over the last failover may be appended once more.",
+    )
     not_moved: NotMovedData | None = None
     catch_up: CatchUpData | None = None
 
@@ -164,6 +168,7 @@ class MirrorData(BaseModel):
             stopped_at=list(record.stopped_at),
             mirror_direction=record.direction,
             records_not_mirrored={index: count for index, count in enumerate(record.not_mirrored) if count},
+            retries_unknown=list(record.retries_unknown),
             records_lost={index: lost.count for index, lost in enumerate(record.lost) if lost.count},
             not_moved=None if view.not_moved is None else NotMovedData.of(view.not_moved),
             catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),

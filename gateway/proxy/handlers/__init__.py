@@ -14,6 +14,7 @@ from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
 from gateway.proxy.handlers.end_txn import EndTxnHandler
 from gateway.proxy.handlers.fetch import FetchHandler
 from gateway.proxy.handlers.find_coordinator import FindCoordinatorHandler
+from gateway.proxy.handlers.heartbeat import HeartbeatHandler
 from gateway.proxy.handlers.init_producer_id import InitProducerIdHandler
 from gateway.proxy.handlers.join_group import JoinGroupHandler
 from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
@@ -44,6 +45,7 @@ def install(context: ProxyContext, rng: random.Random) -> None:
         ApiKey.OFFSET_FETCH: OffsetFetchHandler(context),
         ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(context),
         ApiKey.JOIN_GROUP: JoinGroupHandler(context, rng),
+        ApiKey.HEARTBEAT: HeartbeatHandler(context),
         ApiKey.SASL_HANDSHAKE: sasl,
         ApiKey.API_VERSIONS: ApiVersionsHandler(context),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(context),

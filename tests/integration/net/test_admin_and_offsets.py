@@ -47,6 +47,13 @@ async def test_life_of_a_topic(cluster: Cluster, topic: str) -> None:
         await admin.alter_topic_configs(cluster, topic, {"retention.ms": "soon"})
     assert invalid.value.code == ErrorCode.INVALID_CONFIG
 
+    await admin.delete_topic(cluster, topic, topic_id=topic_id)
+    again = await admin.create_topic(cluster, topic, partitions=1)
+    with pytest.raises(admin.AdminError) as other:  # one that lands late
+        await admin.delete_topic(cluster, topic, topic_id=topic_id)
+    assert other.value.code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert cluster.view.topics[topic].topic_id == again != topic_id
+
     await admin.delete_topic(cluster, topic)
     with pytest.raises(admin.AdminError) as gone:
         await admin.delete_topic(cluster, topic)

@@ -94,12 +94,21 @@ def flip_before_lag_zero() -> None:
 
     async def stop_first(run: Any, step: Step) -> None:
         await mark(run, step)
-        for topic in run._topics:
-            await run._context.engine.stop_mirror(run._link, topic)
+        run.found = {}
+        for record in run._gather.records():
+            while (ends := run._context.engine.ends(record)) is None:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.01)  # noqa: TID251 - this runs in the gateway
+            run.found[record.mirror_topic] = ends
+            await run._context.engine.stop_mirror(run._link, record.mirror_topic)
         await asyncio.sleep(1.0)  # noqa: TID251 - this runs in the gateway
+
+    async def stopped_long_ago(run: Any, step: Step) -> None:
+        for topic, ends in run.found.items():
+            run._memory.mirror_stopped(topic, ends)
 
     promote_run.next_step = hasty
     promote_run.PromoteRun._mark_pending = stop_first
+    promote_run.PromoteRun._stop_mirror = stopped_long_ago
 
 
 def answer_before_commit() -> None:
@@ -175,6 +184,28 @@ def forget_an_acknowledgement() -> None:
     Forwarder.fence = at_once  # type: ignore[method-assign]
 
 
+def release_after_the_acknowledgement() -> None:
+    """No fault, but bad luck: under the first fence the partitions leave this process, and come back a little later."""
+    from gateway.control import promote_run as module
+
+    promote_run: Any = module
+    hold, released = promote_run.PromoteRun._hold, list[str]()
+
+    async def released_then(run: Any, step: Step) -> None:
+        await hold(run, step)
+        if released:
+            return
+        released.append(run._link)
+        engine = run._context.engine
+        while hasattr(engine, "_engine"):
+            engine = engine._engine
+        owned = engine._owned
+        engine.own(frozenset())
+        asyncio.get_running_loop().call_later(0.5, engine.own, owned)
+
+    promote_run.PromoteRun._hold = released_then
+
+
 def rewind_a_group() -> None:
     """After the offsets were read back, and before the gate opens, the group is set back by ten records."""
     from gateway.control.promote_group import GroupPromotions
@@ -182,8 +213,8 @@ def rewind_a_group() -> None:
     take = GroupPromotions._take
 
     async def rewinding(self: Any, record: Any, progress: Any, step: Any) -> None:
-        if step.kind is GroupStepKind.OPEN_GATE:
-            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in record.offsets}
+        if step.kind is GroupStepKind.MARK_PROMOTED:
+            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in progress.offsets}
             await self._offsets.commit_on_target(record.group, offsets)
         await take(self, record, progress, step)
 
@@ -193,9 +224,10 @@ def rewind_a_group() -> None:
 def forget_a_fence_of_the_fleet() -> None:
     """A fence that the leader asks for is acknowledged while writes are on their way through this gateway."""
     from gateway.control.fence_answers import FenceAnswers
+    from gateway.domain.write_holds import Hold
 
     async def at_once(self: Any, body: Any) -> Any:
-        self._publisher.hold([str(body["topic"])])
+        self._publisher.hold([Hold(str(body["topic"]), int(body["epoch"]))])
         return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
 
     slow_source(4.0)  # longer than a promote takes, on a busy machine too
@@ -231,6 +263,7 @@ PATCHES: dict[str, Callable[[], None]] = {
         answer_before_commit,
         slow_source,
         forget_an_acknowledgement,
+        release_after_the_acknowledgement,
         rewind_a_group,
     )
 }

@@ -22,6 +22,8 @@ from tests.simulation.recorder import TARGET, Recorder
 
 EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock's milliseconds where the loop's clock is 0, as in `kafka.cluster`."""
+CONNECT_TRY_S: Final = 1.0
+"""Who has no connection to a broker by then looks whether it is still the one to ask; the attempt itself goes on."""
 _REVIVE_S: Final = 1.0
 Bootstrap = str | Collection[tuple[str, int]]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gateway.net.cluster import Cluster, ClusterUnavailable, NetError
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import FindCoordinatorRequest
-from tests.simulation.clients.client import Fatal
+from tests.simulation.clients.client import CONNECT_TRY_S, Fatal
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -37,7 +37,7 @@ class Coordinator:
         if self._node is None:
             self._node = await self._find()
         try:
-            connection = await self._cluster.connection(self._node, f"{_LANE}-{self._name}", self._timeout_s)
+            connection = await self._cluster.connection(self._node, f"{_LANE}-{self._name}", CONNECT_TRY_S)
             return await connection.request(message, cap=cap, timeout_s=wait_s)
         except NetError:
             self.forget()

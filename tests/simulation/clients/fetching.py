@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode, ProtocolError, error_name, is_retriable
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
 from protocol.record_reader import Record, read_records
 from protocol.records import iter_batches
-from tests.simulation.clients.client import Client, Fatal, ended
+from tests.simulation.clients.client import CONNECT_TRY_S, Client, Fatal, ended
 from tests.simulation.clients.sequences import Key
 
 _LANE: Final = "fetch"
@@ -49,16 +49,28 @@ class Fetcher:
         self.fatal = ""
 
     def begin(self, positions: dict[Key, int]) -> None:
-        """Read these from now on."""
+        """Read these from now on; what was read and not taken is forgotten."""
         self.positions = dict(positions)
+        self._read, self._held = {}, 0
         self._wake.set()
 
-    def take(self) -> dict[Key, list[Record]]:
-        """What was read since the last call."""
-        read, self._read = self._read, {}
-        self._held = 0
+    def take(self, most: int) -> dict[Key, list[Record]]:
+        """What was read since the last call, so many records at most."""
+        found: dict[Key, list[Record]] = {}
+        for key in list(self._read):
+            records = self._read.pop(key)
+            if len(records) > most:
+                self._read[key] = records[most:]
+                records = records[:most]
+            most -= len(records)
+            self._held -= len(records)
+            found[key] = records
+            if not most:
+                break
+        if self._read:
+            self._took()
         self._wake.set()
-        return read
+        return found
 
     async def close(self) -> None:
         """Read no more."""
@@ -109,7 +121,7 @@ class Fetcher:
     async def _once(self, leader: int, at: dict[Key, int]) -> float:
         """One request; seconds to wait before the next one."""
         timing = self._client.timing
-        connection = await self._cluster.connection(leader, _LANE)
+        connection = await self._cluster.connection(leader, _LANE, CONNECT_TRY_S)
         version = connection.version(ApiKey.FETCH, _VERSION)
         topics: dict[Any, list[FetchPartition]] = {}
         for (topic, index), offset in at.items():

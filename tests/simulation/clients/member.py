@@ -10,13 +10,15 @@ from gateway.net.cluster import Cluster, NetError
 from protocol.record_reader import Record
 from tests.simulation.clients.client import Bootstrap, Client, Fatal, ended
 from tests.simulation.clients.fetching import Fetcher, earliest
-from tests.simulation.clients.membership import Lost, Membership
+from tests.simulation.clients.membership import Lost, Membership, Rewind
 from tests.simulation.clients.sequences import Key
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.recorder import Recorder
 
 _SETTLE_S: Final = 0.1
+_REWIND_S: Final = 0.5
 Read = dict[Key, list[Record]]
+Positions = dict[tuple[str, str], int]
 
 
 class GroupMember(Client):
@@ -24,10 +26,14 @@ class GroupMember(Client):
     group: one that all its members name.
     topics: names; the group's leader finds out how many partitions they have.
     isolation: read_committed or read_uncommitted.
-    positions: key -> next offset, of the whole group, if its members share it.
+    positions: (side, key) -> next offset, of the whole group, if its members share it.
+
+    Attributes:
+        most: max.poll.records.
     """
 
     revives = True
+    most = 500
 
     def __init__(
         self,
@@ -39,12 +45,12 @@ class GroupMember(Client):
         recorder: Recorder,
         isolation: str = "read_committed",
         *,
-        positions: dict[str, int] | None = None,
+        positions: Positions | None = None,
         **options: Any,
     ) -> None:
         super().__init__(loop, name, bootstrap, recorder, **options)
         self.group, self.topics, self.isolation = group, sorted(topics), isolation
-        self.positions = {} if positions is None else positions
+        self.positions: Positions = {} if positions is None else positions
         self.assigned: list[Key] = []
         self.rebalances = 0
         self._news = asyncio.Event()
@@ -81,7 +87,7 @@ class GroupMember(Client):
         """At the end of a life."""
 
     async def settle(self, membership: Membership, read: Read) -> None:
-        """Record and commit what was read. Raises Lost."""
+        """Record and commit what was read. Raises Lost, or Rewind."""
         offsets = self.recorded(read)
         named = {self.key(key): offset for key, offset in offsets.items()}
         self.recorder.write("invoke", self.process, "commit", named)
@@ -105,8 +111,14 @@ class GroupMember(Client):
         self.recorder.write("ok", self.process, "assign", [self.key(key) for key in keys])
         fetcher = Fetcher(self, cluster, committed_only=self.isolation == "read_committed", took=self._news.set)
         try:
-            fetcher.begin(await self._positions(cluster, membership, keys))
-            await self._read_on(membership, fetcher, beat)
+            while True:
+                fetcher.begin(await self._positions(cluster, membership, keys))
+                try:
+                    await self._read_on(membership, fetcher, beat)
+                except Rewind:
+                    await self.pause(_REWIND_S)
+                else:
+                    break
         except Lost:
             pass  # what was read and not committed is read again, by whoever has it next
         finally:
@@ -120,7 +132,7 @@ class GroupMember(Client):
             going_on = await self._more(beat)
             if fetcher.fatal:
                 raise Fatal(fetcher.fatal)
-            read = fetcher.take()
+            read = fetcher.take(self.most)
             if read and membership.member_id:
                 await self.settle(membership, read)
             if not going_on:
@@ -172,10 +184,14 @@ class GroupMember(Client):
         self.recorder.write("ok", self.process, "poll", [["poll", told]])
         offsets = {key: records[-1].offset + 1 for key, records in read.items()}
         for key, offset in offsets.items():
-            name = self.key(key)
-            self.positions[name] = max(offset, self.positions.get(name, 0))
+            self.passed(self.key(key), offset)
         self.progress += sum(map(len, read.values()))
         return offsets
+
+    def passed(self, name: str, offset: int) -> None:
+        """The group has read a partition up to there."""
+        where = self.side, name
+        self.positions[where] = max(offset, self.positions.get(where, 0))
 
     def key(self, key: Key) -> str:
         """A partition as the history names it."""

@@ -58,6 +58,10 @@ class Lost(Exception):
         self.certain = certain
 
 
+class Rewind(Exception):
+    """Nothing of what was read counts: read on from what is committed."""
+
+
 class Membership:
     """One member, over all its generations. `member_id` is "" before the coordinator gave one."""
 

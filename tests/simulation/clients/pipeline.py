@@ -13,7 +13,7 @@ from typing import Any, Final
 from gateway.net.cluster import Cluster
 from tests.simulation.clients.client import Fatal
 from tests.simulation.clients.member import GroupMember, Read, text
-from tests.simulation.clients.membership import Lost, Membership
+from tests.simulation.clients.membership import Membership, Rewind
 from tests.simulation.clients.records import Sent
 from tests.simulation.clients.sequences import Key
 from tests.simulation.clients.transactions import Abortable, Transactions
@@ -23,6 +23,8 @@ OF: Final = "|"
 
 class Pipeline(GroupMember):
     """Args, after `GroupMember`'s: `output`: topic and partitions; `transactional_id`: default its name."""
+
+    most = 60
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class Pipeline(GroupMember):
             self._transactions = None
 
     async def settle(self, membership: Membership, read: Read) -> None:
-        """One transaction. Raises Lost when it was aborted: what it had read is read again."""
+        """One transaction. Raises Rewind when it was aborted: what it had read is read again."""
         transactions = self._transactions
         assert transactions is not None
         self._number += 1
@@ -78,10 +80,10 @@ class Pipeline(GroupMember):
             self.recorder.write(kind, self.process, "txn", done, number)
             self.recorder.write(kind, self.process, "commit", named)
         if kind != "ok":
-            raise Lost("the transaction was aborted")
+            raise Rewind
         self.progress += len(sends)
         for key, offset in named.items():
-            self.positions[key] = max(offset, self.positions.get(key, 0))
+            self.passed(key, offset)
 
     async def _transact(
         self,

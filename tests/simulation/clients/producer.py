@@ -10,6 +10,8 @@ from gateway.net.cluster import Cluster, NetError
 from protocol.errors import error_name, is_retriable
 from protocol.messages import InitProducerIdRequest
 from tests.simulation.clients.client import EPOCH_MS, Bootstrap, Client, Fatal
+from tests.simulation.clients.java import Java
+from tests.simulation.clients.librdkafka import Librdkafka
 from tests.simulation.clients.records import Sent, record_body
 from tests.simulation.clients.sender import Sender
 from tests.simulation.clients.sequences import (
@@ -18,9 +20,7 @@ from tests.simulation.clients.sequences import (
     Batch,
     End,
     Identity,
-    Java,
     Key,
-    Librdkafka,
     Sequences,
 )
 from tests.simulation.kernel.loop import SimLoop

@@ -16,6 +16,7 @@ from gateway.net.connection import Connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MalformedFrame
 from protocol.produce import PartitionResult, build_request_body, scan_response
+from tests.simulation.clients.client import CONNECT_TRY_S
 from tests.simulation.clients.records import stamped_batch
 from tests.simulation.clients.sequences import Batch, Key, Sequences
 
@@ -197,9 +198,9 @@ class Sender:
 
     async def _connect(self, leader: int) -> None:
         try:
-            await self._cluster.connection(leader, LANE)
+            await self._cluster.connection(leader, LANE, CONNECT_TRY_S)
         except NetError:
-            self._cluster.invalidate()  # somebody else may lead by now
+            self._sequences.stale.update(topic for topic, _ in self._sequences.waiting())  # does somebody else lead?
             await asyncio.sleep(_LOOK_AGAIN_S)
         self._opening.discard(leader)
         self.wake()

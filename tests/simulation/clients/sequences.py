@@ -1,20 +1,8 @@
 """What a producer's library decides: which batch may be sent next, and what an answer means for it. No I/O.
 
-Two libraries, of which each does what it does in its own way:
-
-* `Java` (TransactionManager, RecordAccumulator, Sender): a batch keeps its sequence until it is done. A retried one
-  goes to the front, and only the lowest that is not done may be sent, so that in a retry one is in flight. A sequence
-  that the broker did not expect is retried while a lower one is not done; else the epoch is bumped here (no RPC), and
-  what is not done on that partition gets sequences of the new epoch from 0 on. A batch that expires after it was sent leaves
-  the partition *unresolved*: nothing new is sent until all in flight are done, then either the numbers fit or the epoch
-  is bumped (KIP-360, KAFKA-5494).
-* `Librdkafka` (rd_kafka_handle_Produce_error, rdkafka_idempotence.c): after a retriable error nothing is sent to the
-  partition until everything in flight is answered; then all are sent again, in order, with their sequences. An
-  unexpected sequence ends the producer if it was the lowest that is not done, else the epoch is bumped once nothing is
-  in flight anywhere. Every partition begins at sequence 0 in a new epoch.
-
-Both send what they have no answer for again under the new epoch, and no broker can tell that it is there already:
-these records are told to `on_resent`.
+What both libraries share is here; each does the rest in its own way (`java.py`, `librdkafka.py`). Both send what they
+have no answer for again under a new epoch, and no broker can tell that it is there already: these records are told to
+`on_resent`.
 """
 
 from __future__ import annotations
@@ -25,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.errors import ErrorCode, error_name
 from tests.simulation.clients.records import Sent
 
 Key = tuple[str, int]
@@ -100,10 +88,14 @@ class Batch:
 
 @dataclass(slots=True)
 class Partition:
-    """What the library knows of one. `queue`: not on the wire, in order; `flight`: those with a sequence, not done."""
+    """What the library knows of one.
+
+    `queue`: not on the wire, in order; `flight`: sent and not done; `wire`: those that wait for an answer, done or not.
+    """
 
     queue: deque[Batch] = field(default_factory=deque)
     flight: list[Batch] = field(default_factory=list)
+    wire: list[Batch] = field(default_factory=list)
     identity: Identity | None = None
     next_sequence: int = 0
     last_acked: int = NO_SEQUENCE
@@ -114,7 +106,7 @@ class Partition:
     @property
     def on_wire(self) -> bool:
         """Something waits for its answer."""
-        return any(batch.on_wire for batch in self.flight)
+        return bool(self.wire)
 
 
 class End(Enum):
@@ -220,13 +212,14 @@ class Sequences:
         if batch not in partition.flight:
             partition.flight.append(batch)
         batch.on_wire = True
+        partition.wire.append(batch)
         batch.attempts += 1
         batch.retry_at = 0.0
         return batch
 
     def unheard(self, batch: Batch) -> None:
         """It was sent with acks=0: no answer comes."""
-        batch.on_wire = False
+        self._off_the_wire(batch)
         self._over(self.partitions[batch.key], batch, End.UNKNOWN, -1, "")
 
     def lost(self, batch: Batch, now: float) -> None:
@@ -235,7 +228,7 @@ class Sequences:
 
     def answered(self, batch: Batch, code: int, offset: int, log_start: int, now: float) -> None:
         """The broker's answer for a batch."""
-        batch.on_wire = False
+        self._off_the_wire(batch)
         if code in _METADATA:
             self.stale.add(batch.key[0])
         if batch.done:  # given up meanwhile
@@ -296,6 +289,10 @@ class Sequences:
     def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
         raise NotImplementedError
 
+    def _off_the_wire(self, batch: Batch) -> None:
+        batch.on_wire = False
+        self.partitions[batch.key].wire.remove(batch)
+
     def _acknowledged(self, batch: Batch, offset: int) -> None:
         partition = self.partitions[batch.key]
         if batch.identity == partition.identity and batch.sequence != NO_SEQUENCE:
@@ -326,11 +323,11 @@ class Sequences:
             self._failed_for_good(partition, batch, code)
 
     def _expire(self, partition: Partition, batch: Batch) -> None:
-        sent = batch.attempts > 0
+        in_retry = batch.attempts > batch.on_wire
         self._over(partition, batch, End.UNKNOWN if batch.on_wire or batch.doubt else End.FAIL, -1, "delivery timeout")
         if self.transactional and self.refused is None:
             self.refused = Refused(_E.REQUEST_TIMED_OUT, "delivery timeout", fatal=False)
-        if self.idempotent and sent:
+        if self.idempotent and in_retry:
             partition.unresolved = True
 
     def _over(self, partition: Partition, batch: Batch, end: End, offset: int, why: str) -> None:
@@ -350,167 +347,3 @@ class Sequences:
         for batch in batches:
             if batch.doubt or batch.on_wire:
                 self._on_resent(batch)
-
-
-class Java(Sequences):
-    """See the module."""
-
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)  # type: ignore[arg-type]
-        self._to_rewrite: dict[Key, None] = {}
-
-    def begin(self, identity: Identity) -> None:
-        """As the libraries' initTransactions, or their first metadata."""
-        super().begin(identity)
-        self._to_rewrite.clear()
-
-    def _may_go(self, partition: Partition, batch: Batch) -> bool:
-        if batch.sequence != NO_SEQUENCE:
-            return partition.flight[0] is batch
-        if partition.identity != self.identity:
-            if partition.flight:
-                return False
-            self._begin_at_zero(partition)
-        return not partition.unresolved
-
-    def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
-        if not self.idempotent:
-            return is_retriable(code) and not batch.doubt
-        partition = self.partitions[batch.key]
-        if code == _E.UNKNOWN_PRODUCER_ID:
-            if log_start < 0:
-                return False
-            if batch.reset:
-                return True
-            if not self.transactional:
-                self._to_rewrite[batch.key] = None
-                return True
-            if partition.last_acked_offset < log_start:
-                self._begin_at_zero(partition)
-                return True
-            return False
-        if code == _E.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            if not partition.unresolved and (batch.reset or batch.sequence != partition.last_acked + 1):
-                return True
-            if not self.transactional:
-                self._to_rewrite[batch.key] = None
-                return True
-            return False
-        return is_retriable(code)
-
-    def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
-        if self.refused is not None and self.refused.fatal:
-            return
-        if not self.transactional:
-            self._to_rewrite[batch.key] = None
-            return
-        for other in partition.flight:  # the numbers close up
-            if other.sequence > batch.sequence:
-                other.sequence -= batch.count
-                other.reset = True
-        if batch.sequence != NO_SEQUENCE and batch.identity == partition.identity:
-            partition.next_sequence -= batch.count
-
-    def _settle(self) -> None:
-        for key, partition in self.partitions.items():
-            if partition.unresolved and not partition.flight:
-                partition.unresolved = False
-                if partition.next_sequence != partition.last_acked + 1:
-                    if self.transactional:
-                        self.refused = self.refused or Refused(_E.REQUEST_TIMED_OUT, "unresolved sequence", fatal=False)
-                    else:
-                        self._to_rewrite[key] = None
-        if self._to_rewrite and not self.transactional and self.identity is not None:
-            self.identity = self.identity._replace(epoch=self.identity.epoch + 1)
-            self.bumps += 1
-            for key in self._to_rewrite:
-                self.partitions[key].unresolved = False
-                self._begin_at_zero(self.partitions[key])
-            self._to_rewrite.clear()
-
-    def _begin_at_zero(self, partition: Partition) -> None:
-        self._told_again(partition.flight)
-        partition.identity, partition.last_acked = self.identity, NO_SEQUENCE
-        at = 0
-        for batch in partition.flight:
-            batch.identity, batch.sequence, batch.reset = self.identity, at, True
-            at += batch.count
-        partition.next_sequence = at
-
-
-class Librdkafka(Sequences):
-    """See the module."""
-
-    fenced_by = frozenset((_E.PRODUCER_FENCED, _E.INVALID_PRODUCER_EPOCH))
-
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)  # type: ignore[arg-type]
-        self._bumping = False
-
-    def begin(self, identity: Identity) -> None:
-        """A new identity ends the drain."""
-        super().begin(identity)
-        self._bumping = False
-
-    def _may_go(self, partition: Partition, batch: Batch) -> bool:
-        if self._bumping or (partition.draining and partition.on_wire):
-            return False
-        partition.draining = False
-        if partition.identity != self.identity:
-            if partition.on_wire:
-                return False
-            self._told_again(partition.queue)
-            for each in partition.queue:
-                each.sequence = NO_SEQUENCE
-            partition.flight.clear()
-            partition.identity, partition.next_sequence, partition.last_acked = self.identity, 0, NO_SEQUENCE
-            partition.unresolved = False
-        return True
-
-    def _acknowledged(self, batch: Batch, offset: int) -> None:
-        """What is before it and may be there is there."""
-        partition = self.partitions[batch.key]
-        before = [
-            b for b in partition.queue if b.doubt and b.identity == batch.identity and b.sequence < batch.sequence
-        ]
-        for earlier in before if self.idempotent else ():
-            super()._acknowledged(earlier, -1)
-        super()._acknowledged(batch, offset)
-
-    def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
-        if not self.idempotent:
-            return is_retriable(code) and not batch.doubt
-        partition = self.partitions[batch.key]
-        if code in (_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID):
-            lowest = min((b.sequence for b in partition.flight if b.identity == batch.identity), default=batch.sequence)
-            unknown = code == _E.UNKNOWN_PRODUCER_ID
-            if self.transactional:
-                return False
-            if batch.attempts == 1 if unknown else batch.sequence > lowest:
-                self._bumping = partition.draining = True
-                return True
-            self._refuse(Refused(code, f"{error_name(code)} of the first batch that is not done", fatal=True))
-            return False
-        if not is_retriable(code):
-            return False
-        partition.draining = True
-        return True
-
-    def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
-        if not self.transactional:
-            self._bumping = True  # its numbers are a gap now
-
-    def _expire(self, partition: Partition, batch: Batch) -> None:
-        super()._expire(partition, batch)
-        if self.idempotent and not self.transactional and partition.unresolved:
-            self._bumping = True
-
-    def _settle(self) -> None:
-        if not self._bumping or self.identity is None:
-            return
-        if any(partition.on_wire for partition in self.partitions.values()):
-            return
-        self._bumping = False
-        if not self.transactional:
-            self.identity = self.identity._replace(epoch=self.identity.epoch + 1)
-            self.bumps += 1

@@ -7,72 +7,26 @@ what was there is still there.
 
 from __future__ import annotations
 
-import re
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
 
 from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
-from tests.checker.clusters import judge_clusters
-from tests.checker.collect import Collector
-from tests.checker.model import HistoryError
-from tests.checker.reads import judge_polls
-from tests.checker.verdict import Findings as CheckerFindings
-from tests.checker.writes import judge_sends, judge_writes
-from tests.simulation.judge.findings import OF_CHECKER, Findings
+from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.groups import judge_carried, judge_source
-from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, pair_of
-from tests.simulation.judge.maps import judge_map, read_map
-from tests.simulation.judge.state import Entry, Logs, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.history import judge_history, writes_of
+from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, late_records, pair_of
+from tests.simulation.judge.maps import LinkMap, judge_map, read_map
+from tests.simulation.judge.outcome import Ended, Verdict
+from tests.simulation.judge.state import Entry, Logs, Snapshot, StateView, group_side, side_of, was_failed_over
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
 WATCH: Final = "watch"
-_LINE: Final = re.compile(r"\bline (\d+)")
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
-
-
-class Ended(Protocol):
-    """What is asked of a client at the end."""
-
-    name: str
-    fatal: str
-    revives: bool
-
-    @property
-    def running(self) -> bool:
-        """A life is under way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
-    of groups that were seen."""
-
-    operations: Mapping[str, int]
-    records: int
-    counts: Mapping[str, int]
-    examples: Mapping[str, list[str]] = field(default_factory=dict)
-    flips: int = 0
-    moves: int = 0
-
-    @property
-    def passed(self) -> bool:
-        """Nothing was found."""
-        return not any(self.counts.values())
-
-    @property
-    def first(self) -> str:
-        """The first class with a fault and its first example; "" when there is none."""
-        for name, examples in self.examples.items():
-            if self.counts[name]:
-                return f"{name}: {examples[0]}" if examples else name
-        return ""
-
-    def numbers(self) -> str:
-        """As in the last line of a run."""
-        return " ".join(f"{name}={count}" for name, count in self.counts.items())
 
 
 class Judge:
@@ -82,7 +36,7 @@ class Judge:
     clock: virtual seconds.
     compacted: topics whose records may vanish.
     groups: group -> side on which it reads at the start, where that cannot be seen.
-    allowed_failures: mirror topics that may FAIL in this run.
+    allowed_failures: mirror topics that may FAIL in this run; `allowed` may be changed as it goes on.
     """
 
     def __init__(
@@ -102,19 +56,28 @@ class Judge:
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
         self._groups = dict(groups or {})
-        self._allowed = frozenset(allowed_failures)
+        self.allowed = set(allowed_failures)
         self._since = len(recorder.ops)
         self._sides: dict[str, str] = {}  # mirror topic -> where it is written
         self._group_sides: dict[str, str] = {}
         self._failed_over: set[str] = set()
         self._excused: dict[str, set[str]] = {}  # key -> records that a failover left behind
         self._demoted: set[str] = set()
+        self._flipped_at: dict[str, float] = {}  # key -> when it was seen
+        self.late = 0
+        self._late: dict[str, set[str]] = {}
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """What is new? Called every some tens of milliseconds, and right after each step of an operation."""
         entries = self.state.read(self._clock())
+        if entries:
+            with self._at_once():
+                self._look_at(entries)
+        self._since = len(self._recorder.ops)
+
+    def _look_at(self, entries: Sequence[Entry]) -> None:
         flipped: dict[str, MirrorRecord] = {}
         for entry in entries:
             said = entry.record
@@ -125,7 +88,22 @@ class Judge:
         for topic, mirror in sorted(flipped.items()):
             for pair in self._pairs(mirror):
                 compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
-        self._since = len(self._recorder.ops)
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """What is judged in here is judged of one instant: each log is decoded once.
+
+        The garbage collector waits: nothing here is cyclic, and what a whole run has made takes long to look through.
+        """
+        source, target, collects = self._source, self._target, gc.isenabled()
+        self._source, self._target = Snapshot(source), Snapshot(target)
+        gc.disable()
+        try:
+            yield
+        finally:
+            self._source, self._target = source, target
+            if collects:
+                gc.enable()
 
     def _look_at_mirror(self, entry: Entry, said: MirrorRecord, flipped: dict[str, MirrorRecord]) -> None:
         topic, now = said.mirror_topic, self._clock()
@@ -135,7 +113,7 @@ class Judge:
         elif not said.not_mirrored and said.state is MirrorState.ACTIVE:
             self._failed_over.discard(topic)  # both logs were made the same again
         before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
-        if said.state in _FAILED and before not in _FAILED and topic not in self._allowed:
+        if said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
             what = f"{said.state}: {said.error} {said.error_message}"
             self.findings.add("failed_topics", topic, what, now)
         side, old = side_of(said), self._sides.get(topic, SOURCE)
@@ -144,6 +122,7 @@ class Judge:
             self.flips += 1
             flipped[topic] = said
             keys = [f"{topic}/{index}" for index in range(self._partitions(self._target, topic))]
+            self._flipped_at.update(dict.fromkeys(keys, now))
             self._changed("flip", {"keys": keys, "to": side})
 
     def _look_at_group(self, entry: Entry, said: GroupRecord) -> None:
@@ -211,7 +190,12 @@ class Judge:
             at_rest: nothing is written any more, and everything had time to come to its end.
         """
         self.look()
+        with self._at_once():
+            return self._verdict(stuck, clients, lossy, at_rest)
+
+    def _verdict(self, stuck: Iterable[str], clients: Iterable[Ended], lossy: bool, at_rest: bool) -> Verdict:
         now = self._clock()
+        self.late = 0
         for what in stuck:
             self.findings.add("stuck", "run", what, now)
         self._judge_clients(clients, now)
@@ -222,8 +206,8 @@ class Judge:
             side: {key: {text for _, text in records} for key, _, _, records in self._final(side)}
             for side in (SOURCE, TARGET)
         }
-        judge_transactions(self._recorder.ops, held, self._whole, self.findings)
-        operations, records = self._judge_history(lossy)
+        judge_transactions(self._recorder.ops, held, cache(self._whole), self.findings)
+        operations, records = judge_history(list(self._operations(lossy)), self.findings, now)
         return Verdict(
             operations=operations,
             records=records,
@@ -231,6 +215,7 @@ class Judge:
             examples={name: list(each) for name, each in self.findings.examples.items()},
             flips=self.flips,
             moves=self.moves,
+            late=self.late,
         )
 
     def _judge_clients(self, clients: Iterable[Ended], now: float) -> None:
@@ -250,7 +235,12 @@ class Judge:
 
     def _judge_logs(self, now: float, at_rest: bool) -> None:
         maps = {
-            link.name: read_map(self._target, link.name, self.findings, now)
+            link.name: LinkMap(
+                link.link_id,
+                *read_map(self._target, link.name, self.findings, now),
+                source=self._source,
+                target=self._target,
+            )
             for link in self.state.latest.values()
             if isinstance(link, LinkRecord)
         }
@@ -260,29 +250,32 @@ class Judge:
                 compare(pair, self.findings, now, level=at_rest, failed_over=failed_over)
                 if at_rest and self._is_compacted(mirror.mirror_topic):
                     compare_latest(pair, self.findings, now)
-                entries, seen = maps.get(mirror.link, ({}, 0))
-                judge_map(pair, self.state.link_id(mirror.link), entries, seen, self.findings, now)
+                if mirror.link in maps:
+                    judge_map(pair, maps[mirror.link], self.findings, now)
+                if not failed_over:
+                    self._judge_late(pair, now)
 
-    def _judge_history(self, lossy: bool) -> tuple[Mapping[str, int], int]:
-        ops = list(self._operations(lossy))
-        findings = CheckerFindings()
-        collector = Collector(findings)
-        line = 0
-        try:
-            for line, op in enumerate(ops, 1):
-                collector.feed(op, line)
-            collector.finish()
-        except (HistoryError, KeyError, ValueError, TypeError, IndexError) as error:
-            self.findings.add("broken", f"history, line {line}", repr(error), self._clock())
-            return {}, 0
-        model = collector.model
-        for judge in (judge_writes, judge_sends, judge_polls, judge_clusters):
-            judge(model, findings)
-        for name, count in findings.counts.items():
-            if count:
-                examples = [_with_times(example, ops) for example in findings.examples[name]]
-                self.findings.count(OF_CHECKER[name], count, f"{name}: {examples[0]}")
-        return model.operations, sum(map(len, model.writes.values()))
+    def _judge_late(self, pair: Pair, now: float) -> None:
+        """What landed on the source behind the cutover: a late record if nobody was told of it, else a split write."""
+        late = late_records(pair)
+        if not late:
+            return
+        writes = writes_of(self._recorder.ops, pair.where)
+        for record, there in late:
+            text = (record.value or b"").decode(errors="replace")
+            write = writes.get(text)
+            if there is not None and write is not None and (write.end != "ok" or write.told == there.offset):
+                self._is_late(pair.where, text)  # the answer, if there was one, was of the target's
+            elif there is not None:
+                what = f"{text!r} is on the source at {record.offset}, behind the cutover, and on the target, too"
+                self.findings.add("split_writes", pair.where, f"{what}, at {there.offset}", now)
+            elif write is not None and write.end != "ok" and write.invoked <= self._flipped_at.get(pair.where, 0.0):
+                self._is_late(pair.where, text)
+            # else: it is on the source alone, and the history tells whose fault that is
+
+    def _is_late(self, key: str, text: str) -> None:
+        self.late += 1
+        self._late.setdefault(key, set()).add(text)
 
     def _operations(self, lossy: bool) -> Iterator[Op]:
         """The history as the checker takes it."""
@@ -298,7 +291,7 @@ class Judge:
         here = self._source.topic_names()
         at_target = [f"{t}/{i}" for t in own if t not in here for i in range(self._partitions(self._target, t))]
         logs = [
-            final_log(side, key, start, end, records)
+            final_log(side, key, start, end, self._known(side, key, records))
             for side in (SOURCE, TARGET)
             for key, start, end, records in self._final(side)
         ]
@@ -317,7 +310,7 @@ class Judge:
         return op
 
     def _kept_from(self) -> dict[str, float]:
-        """Of partitions whose beginning was deleted where they are written: when the first record that is left was sent.
+        """Of partitions that have lost their beginning where they are written: when the first record left was sent.
 
         What was acknowledged before that may be gone.
         """
@@ -361,6 +354,11 @@ class Judge:
                 ]
                 yield self._recorder.key(side, topic, index), start, end, records
 
+    def _known(self, side: str, key: str, records: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
+        """Without what a failover left behind on the source, and what landed there late."""
+        left_out = self._excused.get(key, set()) | self._late.get(key, set())
+        return [each for each in records if each[1] not in left_out] if left_out and side == SOURCE else records
+
     def _is_compacted(self, topic: str) -> bool:
         return topic in self._compacted or any(m.compacted for m in self.state.mirrors if m.mirror_topic == topic)
 
@@ -394,14 +392,3 @@ def verdict(
     """Judge a run that nobody looked at while it went on. `options`: as `Judge`'s."""
     del gateways  # everything is judged by what clients saw, and by the logs
     return Judge(history, source, target, clock, **options).verdict(clients=clients)
-
-
-def _with_times(example: str, ops: Sequence[Op]) -> str:
-    """Line numbers with the virtual time at which they were written."""
-
-    def dated(found: re.Match[str]) -> str:
-        number = int(found[1])
-        time = ops[number - 1]["time"] / 1e9 if 0 < number <= len(ops) else 0.0
-        return f"{found[0]} [t={time:.3f}]"
-
-    return _LINE.sub(dated, example)

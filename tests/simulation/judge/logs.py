@@ -152,12 +152,21 @@ def _compare_cut(pair: Pair, count: int, findings: Findings, now: float, *, fail
     if not failed_over:
         _inside(pair, pair.source, mirror.stopped_at[index], count, (SOURCE, TARGET), findings, now)
     _inside(pair, pair.target, copy_cut, count, (TARGET, SOURCE), findings, now)
-    late, written = places(pair.source[count:]), places(pair.target[count:])
-    for one in late.keys() & written.keys() if not failed_over else ():
-        record, other = pair.source[count + late[one]], pair.target[count + written[one]]
+
+
+def late_records(pair: Pair) -> list[tuple[LogRecord, LogRecord | None]]:
+    """What was written on the source behind a cutover to the target, each with where the target has it, if it does."""
+    mirror, index = pair.mirror, pair.partition
+    if mirror.state is not MirrorState.STOPPED or index >= len(mirror.stopped_at):
+        return []
+    count = common(pair)
+    written = places(pair.target[count:])
+    found: list[tuple[LogRecord, LogRecord | None]] = []
+    for record in pair.source[count:]:
         if record.offset >= mirror.stopped_at[index]:
-            what = f"{_shown(record)} was written on the source behind the cutover, and on the target at {other.offset}"
-            findings.add("split_writes", pair.where, what, now)
+            at = written.get(identity(record))
+            found.append((record, None if at is None else pair.target[count + at]))
+    return found
 
 
 def _inside(

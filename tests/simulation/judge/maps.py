@@ -1,21 +1,22 @@
 """The offset map against the records: where it says that a record is, there it is.
 
-`__lockgate_map.LINK` is read with the product's decoder and ledger. A promise that no log can tell (its writer died) is
-kept if the records agree with it. Then every record that both clusters have must be found both ways.
+`__lockgate_map.LINK` is read with the product's decoder and ledger; the batches of the copy tell which promises were
+kept. Then every record that both clusters have must be found both ways.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
-from gateway.domain.mirror_way import MirrorWay, way_of
+from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_ledger import OffsetLedger
 from gateway.domain.offset_map import Rule
-from gateway.domain.promised import Promised
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.ways import before
 from gateway.replication.map_topic import map_topic
+from protocol.records import BatchHeader
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.logs import Pair, identity, places
 from tests.simulation.judge.state import LogRecord, Logs
@@ -43,11 +44,26 @@ def read_map(target: Logs, link: str, findings: Findings, now: float) -> tuple[E
     return found, target.log_range(topic, 0)[1]
 
 
-def judge_map(pair: Pair, link_id: int, entries: Entries, seen: int, findings: Findings, now: float) -> None:
+class LinkMap(NamedTuple):
+    """What a link's map topic says, and the clusters whose batches tell which promises were kept."""
+
+    link_id: int
+    entries: Entries
+    seen: int
+    source: Any
+    target: Any
+
+    def header_at(self, record: MirrorRecord, partition: int, offset: int) -> BatchHeader | None:
+        """Of the batch of the copy that holds an offset, or of the next one."""
+        cluster, topic = (self.source, record.source_topic) if record.is_reverse else (self.target, record.mirror_topic)
+        batches = cluster.partition(topic, partition).best.log.batches_from(offset)
+        return batches[0].header if batches else None
+
+
+def judge_map(pair: Pair, link: LinkMap, findings: Findings, now: float) -> None:
     """Judge one partition: the present way, and those before it as far as they are remembered."""
     for record, end in _ways(pair):
-        way = way_of(record, link_id)
-        _judge_way(pair, record, way, end, entries.get(way.map_key(pair.partition), []), seen, findings, now)
+        _judge_way(pair, record, end, link, findings, now)
 
 
 def _ways(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:
@@ -62,26 +78,27 @@ def _ways(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:
 def _judge_way(
     pair: Pair,
     record: MirrorRecord,
-    way: MirrorWay,
     end: int | None,
-    entries: list[tuple[int, int, int, Value | None]],
-    seen: int,
+    link: LinkMap,
     findings: Findings,
     now: float,
 ) -> None:
+    way = way_of(record, link.link_id)
+    of = way.map_key(pair.partition)
     origin, copy = (pair.target, pair.source) if record.is_reverse else (pair.source, pair.target)
     begin = way.handed_over_at[pair.partition]
     copied = [each for each in copy if each.offset >= begin and (end is None or each.offset < end)]
     at = places(origin)
-    ledger = OffsetLedger(way.map_key(pair.partition), way.implied[pair.partition], lambda: 1)
-    for entry in entries:
+    ledger = OffsetLedger(of, way.implied[pair.partition], lambda: 1)
+    for entry in link.entries.get(of, ()):
         ledger.read(*entry)
-    ledger.absorb(seen)
+    ledger.absorb(link.seen)
     if not ledger.used or not copied:
         return
     log_end = copied[-1].offset + 1
     true_source = {each.offset: origin[at[identity(each)]].offset for each in copied if identity(each) in at}
-    lost = [each for each in ledger.undecided(log_end) if not _agrees(each, true_source)]
+    undecided = ledger.undecided(log_end)
+    lost = [each for each in undecided if not each.is_in(link.header_at(record, pair.partition, each.base))]
     ledger.settle(log_end, lost)
     for each in copied:
         if each.offset in true_source:
@@ -99,8 +116,3 @@ def _judge_record(
     elif there.offset != record.offset or there.rule is not Rule.EXACT:
         what = f"the map says that {value} at {origin_at} is at {there.offset} of the copy; it is at {record.offset}"
         findings.add("wrong_offsets", pair.where, what, now)
-
-
-def _agrees(promised: Promised, true_source: dict[int, int]) -> bool:
-    pairs = zip(promised.chunk.sources, promised.chunk.targets, strict=True)
-    return all(true_source.get(target, source) == source for source, target in pairs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from gateway.control.state_reader import WRITER_KEY
 from gateway.control.state_topic import TOPIC
@@ -72,6 +72,25 @@ class Logs(Protocol):
 
     def topic_names(self) -> list[str]:
         """Of all topics but the brokers' own."""
+
+
+class Snapshot:
+    """A cluster at one instant: each log is decoded once."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._records: dict[tuple[str, int], Sequence[LogRecord]] = {}
+        self.topics = cluster.topics
+        self.log_range, self.committed = cluster.log_range, cluster.committed
+        self.topic_names, self.partition = cluster.topic_names, cluster.partition
+
+    def records(self, topic: str, partition: int, committed_only: bool = False) -> Sequence[LogRecord]:
+        """As `Logs` says; committed records only."""
+        assert committed_only
+        found = self._records.get((topic, partition))
+        if found is None:
+            found = self._records[topic, partition] = self._cluster.records(topic, partition, committed_only=True)
+        return found
 
 
 class Entry(NamedTuple):

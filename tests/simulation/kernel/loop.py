@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import heapq
 import random
 import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar
 
 from tests.simulation.kernel.blocking import Executors
@@ -46,48 +46,43 @@ class _Over(BaseException):
     """Thrown into what is unfinished when a simulation ends."""
 
 
-class SimHandle(asyncio.Handle):
-    """A handle that knows its node."""
+class SimHandle:
+    """Stands for asyncio's Handle and TimerHandle, and knows its node. `at`: of a timer; 0 otherwise."""
 
-    __slots__ = ("node",)
-
-    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: Context) -> None:
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._context = context
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
-        self.node = context.get(CURRENT, loop.lab)
-
-
-class SimTimer(asyncio.TimerHandle):
-    """A timer that knows its node."""
-
-    __slots__ = ("node",)
+    __slots__ = ("args", "at", "callback", "context", "is_cancelled", "loop", "node")
 
     def __init__(
-        self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: SimLoop, context: Context
+        self, loop: SimLoop, at: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context
     ) -> None:
-        self._when = when
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._context = context
-        self._cancelled = False
-        self._scheduled = True
-        self._repr = None
-        self._source_traceback = None
-        self.node = context.get(CURRENT, loop.lab)
+        self.loop = loop
+        self.at = at
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.is_cancelled = False
+        self.node: Node = context.get(CURRENT, loop.lab)
+
+    def __repr__(self) -> str:
+        task = getattr(self.callback, "__self__", None)
+        named = getattr(self.callback, "__qualname__", None) or repr(self.callback)
+        return f"{self.node.name}: {task.get_name() if isinstance(task, asyncio.Task) else named}"
 
     def cancel(self) -> None:
         """As asyncio's."""
-        if not self._cancelled:
-            self._cancelled = True
-            self._loop.timer_cancelled(self)
-            self._callback = _nothing
-            self._args = ()
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.callback = _nothing
+            self.args = ()
+            if self.at:
+                self.loop.timer_cancelled()
+
+    def cancelled(self) -> bool:
+        """As asyncio's."""
+        return self.is_cancelled
+
+    def when(self) -> float:
+        """As asyncio's."""
+        return self.at
 
 
 class SimTask(asyncio.Task[Any]):
@@ -114,13 +109,14 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.seed = seed
         self.rng = self.random("loop")
+        self._waking = self.random("waking")
         self.nodes: dict[str, Node] = {"lab": self.lab}
         self.unhandled: list[dict[str, Any]] = []
         self.network = Network(self)
         self.now = _START_S
         self.handled = 0
-        self._queue: deque[Any] = deque()
-        self._timers: list[tuple[float, int, Any]] = []
+        self._queue: deque[SimHandle] = deque()
+        self._timers: list[tuple[float, int, SimHandle]] = []
         self._sequence = 0
         self._cancelled_timers = 0
         self._tasks = 0
@@ -163,14 +159,18 @@ class SimLoop(asyncio.BaseEventLoop):
             node.state, node.running = State.PAUSED, False
 
     def wake(self, node: Node) -> None:
-        """SIGCONT. What was kept comes first, then what its sockets have received."""
+        """SIGCONT. What was ready or due is done, and its sockets are read: one or the other first, as it happens."""
         if not node.is_in(State.PAUSED):
             return
         node.state, node.running = State.RUNNING, True
         kept, node.kept = node.kept, []
-        self._queue.extend(kept)
+        sockets_first = self._waking.random() < 0.5
+        if not sockets_first:
+            self._queue.extend(kept)
         for endpoint in tuple(node.endpoints):
             endpoint.woken()
+        if sockets_first:
+            self._queue.extend(kept)
 
     def kill(self, node: Node) -> None:
         """SIGKILL. No `finally` runs, ports refuse, and the peers learn it from the network."""
@@ -197,9 +197,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
+    ) -> SimHandle:
         """As asyncio's."""
-        handle = SimHandle(callback, args, self, copy_context() if context is None else context)
+        handle = SimHandle(self, 0.0, callback, args, copy_context() if context is None else context)
         if not self._over:
             self._queue.append(handle)
         return handle
@@ -208,84 +208,76 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> SimHandle:
         """As asyncio's."""
         return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> SimHandle:
         """As asyncio's; timers of one instant fire in the order in which they were set."""
-        timer = SimTimer(when, callback, args, self, copy_context() if context is None else context)
-        self.push(when, timer)
+        timer = SimHandle(self, when, callback, args, copy_context() if context is None else context)
+        if not self._over:
+            self._sequence = sequence = self._sequence + 1
+            heappush(self._timers, (when, sequence, timer))
         return timer
-
-    def push(self, when: float, timer: asyncio.Handle) -> None:
-        """Have a handle run at an instant."""
-        if self._over:
-            return
-        self._sequence += 1
-        heapq.heappush(self._timers, (when, self._sequence, timer))
 
     def at(self, node: Node, when: float, context: Context, callback: Callable[..., object], *args: Any) -> None:
         """Run something in a context, but on behalf of another node, which is the one that can be stopped."""
-        timer = SimTimer(when, callback, args, self, context)
-        timer.node = node
-        self.push(when, timer)
+        self.call_at(when, callback, *args, context=context).node = node
 
-    def timer_cancelled(self, _timer: SimTimer) -> None:
+    def timer_cancelled(self) -> None:
         """Too many of them: throw them away."""
         self._cancelled_timers += 1
         if self._cancelled_timers > _LEAST_TO_SWEEP and self._cancelled_timers * 2 > len(self._timers):
-            self._timers = [each for each in self._timers if not each[2]._cancelled]
-            heapq.heapify(self._timers)
+            self._timers = [each for each in self._timers if not each[2].is_cancelled]
+            heapify(self._timers)
             self._cancelled_timers = 0
 
     def _run_once(self) -> None:
-        queue = self._queue
-        timers = self._timers
+        queue, timers = self._queue, self._timers
         if not queue and not self._stopping:  # type: ignore[attr-defined]
-            while timers and timers[0][2]._cancelled:
-                heapq.heappop(timers)
-                self._cancelled_timers -= 1
-            if not timers:
-                raise Spinning(f"nothing is left that could happen: {self._waiting()}")
-            if timers[0][0] > self.now:
-                self.now = timers[0][0]
-                self._spins = self._spins_allowed
+            self._next_instant()
         now = self.now
         while timers and timers[0][0] <= now:
-            timer = heapq.heappop(timers)[2]
-            if timer._cancelled:
+            timer = heappop(timers)[2]
+            if timer.is_cancelled:
                 self._cancelled_timers -= 1
             else:
-                timer._scheduled = False
+                timer.at = 0.0  # it is no timer any more
                 queue.append(timer)
-        self._spins -= len(queue)
-        if self._spins < 0:
-            raise Spinning(f"no end of work at {now:.6f}: {[_named(each) for each in list(queue)[:5]]}")
-        self._run_queue(queue)
-
-    def _run_queue(self, queue: deque[Any]) -> None:
         todo = len(queue)
         self.handled += todo
+        self._spins -= todo
+        if self._spins < 0:
+            raise Spinning(f"no end of work at {now:.6f}: {list(queue)[:5]}")
+        popleft = queue.popleft
         for _ in range(todo):
-            handle = queue.popleft()
-            if handle._cancelled:
-                continue
-            node = handle.node
-            if not node.running:
-                if node.state is State.PAUSED:
-                    node.kept.append(handle)
-                continue
-            try:
-                handle._context.run(handle._callback, *handle._args)
-            except (SystemExit, KeyboardInterrupt, Spinning):
-                raise
-            except BaseException as exc:  # noqa: BLE001 - as asyncio does
-                self.call_exception_handler(
-                    {"message": f"Exception in callback {_named(handle)}", "exception": exc, "handle": handle}
-                )
+            handle = popleft()
+            if not handle.is_cancelled:
+                if handle.node.running:
+                    try:
+                        handle.context.run(handle.callback, *handle.args)
+                    except BaseException as exc:  # noqa: BLE001 - as asyncio does
+                        self._failed(handle, exc)
+                elif handle.node.state is State.PAUSED:
+                    handle.node.kept.append(handle)
+
+    def _next_instant(self) -> None:
+        timers = self._timers
+        while timers and timers[0][2].is_cancelled:
+            heappop(timers)
+            self._cancelled_timers -= 1
+        if not timers:
+            raise Spinning(f"nothing is left that could happen: {self._waiting()}")
+        if timers[0][0] > self.now:
+            self.now = timers[0][0]
+            self._spins = self._spins_allowed
+
+    def _failed(self, handle: SimHandle, exc: BaseException) -> None:
+        if isinstance(exc, SystemExit | KeyboardInterrupt | Spinning):
+            raise exc
+        self.call_exception_handler({"message": f"Exception in callback {handle}", "exception": exc})
 
     def _waiting(self) -> list[str]:
         return sorted(task.get_name() for task in asyncio.all_tasks(self))[:10]
@@ -382,10 +374,3 @@ def _bury(task: asyncio.Task[Any]) -> None:
     with suppress(BaseException):  # what its `finally` wants has no meaning any more
         for _ in range(_ENDINGS):  # each may wait for something anew
             coro.throw(_Over())
-
-
-def _named(handle: Any) -> str:
-    callback = handle._callback
-    task = getattr(callback, "__self__", None)
-    name = task.get_name() if isinstance(task, asyncio.Task) else getattr(callback, "__qualname__", repr(callback))
-    return f"{handle.node.name}: {name}"

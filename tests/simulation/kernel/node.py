@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tests.simulation.kernel.loop import SimHandle
     from tests.simulation.kernel.network import Server
     from tests.simulation.kernel.transport import Endpoint
 
@@ -48,7 +48,7 @@ class Node:
         self.state = State.RUNNING
         self.running = True
         self.wall_offset_ms = 0
-        self.kept: list[asyncio.Handle] = []
+        self.kept: list[SimHandle] = []
         self.remains: list[Any] = []
         self.servers: dict[int, Server] = {}
         self.endpoints: dict[Endpoint, None] = {}  # ordered, unlike a set

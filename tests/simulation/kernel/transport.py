@@ -65,6 +65,8 @@ class Endpoint(asyncio.Transport):
         self._closing = False  # asked to close, or lost
         self._gone = False  # the socket is closed
         self._fin_sent = False
+        self._error: OSError | None = None  # the connection broke
+        self._told_end = False
         self._out: deque[Segment] = deque()
         self._last_due = 0.0
         self._armed = False
@@ -85,7 +87,7 @@ class Endpoint(asyncio.Transport):
         """The connection is there."""
         self.set_protocol(protocol)
         protocol.connection_made(self)
-        if self._inbox and not self._gone:
+        if self._inbox:
             self._loop.call_soon(self._read, context=self.context)
 
     # -- asyncio's transport -------------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ class Endpoint(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """As asyncio's."""
-        if self._closing or self._fin_sent or not len(data):
+        if self._closing or self._gone or self._fin_sent or not len(data):
             return
         piece = data if type(data) is bytes else bytes(data)
         if self._under_way >= WINDOW or self._unsent:
@@ -181,8 +183,6 @@ class Endpoint(asyncio.Transport):
 
     def abort(self) -> None:
         """RST; what is not on its way yet is lost."""
-        if self._gone:
-            return
         self._closing = True
         self._drop_unsent()
         self._finish(None, reset=True)
@@ -194,30 +194,33 @@ class Endpoint(asyncio.Transport):
         self._closing = True
         self._drop_unsent()
         self._close_socket(reset=True)
+        self.node.endpoints.pop(self, None)
 
     def is_over(self) -> None:
         """The simulation has ended."""
         self._closing = self._gone = True
 
     def lost(self, error: OSError | None = None) -> None:
-        """The connection broke, as seen from this side."""
+        """The connection broke, as seen from this side. What was received before can still be read."""
         if self._gone:
             return
-        self._closing = True
-        self._drop_unsent()
-        self._inbox.clear()
         self._gone = True
+        self._drop_unsent()
         self._out.clear()
-        self._forget()
-        if self._protocol is not None:
-            error = error or ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
-            self._loop.call_soon(self._protocol.connection_lost, error, context=self.context)
+        self.link.endpoints.pop(self, None)
+        self._error = error or ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+        if not self._inbox:
+            self._tell_end(self._error)
 
     def _finish(self, exc: Exception | None, reset: bool = False) -> None:
-        if self._gone:
-            return
         self._close_socket(reset)
-        if self._protocol is not None:
+        self._tell_end(exc)
+
+    def _tell_end(self, exc: Exception | None) -> None:
+        self._closing = True
+        self.node.endpoints.pop(self, None)
+        if self._protocol is not None and not self._told_end:
+            self._told_end = True
             self._loop.call_soon(self._protocol.connection_lost, exc, context=self.context)
 
     def _close_socket(self, reset: bool) -> None:
@@ -231,11 +234,6 @@ class Endpoint(asyncio.Transport):
         elif not self._fin_sent:
             self._put(_FIN)
         self._fin_sent = True
-        self.node.endpoints.pop(self, None)
-
-    def _forget(self) -> None:
-        self.node.endpoints.pop(self, None)
-        self.link.endpoints.pop(self, None)
 
     def _drop_unsent(self) -> None:
         self._unsent.clear()
@@ -265,8 +263,9 @@ class Endpoint(asyncio.Transport):
             due = max(due, self._last_due) + len(data) / link.bytes_per_s
         self._last_due = due
         self._out.append(Segment(data, loop.now, due))
-        if not self._armed:
-            self.arm()
+        if not self._armed and not link.is_cut:  # as `arm` does
+            self._armed = True
+            loop.call_at(due, self._arrive, context=self.peer.context).node = loop.lab
         if self._unacknowledged_s and not self._watched and (link.is_cut or self.peer.link.is_cut):
             self._watched = True
             loop.at(loop.lab, loop.now + self._unacknowledged_s, self.context, self._is_acknowledged, loop.now)
@@ -358,6 +357,8 @@ class Endpoint(asyncio.Transport):
             while data and self._inbox and self._inbox[0] and len(data) + len(self._inbox[0]) <= READ_BYTES:
                 data += self._inbox.popleft()
             self._hand_over(data)
+        if self._error is not None and not self._inbox:
+            self._tell_end(self._error)
 
     def _hand_over(self, data: bytes) -> None:
         protocol = self._protocol

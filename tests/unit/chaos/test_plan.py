@@ -7,7 +7,18 @@ import pytest
 from tests.chaos.cast import SETS, groups_of
 from tests.chaos.nemeses import _OTHERS
 from tests.chaos.network import _FAULTS
-from tests.chaos.plan import CALM_S, NETWORK, PIPELINE, PROCESSES, PRODUCERS, SOURCES, Plan, plan
+from tests.chaos.plan import (
+    AIMS,
+    CALM_S,
+    NETWORK,
+    PIPELINE,
+    PROCESSES,
+    PRODUCERS,
+    SOURCES,
+    TRANSLATED,
+    Plan,
+    plan,
+)
 
 GROUPS = groups_of(SOURCES[-1])
 
@@ -56,7 +67,7 @@ def test_each_cycle_goes_over_and_back(seed: int):
     for act in acts[1:]:
         steps = zip(pipeline[act.kind], PIPELINE, strict=True) if act.kind in pipeline else [(act.kind, act.what)]
         for kind, what in steps:
-            if kind != "create":
+            if kind not in ("create", "fail_over"):  # of topics of their own
                 assert state[what] == before[kind]
                 state[what] = after[kind]
 
@@ -77,3 +88,16 @@ def test_what_is_left_out_changes_nothing_else():
 
     assert [n for n in whole.nemeses if n.kind != "gateway-kill"] == list(part.nemeses)
     assert whole.acts == part.acts
+
+
+def test_a_translated_set_goes_home_twice_in_each_cycle():
+    acts = made(1).acts
+    cycles = sum(act.kind == "create" for act in acts)
+    assert sum(act.kind == "home" and act.what == TRANSLATED for act in acts) == 2 * cycles
+    assert sum(act.kind == "fail_over" for act in acts) == cycles
+
+
+def test_every_aimed_fault_comes_and_only_where_there_is_a_middle():
+    acts = made(1, 1800).acts
+    assert {act.aim.kind for act in acts if act.aim} == set(AIMS)
+    assert {act.kind for act in acts if act.aim} == {"promote", "home"}

@@ -22,7 +22,8 @@ def stopped(linked: ControlServer, run: Run) -> ControlServer:
     plane = linked.plane
     plane.target.existing["orders"].ranges = [(0, 100)] * 2
     record = plane.store.mirrors["l", "orders"]
-    done = replace(record, state=S.STOPPED, stopped_at=(100, 100), settled=True, restore_configs={}, flipped_ms=1)
+    done = replace(record, state=S.STOPPED, restore_configs={}, settled=True, flipped_ms=1)
+    done = replace(done, stopped_at=(100, 100), stopped_copy_at=(100, 100))
     plane.engine.running.clear()
     linked.do(lambda: plane.store.put(done))
     return linked

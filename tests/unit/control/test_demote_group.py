@@ -164,3 +164,33 @@ async def test_demote_that_cannot_be_written_opens_again(scene: GroupScene) -> N
 async def test_demote_of_a_group_that_is_not_promoted(scene: GroupScene) -> None:
     with pytest.raises(Conflict, match="is ACTIVE, not PROMOTED"):
         await scene.promoter.demote("l", "g")
+
+
+async def test_a_demote_goes_on_when_whoever_asked_for_it_has_gone(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.plane.gates.commit_begins("g")
+    asked = asyncio.create_task(scene.promoter.demote("l", "g"))
+    await wait_until_async(lambda: not scene.open, 5, what="the gate to be closed")
+    asked.cancel()
+    await asyncio.wait([asked])
+    scene.plane.gates.commit_ends("g")
+    await wait_until_async(lambda: scene.record.state is GroupState.ACTIVE, 5, what="the demote")
+    assert not scene.open
+
+
+async def test_a_demote_that_is_cut_off_by_the_end_of_the_term_leaves_the_gate_shut(scene: GroupScene) -> None:
+    """ACTIVE may be written: nobody knows here before the next leader has told."""
+    await scene.promoted()
+    with scene.plane.log.held():
+        run = asyncio.create_task(scene.promoter.demote("l", "g"))
+        await wait_until_async(lambda: "state-write" in names_of_tasks(), 5, what="the record being written")
+        await scene.plane.service.context.background.close()
+        await asyncio.wait([run])
+        assert not scene.open
+    scene.plane.gates.assigned(9, scene.plane.store.applied, ())  # the next leader's, which read whatever was written
+    await wait_until_async(lambda: scene.record.state is GroupState.ACTIVE, 5, what="the record")
+    assert not scene.open
+
+
+def names_of_tasks() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks()}

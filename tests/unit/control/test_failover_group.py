@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from gateway.domain.records import CarriedOffset, GroupState, MirrorState
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import CarriedOffset, GroupState, MirrorMode, MirrorRecord, MirrorState
 from tests.support.control_plane import Plane
 from tests.support.group_scene import KEY, GroupScene, gated_group
 
@@ -38,7 +40,7 @@ async def test_a_failover_goes_on_from_what_is_known_cut_to_what_is_there(scene:
     assert [(o.source_offset, o.target_offset) for o in scene.record.offsets] == [(95, 90), (80, 80)]
     assert "offsets as the source had them 7 s before" in scene.record.note
     assert (
-        "orders-0: the group was at 95 on the source; cut to 90, where the target ends: 5 record(s)"
+        "orders-0: the group was at 95 on the source; cut to 90, where the mirrored records end: 5 record(s)"
         in scene.record.note
     )
 
@@ -104,3 +106,80 @@ async def test_a_group_that_cannot_be_failed_over_says_why(scene: GroupScene) ->
     await fail_over(scene, 90)
     assert "its topics failed over, the group could not" in scene.promoter.waits_for("l", "g")
     assert not scene.open
+
+
+@pytest.mark.parametrize("mode", MirrorMode)
+@pytest.mark.parametrize("target_end", [120, 500])
+async def test_what_clients_wrote_since_the_flip_is_not_skipped(
+    scene: GroupScene, mode: MirrorMode, target_end: int
+) -> None:
+    """A group's turn comes a moment after the flip, or 15 s: the target's log has grown from where the copy ended."""
+    scene.offsets.source_holds = {KEY: (95, "m")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+    maps = [OffsetMap([(0, 0)], end=80, read_to=90) for _ in range(3)]
+
+    async def offset_maps(_: MirrorRecord) -> Sequence[OffsetMap]:
+        return maps
+
+    scene.plane.service.context.offset_maps = offset_maps
+    ends = 90 if mode is MirrorMode.PRESERVE else 80
+    mirror = replace(
+        scene.plane.store.mirrors["l", "orders"],
+        state=MirrorState.STOPPED,
+        mode=mode,
+        stopped_at=(90,) * 3,
+        stopped_copy_at=(ends,) * 3,
+        not_mirrored=(10,) * 3,
+    )
+    await scene.plane.store.put(mirror)
+    scene.plane.target.existing["orders"].ranges = [(0, target_end)] * 3
+
+    await scene.promoter.failovers.failed_over(mirror)
+
+    assert scene.offsets.target_holds == {KEY: (ends, "m")}
+    assert f"cut to {ends}, where the mirrored records end: 5 record(s)" in scene.record.note
+
+
+async def test_what_was_synced_is_cut_to_where_the_copy_ended_too(scene: GroupScene) -> None:
+    scene.offsets.down = True
+    scene.offsets.target_holds = {KEY: (95, "synced")}
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    stopped = replace(mirror, state=MirrorState.STOPPED, stopped_at=(90,) * 3, not_mirrored=(-1,) * 3)
+    await scene.plane.store.put(stopped)
+    scene.plane.target.existing["orders"].ranges = [(0, 500)] * 3
+    await scene.promoter.failovers.failed_over(stopped)
+    assert scene.offsets.target_holds == {KEY: (90, "synced")}
+
+
+async def test_a_topic_that_fails_over_while_its_log_is_looked_at_is_looked_at_again(scene: GroupScene) -> None:
+    """Until then its log on the target is the mirror's alone; from then on clients write there."""
+    other = await scene.plane.with_mirror("other")
+    scene.offsets.source_holds = {KEY: (80, ""), ("other", 0): (95, "")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+
+    async def fails_over() -> None:
+        scene.plane.target.before.clear()
+        flipped = replace(other, state=MirrorState.STOPPED, stopped_at=(90,) * 3, not_mirrored=(10,) * 3)
+        await scene.plane.store.put(flipped)
+        scene.plane.target.existing["other"].ranges = [(0, 500)] * 3
+
+    scene.plane.target.before["log_ranges"] = fails_over
+    await fail_over(scene, 90)
+    assert not scene.open
+    await scene.promoter.failovers.attempt("l", "g")
+
+    assert scene.offsets.target_holds[("other", 0)] == (90, "")
+
+
+async def test_a_record_that_does_not_say_where_the_copy_ended_fails_nothing_over(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (95, "")}
+    await scene.attempts(1)
+    scene.offsets.down = True
+    mirror = scene.plane.store.mirrors["l", "orders"]
+    stopped = replace(mirror, state=MirrorState.STOPPED, stopped_at=(90,), not_mirrored=(1,) * 3)
+    await scene.plane.store.put(stopped)
+    await scene.promoter.failovers.failed_over(stopped)
+    assert not scene.open
+    assert "says for 1 of 3 partitions where the copy ended" in scene.promoter.waits_for("l", "g")

@@ -14,6 +14,7 @@ from gateway.control.remote_fences import FleetFences, is_in_force
 from gateway.control.routing_publisher import RoutingPublisher
 from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase, RoutingTable
+from gateway.domain.write_holds import Hold
 from gateway.net.peers import PeerRefused, PeerUnavailable
 from gateway.proxy.forwarder import Forwarder
 from tests.support.waiting import wait_until_async
@@ -102,7 +103,7 @@ class Fleet:
         return [gateway.phase for gateway in self.gateways.values()]
 
     async def fence(self, epoch: int) -> None:
-        self.gateways["one"].publisher.fence({"t": epoch})
+        self.gateways["one"].publisher.fence([Hold("t", epoch, 0)])
         acks = await asyncio.gather(*(fences.fence("t", epoch) for fences in self.fences.values()))
         assert {ack.epoch for ack in acks} == {epoch}
         assert sorted(ack.gateway for ack in acks) == ["any", "three", "two"]  # the local one is named by its caller
@@ -137,7 +138,7 @@ async def test_after_the_flip_the_record_decides_and_no_command(fleet: Fleet) ->
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     await fleet.fence(1)
     fleet.marks(MirrorState.STOPPED, 1, read_by=("two",))
-    fleet.gateways["one"].publisher.unfence(["t"])
+    fleet.gateways["one"].publisher.unfence([Hold("t", 1, 0)])
     assert fleet.phases() == [Phase.SWITCHED, Phase.SWITCHED, Phase.FENCED]
     fleet.gateways["three"].reads(replace(RECORD, state=MirrorState.STOPPED, fence_epoch=1))
     assert fleet.phases() == [Phase.SWITCHED] * 3
@@ -147,7 +148,7 @@ async def test_after_an_abort_the_others_are_told_until_they_have_heard(fleet: F
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     await fleet.fence(1)
     fleet.down = {"three"}
-    fleet.gateways["one"].publisher.unfence(["t"])  # before the record says ACTIVE again
+    fleet.gateways["one"].publisher.unfence([Hold("t", 1, 0)])  # before the record says ACTIVE again
     await wait_until_async(lambda: not fleet.gateways["two"].held())
     assert fleet.gateways["three"].held()
     fleet.down = set()
@@ -160,7 +161,7 @@ async def test_a_flip_home_is_no_abort(fleet: Fleet) -> None:
         gateway.reads(replace(back, state=MirrorState.PENDING_STOPPED, fence_epoch=1))
     await fleet.fence(1)
     fleet.gateways["one"].reads(replace(RECORD, state=MirrorState.PENDING_MIRROR, fence_epoch=1, generation=1))
-    fleet.gateways["one"].publisher.unfence(["t"])
+    fleet.gateways["one"].publisher.unfence([Hold("t", 1, 0)])
     await wait_until_async(lambda: not fleet.fences._tasks)
     assert fleet.phases() == [Phase.FORWARD, Phase.FENCED, Phase.FENCED]
 
@@ -242,12 +243,12 @@ async def test_who_came_under_the_fence_is_told_of_its_end_too(fleet: Fleet) -> 
     fleet.required = {"one", "two"}
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     one = fleet.gateways["one"]
-    one.publisher.fence({"t": 1})
+    one.publisher.fence([Hold("t", 1, 0)])
     await fleet.fences["two"].fence("t", 1)
     fleet.required.add("three")
     fleet.gateways["three"].answers.assigned(0, {"t": 1})
     assert fleet.gateways["three"].held()
-    one.publisher.unfence(["t"])
+    one.publisher.unfence([Hold("t", 1, 0)])
     await wait_until_async(lambda: not fleet.gateways["three"].held())
 
 
@@ -290,7 +291,7 @@ async def test_what_the_leader_gave_up_is_not_held_again_by_an_assignment(fleet:
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     await fleet.fence(1)
     one.answers.assigned(0, {"t": 1})
-    one.publisher.unfence(["t"])
+    one.publisher.unfence([Hold("t", 1, 0)])
     assert not one.held()
     one.answers.assigned(0, {})
     assert not one.held()
@@ -298,7 +299,7 @@ async def test_what_the_leader_gave_up_is_not_held_again_by_an_assignment(fleet:
 
 def test_what_a_term_left_fenced_is_held_until_it_is_decided() -> None:
     gateway = Gateway()
-    gateway.publisher.fence({"t": 1})
+    gateway.publisher.fence([Hold("t", 1, 0)])
     gateway.publisher.term_over()
     assert gateway.held()
     assert gateway.publisher.own_fences == {}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gateway.control import releases
 from gateway.control.fleet_mirrors import FleetMirrors, StillAppending
 from gateway.domain.assignment import FleetAssignment
 from gateway.domain.membership import MirrorPartition
@@ -309,3 +310,53 @@ async def test_a_claim_does_not_wait_for_a_gateway_that_is_gone(fleet: Fleet) ->
     async with fleet["a"].mirrors.claimed("l", "t"):
         assert fleet["a"].engine.owned == parts(0, 1, 2, 3)
     assert time.monotonic() - began < 2.0
+
+
+async def test_what_the_leader_promotes_is_not_given_away(fleet: Fleet) -> None:
+    """Another gateway asks for it, or is assigned it: it runs there too, and on at the leader until the run is over."""
+    a, b = fleet["a"], fleet["b"]
+    for one in (a, b):
+        one.reads(state=MirrorState.PENDING_STOPPED)
+    await fleet.runs(a=parts(0, 1, 2, 3), b=parts())
+    under_way = {("l", "t")}
+    a.mirrors.promoted = lambda: under_way
+
+    fleet.assign("b", b=parts(0, 1, 2, 3), a=parts())
+    await fleet.runs(b=parts(0, 1, 2, 3))
+    assert a.engine.owned == parts(0, 1, 2, 3)
+
+    under_way.clear()
+    a.mirrors.records_changed()
+    await fleet.runs(a=parts(), b=parts(0, 1, 2, 3))
+
+
+async def test_a_gateway_that_leaves_keeps_what_it_promotes_until_that_is_over(fleet: Fleet) -> None:
+    a = fleet["a"]
+    for one in (a, fleet["b"]):
+        one.reads(state=MirrorState.PENDING_STOPPED)
+    await fleet.runs(a=parts(0, 1, 2, 3), b=parts())
+    under_way = {("l", "t")}
+    a.mirrors.promoted = lambda: under_way
+    leaving = asyncio.create_task(a.mirrors.leave())
+    await fleet.runs(b=parts(0, 1, 2, 3))
+    assert a.engine.owned == parts(0, 1, 2, 3)
+    await leaving  # for no longer than it waits at all
+    assert a.engine.owned == parts()
+
+
+async def test_tables_that_do_not_fit_into_one_answer_are_all_carried(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table is never cut: a batch that is missing from it would be appended twice when it is retried."""
+    monkeypatch.setattr(releases, "_ENTRIES", 3)
+    a, b = fleet["a"], fleet["b"]
+    table = [replace(ENTRY, base_offset=offset) for offset in range(7)]
+
+    async def release(partitions: frozenset[MirrorPartition]) -> Mapping[MirrorPartition, Sequence[ProducerEntry]]:
+        b.engine.own(b.engine.running() - partitions)
+        return dict.fromkeys(partitions, table)
+
+    b.engine.release = release  # type: ignore[method-assign]
+    fleet.assign("a", a=parts(0, 1, 2, 3), b=parts())
+    await fleet.runs(a=parts(0, 1, 2, 3))
+    assert [list(a.engine.tables[each]) for each in sorted(parts(2, 3))] == [table, table]

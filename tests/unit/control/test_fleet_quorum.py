@@ -44,6 +44,11 @@ class FakeStore:
     applied = 7
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_quorum, "_TELL_AGAIN_S", 0.01)
+
+
 def quorum(peers: FakePeers, registry: FakeRegistry) -> FleetQuorum:
     return FleetQuorum("a", FakeStore, registry, peers, 3)  # type: ignore[arg-type]
 
@@ -82,6 +87,19 @@ async def test_a_gate_stays_closed_by_command_until_the_record_is_in_force_again
     await one.close_gate("g")
     assert one.closed == {"g"}
     peers.failures["b"] = 1
-    await one.gate_by_record("g")  # it is told as far as possible
+    telling = one.gate_by_record("g")
     assert one.closed == set()
-    assert [what for _, what, _ in peers.asked] == ["close_gate", "close_gate", "open_gate"]
+    await telling  # until everybody has been told: it would stay shut there else
+    assert [what for _, what, _ in peers.asked] == ["close_gate", "close_gate", "open_gate", "open_gate"]
+    assert peers.asked[-1][2] == {"group": "g", "offset": 7, "number": 2, "term": 3}
+
+
+async def test_a_gate_that_is_shut_again_is_not_told_to_open() -> None:
+    peers = FakePeers()
+    one = quorum(peers, FakeRegistry("a", "b"))
+    await one.close_gate("g")
+    telling = one.gate_by_record("g")
+    await one.close_gate("g")
+    await telling
+    assert [what for _, what, _ in peers.asked] == ["close_gate", "close_gate"]
+    assert one.closed == {"g"}

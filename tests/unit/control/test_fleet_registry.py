@@ -31,15 +31,17 @@ class Book:
             new_secret=lambda: "s",
         )
 
-    async def generation(self, *names: str, incarnation: str = "1") -> None:
-        await self.registry.admit(
-            {
-                f"id-{name}": Gateway(
-                    name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S
-                )
-                for name in names
-            }
-        )
+    async def generation(self, *names: str, incarnation: str = "1", place: str = "here") -> None:
+        await self.members(*(member(name, incarnation, place) for name in names))
+
+    async def members(self, *gateways: Gateway) -> set[tuple[str, str]]:
+        """A generation of these; returns who has a place."""
+        kept = await self.registry.admit({f"id-{one.name}-{one.incarnation}": one for one in gateways})
+        return {(one.name, one.incarnation) for one in kept.values()}
+
+
+def member(name: str, incarnation: str = "1", place: str = "here") -> Gateway:
+    return Gateway(name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S, place=place)
 
 
 @pytest.fixture
@@ -94,6 +96,64 @@ async def test_a_new_process_of_a_name_replaces_the_old_one(book: Book) -> None:
     assert book.registry.lost() == ""
     assert book.plane.store.gateways["b"].incarnation == "2"
     assert book.registry.departed(0.0, ()) == 2, "what the old ones had sent may land yet"
+
+
+@pytest.mark.parametrize("place", ["", "another machine"])
+async def test_a_process_whose_name_was_taken_is_waited_for_until_its_lease_is_over(book: Book, place: str) -> None:
+    """It may be cut off from the target alone, and write to the source: a name says nothing about who has it."""
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", place))
+    assert book.registry.required() == {"a", "b", "b@1"}
+    assert "lockgate gateway forget b@1" in book.registry.lost()
+    assert book.registry.departed(0.0, ()) == 0
+    book.now += presumable_after(LEASE_S) - 0.1
+    assert book.registry.lost()
+    book.now += 0.2
+    assert book.registry.lost() == ""
+    assert book.registry.required() == {"a", "b"}
+    await book.registry.forget_presumed()
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.departed(0.0, ()) == 1
+
+
+async def test_without_a_lock_at_all_nothing_is_proved(book: Book) -> None:
+    await book.generation("a", "b", place="")
+    await book.members(member("a", place=""), member("b", "2", ""))
+    assert book.registry.is_lost("b@1")
+
+
+async def test_a_lease_that_the_group_goes_on_renewing_is_not_counted_down(book: Book) -> None:
+    """Both processes of a name are members: the coordinator takes the old one's heartbeats until it is dropped."""
+    await book.generation("a", "b")
+    both = [member("b"), member("b", "2", "there")]
+    assert await book.members(member("a"), *both) == {("a", "1"), ("b", "2")}
+    book.now += 10 * LEASE_S
+    assert "b@1" in book.registry.required()
+    assert await book.members(member("a"), *both) == {("a", "1"), ("b", "2")}, "the old one does not come back"
+    await book.members(member("a"), member("b", "2", "there"))
+    book.now += presumable_after(LEASE_S)
+    assert book.registry.lost() == ""
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+async def test_a_process_whose_name_was_taken_may_say_good_bye_or_be_forgotten(book: Book, by_itself: bool) -> None:
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", "there"))
+    if by_itself:
+        await book.registry.forget("b", "it stops in order", incarnation="1")
+    else:
+        await book.registry.forget_absent("b@1", "an operator says so")
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.plane.store.gateways["b"].incarnation == "2"
+    assert book.registry.lost() == ""
+
+
+async def test_the_next_leader_waits_for_it_too(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", "there"))
+    after = Book(book.plane)
+    assert await after.members(member("a"), member("b"), member("b", "2", "there")) == {("a", "1"), ("b", "2")}
+    assert after.registry.required() == {"a", "b", "b@1"}
 
 
 async def test_only_a_lost_gateway_is_forgotten(book: Book) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from gateway.control import group_monitor
 from gateway.control.group_monitor import GroupMonitor
 from gateway.control.promote_group import GroupPromotions
-from gateway.control.store_errors import StoreError
+from gateway.control.state_reader import Entry
+from gateway.control.state_topic import Change
+from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.domain.gates import GateStatus, Identity, Waiter
 from gateway.domain.records import GroupRecord, GroupState, MirrorState
+from gateway.domain.state_codec import encode
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 from tests.support.control_plane import Plane
+from tests.support.group_scene import gated_group
 from tests.support.waiting import wait_until_async
 
 
@@ -38,7 +45,7 @@ async def mirrored(plane: Plane) -> Plane:
 @pytest.fixture
 async def watched(mirrored: Plane) -> Watched:
     promoter = Watched(mirrored)
-    GroupMonitor(mirrored.service.context, promoter, mirrored.routing).start()
+    GroupMonitor(mirrored.service.context, promoter).start()
     return promoter
 
 
@@ -122,7 +129,7 @@ async def test_with_a_prefix_for_groups_a_group_is_asked_for_under_its_name_on_t
     await plane.service.mirrors.create("l", "clicks")
     reads(plane, "g", "clicks")
     plane.gates.enabled = True
-    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+    GroupMonitor(plane.service.context, Watched(plane)).start()
 
     assert await settled(plane, knocks) is (GateStatus.CLOSED if gated else GateStatus.OPEN)
 
@@ -140,7 +147,113 @@ async def test_with_a_prefix_for_topics_only_a_group_keeps_its_name(plane):
     reads(plane, "g", "clicks")  # of the source's topic: its name there
     reads(plane, "other", "usa_clicks")
     plane.gates.enabled = True
-    GroupMonitor(plane.service.context, Watched(plane), plane.routing).start()
+    GroupMonitor(plane.service.context, Watched(plane)).start()
 
     assert await settled(plane, "g") is GateStatus.CLOSED
     assert await settled(plane, "other") is GateStatus.OPEN
+
+
+# -- a topic more is mirrored ------------------------------------------------------------------------------------
+
+
+async def test_a_group_that_was_let_in_is_gated_before_its_topic_is_created_on_the_target(
+    mirrored: Plane, watched: Watched
+) -> None:
+    """It asked when the topic that it reads on the source was not mirrored: a member that was started early, a tool."""
+    reads(mirrored, "g", "payments")
+    reads(mirrored, "other", "elsewhere")
+    assert await settled(mirrored, "g") is GateStatus.OPEN
+    assert await settled(mirrored, "other") is GateStatus.OPEN
+    then: list[GateStatus] = []
+
+    async def created() -> None:
+        then.append(mirrored.gates.status("g"))
+
+    mirrored.target.before["create_topic"] = created
+    await mirrored.with_mirror("payments")
+
+    assert len(then) == 1
+    assert then[0] is not GateStatus.OPEN
+    assert await settled(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].state is GroupState.ACTIVE
+    assert await settled(mirrored, "other") is GateStatus.OPEN
+    assert set(mirrored.store.groups) == {("l", "g")}
+
+
+async def test_an_answer_from_before_a_mirror_was_stored_lets_nobody_in(mirrored: Plane, watched: Watched) -> None:
+    """The source is asked about the mirrors that are stored; one more comes while it answers."""
+    reads(mirrored, "g", "payments")
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        asked.set()
+        await answers.wait()
+
+    mirrored.source.before["committed_offsets"] = slowly
+    mirrored.gates.status("g")
+    await asked.wait()
+    await mirrored.with_mirror("payments")
+    assert mirrored.gates.status("g") is GateStatus.UNKNOWN
+    answers.set()
+
+    assert await settled(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_a_reservation_alone_makes_no_verdict(mirrored: Plane, watched: Watched) -> None:
+    """The topic has a route before its record is written; who is asked about in between is asked about again."""
+    reads(mirrored, "g", "payments")
+    with mirrored.log.held():
+        creating = asyncio.create_task(mirrored.with_mirror("payments"))
+        await wait_until_async(lambda: "payments" in mirrored.routing.current.topics, 10, what="the route")
+        assert await settled(mirrored, "g") is GateStatus.OPEN
+    await creating
+    assert await settled(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_what_the_leader_before_has_stored_is_asked_about_by_the_next_one(mirrored: Plane) -> None:
+    """It died between the record of the mirror and the question."""
+    reads(mirrored, "g", "payments")
+    assert mirrored.gates.let_in("g", as_of=mirrored.store.applied)
+    await mirrored.with_mirror("payments")
+    assert mirrored.gates.status("g") is GateStatus.UNKNOWN
+
+    GroupMonitor(mirrored.service.context, Watched(mirrored)).start()
+
+    assert await settled(mirrored, "g") is GateStatus.CLOSED
+
+
+# -- marks of unknown outcome ------------------------------------------------------------------------------------
+
+
+async def test_a_gate_opens_when_a_mark_that_nobody_answered_turns_out_to_be_made(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_monitor, "_RETRY_S", 0.05)
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    commit, lost = plane.log.commit, list[bool]()
+
+    def lose(changes: Sequence[Change]) -> int:
+        if b'"PROMOTED"' in b"".join(value or b"" for _, value in changes) and not lost:
+            lost.append(True)
+            plane.log.failures = [StoreUncertain("no answer")]
+        return commit(changes)
+
+    monkeypatch.setattr(plane.log, "commit", lose)
+    GroupMonitor(plane.service.context, scene.promoter, clock=lambda: scene.now).start()
+
+    def opened() -> bool:
+        scene.later(0.1)
+        return scene.open
+
+    await wait_until_async(opened, 20, what="the gate to open")
+    assert lost
+    assert scene.record.state is GroupState.PROMOTED
+
+
+async def test_a_gate_opens_when_the_mark_is_read_in_the_topic(plane: Plane) -> None:
+    """The leader reads its own write of unknown outcome before anything settles it."""
+    scene = await gated_group(plane)
+    made = replace(scene.record, state=GroupState.PROMOTED)
+    plane.log.news.put(Entry(plane.store.applied + 1, "group/l/g", encode(made)))
+    await wait_until_async(lambda: scene.open, 10, what="the gate to open")

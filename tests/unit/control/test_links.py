@@ -10,9 +10,9 @@ import pytest
 from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreachable
 from gateway.control.links import REDACTED
 from gateway.control.store_errors import StoreError
+from gateway.domain.flips_seen import RETRIED_S
 from gateway.domain.gates import GateStatus
-from gateway.domain.records import GroupRecord, GroupState, MirrorState
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS
+from gateway.domain.records import GroupRecord, GroupState, MirrorState, ProducerEntry
 from tests.support.control_plane import PROPERTIES, SOURCE, TARGET, Plane
 from tests.support.fake_kafka import FakeKafka
 
@@ -130,16 +130,16 @@ async def finished(plane: Plane) -> None:
     """A link with a topic and a group, both promoted, and nobody left who retries."""
     mirror = await plane.with_mirror()
     await plane.store.put(
-        replace(mirror, state=MirrorState.STOPPED, state_since_ms=plane.now_ms),
+        replace(mirror, state=MirrorState.STOPPED, producers=((ProducerEntry(1, 0, 0, 4, 95),),)),
         GroupRecord(link="l", group="g", state=GroupState.PROMOTED),
     )
-    plane.now_ms += PRODUCERS_KEPT_MS
+    plane.clock_s += RETRIED_S
 
 
 async def test_delete_removes_link_mirrors_and_groups(plane):
     await finished(plane)
     plane.gates.enabled = True
-    plane.gates.set("g", GateStatus.CLOSED)
+    assert plane.gates.status("g") is GateStatus.OPEN
 
     await plane.service.links.delete("l")
 
@@ -147,7 +147,7 @@ async def test_delete_removes_link_mirrors_and_groups(plane):
     assert plane.routing.current.topics == {}
     assert plane.engine.links == set()
     assert plane.service.context.sources.clusters == {}
-    assert plane.gates.status("g") is GateStatus.UNKNOWN
+    assert plane.gates.status("g") is GateStatus.UNKNOWN, "asked about again, if anything is mirrored"
     assert "orders" in plane.target.existing  # topics are the user's
 
 
@@ -164,12 +164,13 @@ async def test_delete_is_refused_while_a_group_is_gated_unless_forced(plane):
 
 async def test_delete_is_refused_while_producers_may_retry_over_the_flip_unless_forced(plane):
     await finished(plane)
-    plane.now_ms -= 90_000
+    plane.clock_s -= 90
+    plane.now_ms += 10**9  # a time of day decides nothing
 
     with pytest.raises(Conflict, match="wait 2 min, or use force"):
         await plane.service.links.delete("l")
 
-    plane.now_ms += 90_000
+    plane.clock_s += 90
     await plane.service.links.delete("l")
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from gateway.control.errors import Conflict, NotFound
-from gateway.control.store_errors import StoreError
+from gateway.control.errors import Conflict, NotFound, TargetUnreachable
+from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
+from gateway.domain.records import MirrorState
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import LIFTED
+from gateway.net.errors import BrokerError, ClusterUnavailable
+from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
 from tests.support.waiting import wait_until_async
 from tests.unit.control.refused import refused
@@ -62,13 +66,107 @@ async def test_a_store_that_fails_at_once_creates_nothing(plane):
     assert "create_topic" not in plane.target.calls
 
 
-async def test_a_store_that_fails_takes_the_new_topic_back(plane):
+async def is_finished(plane: Plane) -> None:
+    """The mirror runs, on the topic that is on the target, and its writes have never left the source."""
+    await wait_until_async(lambda: ("l", "orders") in plane.engine.running, 10, what="the mirror runs")
+    record = plane.store.mirrors["l", "orders"]
+    assert (record.created, record.state) == (True, MirrorState.ACTIVE)
+    assert record.mirror_topic_id == plane.target.existing["orders"].info.topic_id
+    assert plane.routing.current.topics["orders"].phase is Phase.FORWARD
+    assert "delete_topic" not in plane.target.calls
+
+
+@pytest.mark.parametrize("failure", [StoreError("no"), StoreUncertain("no answer")])
+async def test_a_store_that_fails_once_the_topic_is_there_is_gone_on_with(plane, failure):
+    """Who deletes the topic may have been deposed, and would delete what the next leader has filled."""
     await plane.with_link()
     plane.source.add("orders")
-    plane.log.failures = [None, StoreError("no")]
+    plane.log.failures = [None, failure]
 
-    await refused(plane, StoreError, "no")
-    assert "create_topic" in plane.target.calls
+    with pytest.raises(StoreError, match="no"):
+        await plane.service.mirrors.create("l", "orders")
+    await is_finished(plane)
+    assert plane.target.calls.count("create_topic") == 1
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ClusterUnavailable("no answer within 30 s"),
+        BrokerError(ErrorCode.REQUEST_TIMED_OUT, "the broker itself has waited for too long"),
+    ],
+)
+@pytest.mark.parametrize("carried_out", [True, False])
+async def test_a_creation_of_unknown_outcome_keeps_the_topic_routed_and_goes_on(plane, failure, carried_out):
+    await plane.with_link()
+    plane.source.add("orders")
+    create, phases = plane.target.create_topic, []
+    plane.routing.subscribe(lambda routing: phases.append(routing.topics["orders"].phase))
+
+    async def unanswered(*args: object) -> None:
+        plane.target.create_topic = create
+        if carried_out:
+            await create(*args)
+        raise failure
+
+    plane.target.create_topic = unanswered
+    with pytest.raises(TargetUnreachable):
+        await plane.service.mirrors.create("l", "orders")
+    assert plane.routing.current.topics["orders"].phase is Phase.FORWARD
+    await is_finished(plane)
+    assert set(phases) == {Phase.FORWARD}
+
+
+async def test_a_creation_that_lands_late_is_taken_over(plane):
+    """The first request sat in a broker that was paused; a second one finds its topic."""
+    await plane.with_link()
+    plane.source.add("orders")
+
+    async def late() -> None:
+        plane.target.before.clear()
+        plane.target.add("orders")
+        raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, "it exists")
+
+    plane.target.before["create_topic"] = late
+    with pytest.raises(TargetUnreachable, match="has just come to be"):
+        await plane.service.mirrors.create("l", "orders")
+    await is_finished(plane)
+
+
+async def test_a_leader_that_was_deposed_in_its_create_undoes_nothing(plane):
+    """It was stopped between the topic and the record; the next one has finished the create, and filled the topic."""
+    await plane.with_link()
+    plane.source.add("orders")
+    plane.log.failures = [None, ProducerFenced("another one leads")]
+    with pytest.raises(ProducerFenced):
+        await plane.service.mirrors.create("l", "orders")
+    assert "delete_topic" not in plane.target.calls
+    assert "orders" in plane.target.existing
+    assert plane.routing.current.topics["orders"].phase is Phase.FORWARD  # until it has read what the next one wrote
+    assert ("l", "orders") not in plane.engine.running
+
+
+async def test_the_next_attempt_goes_on_with_a_create_that_was_begun(plane):
+    await plane.with_link()
+    plane.source.add("orders")
+    record = await plane.with_mirror("other")
+    intent = replace(record, source_topic="orders", mirror_topic="orders", mirror_id=0, created=False)
+    await plane.store.put(intent)
+
+    await plane.service.mirrors.create("l", "orders")
+    await is_finished(plane)
+
+
+async def test_a_refusal_does_not_drop_what_an_earlier_attempt_may_have_created(plane):
+    await plane.with_link()
+    plane.source.add("orders")
+    record = await plane.with_mirror("other")
+    await plane.store.put(replace(record, source_topic="orders", mirror_topic="orders", mirror_id=0, created=False))
+    plane.target.refuse["create_topic"] = BrokerError(ErrorCode.POLICY_VIOLATION, "not so")
+
+    with pytest.raises(Conflict, match="not so"):
+        await plane.service.mirrors.create("l", "orders")
+    assert plane.routing.current.topics["orders"].phase is Phase.FORWARD
 
 
 async def test_a_store_that_fails_does_not_delete_a_topic_that_was_there(plane):
@@ -118,7 +216,7 @@ async def test_a_link_deleted_by_force_ends_the_create(plane):
     with pytest.raises(NotFound, match="link 'l'"):
         await plane.service.mirrors.create("l", "orders")
 
-    assert "orders" not in plane.target.existing
+    assert plane.target.existing["orders"].ranges == [(0, 0)] * 3  # as the link's other topics it is left there
     assert not plane.store.mirrors
     assert plane.routing.current.topics == {}
 

@@ -248,3 +248,16 @@ async def test_deleting_a_link_forgets_what_was_known_of_its_mirrors(plane):
     await plane.with_mirror()
 
     assert plane.service.mirrors.list("l")[0].promote_error == ""
+
+
+async def test_a_record_that_does_not_say_where_its_partitions_ended_is_shown_with_that(plane):
+    """And the others are, too."""
+    await plane.with_mirror("a")
+    await plane.with_mirror("b")
+    broken = replace(plane.store.mirrors["l", "a"], state=MirrorState.STOPPED, stopped_at=(7, 8, 9))
+    await plane.store.put(broken)
+    shown, other = plane.service.mirrors.list("l")
+    assert "0 entries in stopped_copy_at, the topic 3 partitions" in shown.waiting_for
+    assert not shown.partitions
+    assert not other.waiting_for
+    assert (await plane.service.mirrors.describe("l", "a")).waiting_for == shown.waiting_for

@@ -21,6 +21,7 @@ from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, LinkR
 from gateway.net.commits import Committed
 from gateway.net.groups import GroupView, MemberView
 from tests.support.control_plane import Plane
+from tests.support.waiting import wait_until_async
 
 KEY = ("orders", 0)
 FILTERS = (
@@ -203,7 +204,7 @@ async def test_a_group_that_is_being_promoted_is_left_to_that(make: Make) -> Non
 async def test_a_group_that_reads_on_the_target_is_not_taken_over(make: Make) -> None:
     """One of the same name knocked when the source did not know it yet."""
     scene = await make()
-    scene.plane.gates.set("g", GateStatus.OPEN)
+    assert scene.plane.gates.let_in("g", as_of=scene.plane.store.applied)
     scene.reads("g", 40)
 
     await scene.round()
@@ -322,3 +323,55 @@ async def test_a_round_is_begun_when_its_interval_is_over(make: Make) -> None:
             await over.wait()
         assert rounds == expected
         scene.now += 1.0
+
+
+@pytest.mark.parametrize("groups", [["g"], ["a-slow-one", "g"]], ids=["while it is asked about", "before"])
+async def test_a_group_that_is_promoted_while_groups_are_looked_for_stays_so(make: Make, groups: list[str]) -> None:
+    """Its gate would close for good, and its next promote carry the source's old offsets."""
+    scene = await make()
+    for group in groups:
+        scene.reads(group)
+    promoted = GroupRecord(link="l", group="g", state=GroupState.PROMOTED)
+
+    async def meanwhile() -> None:
+        if ("l", "g") not in scene.plane.store.groups:
+            await scene.plane.store.put(promoted)
+
+    scene.plane.source.before["describe_group"] = meanwhile
+    await scene.round()
+
+    assert scene.plane.store.groups["l", "g"] == promoted
+    assert scene.plane.gates.status("g") is GateStatus.OPEN
+    assert "g" not in scene.both.target_holds
+
+
+async def test_a_group_that_had_nothing_to_do_with_any_mirror_is_found_when_its_topic_is_mirrored(make: Make) -> None:
+    scene = await make()
+    scene.plane.source.offsets["g"] = {("payments", 0): Committed(70, -1, "")}
+    scene.plane.source.groups["g"] = GroupView(group="g", state="Empty", type="classic", protocol_type="consumer")
+    scene.plane.gates.let_in("let-in", as_of=scene.plane.store.applied)
+    scene.reads("let-in")
+    await scene.round()
+    assert scene.plane.store.groups == {}
+
+    await scene.plane.with_mirror("payments")
+    await scene.round()  # at once: not only when it is asked about anew by time
+
+    assert set(scene.plane.store.groups) == {("l", "g"), ("l", "let-in")}
+
+
+async def test_a_group_whose_record_is_just_being_written_is_not_written_over(make: Make) -> None:
+    scene = await make()
+    scene.reads("g")
+    promoted = GroupRecord(link="l", group="g", state=GroupState.PROMOTED)
+    with scene.plane.log.held():
+        other = asyncio.create_task(scene.plane.store.put(promoted))
+        round_ = asyncio.create_task(scene.round())
+        await wait_until_async(lambda: writes_under_way() == 2, 5.0, what="both writes")
+    await asyncio.gather(other, round_)
+
+    assert scene.plane.store.groups["l", "g"] == promoted
+
+
+def writes_under_way() -> int:
+    return sum(task.get_name() == "state-write" for task in asyncio.all_tasks())

@@ -67,3 +67,12 @@ async def test_late_records_are_counted(scene: TopicScene) -> None:
     scene.ends.down = True
     await late.look()
     assert late.of("l", "orders") == {1: 3}
+
+
+async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(scene: TopicScene) -> None:
+    """The promote went by the partitions that there were; what comes to others is told, not missed."""
+    await scene.promote()
+    late = LateRecords(context=scene.plane.service.context, ends=scene.ends)
+    scene.ends.ends["orders"] = [100, 100, 100, 4]
+    await late.look()
+    assert late.of("l", "orders") == {3: 4}

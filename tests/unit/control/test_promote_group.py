@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from gateway.control import promote_group
 from gateway.control.errors import Conflict
+from gateway.control.state_topic import Change
 from gateway.control.store import StoreError, StoreUncertain
+from gateway.domain.group_promote import Partition
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
+from gateway.net.commits import Committed
 from tests.support.control_plane import Plane
 from tests.support.group_scene import KEY, GroupScene, gated_group
 from tests.support.waiting import wait_until_async
@@ -208,8 +217,6 @@ async def test_a_lost_commit_of_the_state_keeps_the_gate_closed_until_known(scen
     with pytest.raises(StoreError):
         await scene.promoter.promote("l", "g")
     before = scene.open
-    with pytest.raises(StoreError):
-        await scene.attempts(1)
     await scene.attempts(1)
     assert (before, scene.open, scene.offsets.commits) == (False, True, 1)
 
@@ -220,3 +227,169 @@ async def test_commits_on_the_source_after_the_promote_are_counted(scene: GroupS
     assert await scene.promoter.late_commits(record) == 0
     scene.offsets.source_holds[KEY] = (41, "")
     assert await scene.promoter.late_commits(record) == 1
+
+
+@pytest.mark.parametrize("failure", [StoreError("not enough replicas"), StoreUncertain("no answer")])
+async def test_a_mark_that_was_not_made_has_the_offsets_read_again(
+    scene: GroupScene, failure: StoreError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile a member came to the source, read on, committed, and left in order."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    scene.offsets.on_ask = lambda: scene.later(0.9)
+    scene.wait_at_the_gate()
+    commit = scene.plane.log.commit
+    failed: list[bool] = []
+
+    def fail(changes: object) -> int:
+        if '"state":"PROMOTED"' in str(changes) and not failed:
+            failed.append(True)
+            scene.plane.log.failures = [failure]
+            scene.plane.log.settled_as = StoreError("it was not made")
+        return commit(changes)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = fail  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        await scene.attempts(30)
+    scene.offsets.source_holds = {KEY: (95, "m")}
+    scene.later(2)
+
+    await scene.attempts(1)
+
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.record.offsets == (CarriedOffset("orders", 0, 95, 95, "m"),)
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+async def test_a_mark_that_had_to_wait_for_other_writes_is_not_made(
+    scene: GroupScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last look at the source says nothing any more by the time the mark would be written."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    guarded, waited = scene.plane.store.replace, list[bool]()
+    scene.offsets.on_ask = lambda: scene.later(0.9)
+
+    async def late(old: GroupRecord, new: GroupRecord, guard: Callable[[], None]) -> None:
+        if new.state is GroupState.PROMOTED and not waited:
+            waited.append(True)
+            scene.offsets.source_holds = {KEY: (95, "m")}
+            scene.later(2)
+        await guarded(old, new, guard)
+
+    scene.plane.store.replace = late  # type: ignore[method-assign, assignment]
+    record = await scene.promoter.promote("l", "g")
+
+    assert waited
+    assert [offset.target_offset for offset in record.offsets] == [95]
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offsets were read back; a member comes, commits and leaves before the mark."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    on_target, asks = scene.offsets.on_target, list[bool]()
+
+    async def read_back(group: str) -> Mapping[Partition, Committed]:
+        def came_and_left() -> None:
+            scene.later(0.9 if asks else 0.1)
+            if not asks:
+                asks.append(True)
+                scene.offsets.source_holds = {KEY: (95, "m")}
+
+        scene.offsets.on_ask = came_and_left
+        return await on_target(group)
+
+    scene.offsets.on_target = read_back  # type: ignore[method-assign]
+    record = await scene.promoter.promote("l", "g")
+    assert asks
+    assert [offset.target_offset for offset in record.offsets] == [95]
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+EVENTS = st.sampled_from(["attempt", "attempt", "attempt", "member", "commit", "later", "error", "lost", "made"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENTS, max_size=25))
+def test_whatever_happens_in_between_a_group_is_promoted_with_what_the_source_has(events: list[str]) -> None:
+    """Members come and go, offsets change, writes of the state fail, or are made without an answer."""
+    asyncio.run(_play(events))
+
+
+async def _play(events: list[str]) -> None:
+    plane = Plane()
+    await plane.start()
+    poll_s, promote_group.POLL_S = promote_group.POLL_S, 0.0
+    try:
+        scene = await gated_group(plane)
+        scene.offsets.source_holds[KEY] = (1, "")
+        at_mark = noted_at_marks(scene)
+        scene.wait_at_the_gate()
+        for event in [*events, *["attempt"] * 60]:
+            await _happens(scene, event)
+            if scene.record.state is GroupState.PROMOTED:
+                break
+            assert not scene.open
+        assert scene.record.state is GroupState.PROMOTED
+        assert scene.open
+        assert [o.source_offset for o in scene.record.offsets] == at_mark[-1:]
+        assert [scene.offsets.target_holds[KEY][0]] == at_mark[-1:]
+    finally:
+        promote_group.POLL_S = poll_s
+        await plane.close()
+
+
+def noted_at_marks(scene: GroupScene) -> list[int]:
+    """What the source has whenever the group is marked as promoted; the last such write is the one that was made."""
+    commit, noted = scene.plane.log.commit, list[int]()
+
+    def note(changes: Sequence[Change]) -> int:
+        if '"state":"PROMOTED"' in str(changes):
+            noted.append(scene.offsets.source_holds[KEY][0])
+        return commit(changes)
+
+    scene.plane.log.commit = note  # type: ignore[method-assign]
+    return noted
+
+
+async def _happens(scene: GroupScene, event: str) -> None:
+    log, offsets = scene.plane.log, scene.offsets
+    match event:
+        case "attempt":
+            offsets.members = 0
+            offsets.on_ask = lambda: scene.later(2.0)
+            with suppress(StoreError):
+                await scene.promoter.attempt("l", "g")
+        case "member":
+            offsets.members = 1
+            with suppress(StoreError):
+                await scene.promoter.attempt("l", "g")
+        case "commit":
+            offsets.source_holds[KEY] = (offsets.source_holds[KEY][0] + 1, "")
+        case "later":
+            scene.later(20.0)
+        case "error":
+            log.failures.append(StoreError("refused"))
+        case "lost" | "made":
+            log.failures.append(StoreUncertain("no answer"))
+            log.settled_as = True if event == "made" else StoreError("it was not made")
+
+
+async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_again(plane, monkeypatch):
+    """Of one topic more no offsets were read: the group is not promoted without them."""
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    store, marks = scene.promoter._offsets.store, []
+
+    async def and_one_more(record, state, *args, **changes):
+        if state is GroupState.PROMOTED:
+            marks.append(record)
+        if state is GroupState.PROMOTED and len(marks) == 1:
+            plane.source.add("payments", 3, 100)
+            orders = plane.store.mirrors["l", "orders"]
+            await plane.store.put(replace(orders, source_topic="payments", mirror_topic="payments"))
+        await store(record, state, *args, **changes)
+
+    monkeypatch.setattr(scene.promoter._offsets, "store", and_one_more)
+    await scene.promoter.promote("l", "g")
+    assert len(marks) == 2
+    assert scene.record.state is GroupState.PROMOTED

@@ -23,7 +23,8 @@ async def scene(plane: Plane) -> TopicScene:
 async def test_flips_and_hands_over(scene: TopicScene) -> None:
     (record,) = await scene.promote()
     assert record.state is MirrorState.STOPPED
-    assert (record.stopped_at, record.producers, record.fence_epoch) == ((100, 100, 100), TABLE, 1)
+    assert (record.stopped_at, record.stopped_copy_at) == ((100, 100, 100), (60, 60, 60))
+    assert (record.producers, record.fence_epoch) == (TABLE, 1)
     assert [phase for phase in scene.phases if phase is not Phase.FORWARD] == [Phase.FENCED, Phase.SWITCHED]
     assert scene.phases[-1] is Phase.SWITCHED
     assert ("l", "orders") not in scene.plane.engine.running
@@ -38,10 +39,10 @@ async def test_the_fence_waits_for_the_lag(scene: TopicScene) -> None:
     assert "11 records behind" in scene.promoter.waiting_for("l", "orders")
     assert scene.record.state is MirrorState.PENDING_STOPPED
     assert not scene.forwarder.fenced
-    scene.plane.progress.advance("orders", 2, 101)
+    scene.advance("orders", 2, 101)
     await wait_until_async(lambda: scene.forwarder.fenced, what="the fence")
     assert not run.done()
-    scene.plane.progress.advance("orders", 2, 111)
+    scene.advance("orders", 2, 111)
     (record,) = await run
     assert record.stopped_at == (100, 100, 111)
 
@@ -51,7 +52,7 @@ async def test_waits_for_the_mirror_under_the_fence(scene: TopicScene) -> None:
 
     def on_read(number: int) -> None:
         if scene.forwarder.fenced and number > 4:
-            scene.plane.progress.advance("orders", 1, 105)
+            scene.advance("orders", 1, 105)
 
     scene.ends.on_read = on_read
     (record,) = await scene.promote()

@@ -1,4 +1,4 @@
-"""A gateway that follows has at hand what the records say: sources, mirrors, gates."""
+"""A gateway that follows has at hand what the records say: sources and mirrors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.control.replica import Replica
-from gateway.domain.gates import GateStatus
-from gateway.domain.records import GroupRecord, GroupState, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.records import MirrorRecord, MirrorState, PartitionStart
 from tests.support.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
@@ -22,8 +21,7 @@ KEY = ("l", "t")
 async def replica(plane: Plane):
     await plane.with_link()
     plane.engine.links.clear()
-    made = Replica(plane.store, plane.service.context.sources, plane.engine, plane.gates)
-    plane.gates.enabled = True
+    made = Replica(plane.store, plane.service.context.sources, plane.engine)
     await made.start()
     yield made
     await made.close()
@@ -50,26 +48,9 @@ async def test_a_mirror_that_is_another_one_now_is_started_anew(plane: Plane, re
     await wait_until_async(lambda: plane.engine.running.get(KEY) == grown, 5.0)
 
 
-async def test_gates_are_as_the_records_say_unless_the_leader_has_closed_them(plane: Plane, replica: Replica) -> None:
-    group = GroupRecord(link="l", group="g")
-    await plane.store.put(group)
-    assert plane.gates.status("g") is GateStatus.CLOSED
-    await plane.store.put(replace(group, state=GroupState.PROMOTED))
-    assert plane.gates.status("g") is GateStatus.OPEN
-    replica.closed.add("g")
-    replica.gates()
-    assert plane.gates.status("g") is GateStatus.CLOSED
-    replica.closed.clear()
-    replica.gates()
-    assert plane.gates.status("g") is GateStatus.OPEN
-    await plane.store.delete(group)
-    assert plane.gates.status("g") is GateStatus.UNKNOWN, "asked about again at the next knock"
-
-
 async def test_while_this_gateway_leads_its_operations_do_it(plane: Plane, replica: Replica) -> None:
     await replica.pause()
-    await plane.store.put(MIRROR, GroupRecord(link="l", group="g", state=GroupState.PROMOTED))
-    assert plane.gates.status("g") is GateStatus.UNKNOWN
+    await plane.store.put(MIRROR)
+    assert not plane.engine.running
     replica.go_on()
-    assert plane.gates.status("g") is GateStatus.OPEN
     await wait_until_async(lambda: KEY in plane.engine.running, 5.0)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from dataclasses import replace
 
 import pytest
 
 from gateway.control.store import StateStore, StoreConflict
 from gateway.control.store_errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.domain.gateway_records import PortRecord
-from gateway.domain.records import LinkRecord
-from gateway.domain.state_codec import StateFormatError
+from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, SequenceRecord
+from gateway.domain.state_codec import StateFormatError, encode
 from tests.support.memory_log import MemoryLog
 
 PORT = PortRecord(1, 9293)
+MIRROR = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1)
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})
 
 
@@ -238,3 +240,94 @@ async def test_a_kind_of_record_from_the_future_is_left_alone(log):
 
     assert not store.links
     await store.close()
+
+
+async def test_insert_writes_only_where_there_is_nothing(store, log):
+    await store.insert(PORT)
+    with pytest.raises(StoreConflict, match="port/1 was made by another operation"):
+        await store.insert(PortRecord(2, 9294), PortRecord(1, 9999))
+    assert dict(store.ports) == {1: PORT}
+
+
+async def test_an_insert_whose_first_outcome_was_unknown_does_not_write_over_what_came_of_it(store, log):
+    log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreUncertain):
+        await store.insert(PORT)
+    with pytest.raises(StoreConflict):
+        await store.insert(PortRecord(1, 9999))
+    assert dict(store.ports) == {1: PORT}
+
+
+async def test_delete_deletes_only_what_was_read(store):
+    await store.put(PORT)
+    await store.put(PortRecord(1, 9999))
+    with pytest.raises(StoreConflict, match="port/1 was changed"):
+        await store.delete(PORT)
+    assert dict(store.ports) == {1: PortRecord(1, 9999)}
+
+
+async def test_replace_asks_the_guard_too(store):
+    await store.put(PORT)
+
+    def refuse() -> None:
+        raise StoreConflict("too late")
+
+    with pytest.raises(StoreConflict, match="too late"):
+        await store.replace(PORT, PortRecord(1, 9999), refuse)
+    assert dict(store.ports) == {1: PORT}
+
+
+async def test_settled_asks_only_when_something_is_unknown(store, log):
+    calls = []
+    settle = log.settle
+
+    def counted() -> int:
+        calls.append(1)
+        offset: int = settle()
+        return offset
+
+    log.settle = counted
+    await store.settled()
+    log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreUncertain):
+        await store.put(PORT)
+    assert not calls
+    await store.settled()
+    await store.settled()
+    assert calls == [1]
+    assert dict(store.ports) == {1: PORT}
+
+
+async def test_records_that_are_read_in_one_go_were_changed_each_at_its_own_offset(log):
+    for key, record in (("port/1", PORT), ("mirror/l/t", MIRROR), ("port/2", PortRecord(2, 9294))):
+        log.kept[key] = encode(record)
+    made = store_on(log)
+    await made.open()
+    assert [made.changed_at(key) for key in ("port/1", "mirror/l/t", "port/2")] == [1, 2, 3]
+    assert (made.mirrors_grown_at, made.applied) == (2, 3)
+    assert made.changed_at("port/3") == -1
+    await made.close()
+
+
+async def test_a_mirror_more_is_one_that_was_not_there_or_is_another_topics(store):
+    await store.put(MIRROR)
+    grown = store.mirrors_grown_at
+    assert grown == store.applied
+    await store.put(replace(MIRROR, state=MirrorState.PAUSED), PORT)
+    assert store.mirrors_grown_at == grown
+    await store.put(replace(MIRROR, source_topic="u"))
+    assert store.mirrors_grown_at == store.applied
+    await store.delete(store.mirrors["l", "t"])
+    await store.put(MIRROR)
+    assert store.mirrors_grown_at == store.applied
+
+
+async def test_an_id_is_given_out_once_even_when_nobody_answered(store, log):
+    await store.put(SequenceRecord("mirror", 4))
+    log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreUncertain):
+        await store.put(replace(MIRROR, mirror_id=5), SequenceRecord("mirror", 5))
+    with pytest.raises(StoreConflict, match="mirror id 5 was given out meanwhile"):
+        await store.put(replace(MIRROR, mirror_topic="u", mirror_id=5), SequenceRecord("mirror", 5))
+    assert [mirror.mirror_topic for mirror in store.mirrors.values()] == ["t"]
+    await store.put(replace(MIRROR, mirror_topic="u", mirror_id=6), SequenceRecord("mirror", 6))

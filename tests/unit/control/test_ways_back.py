@@ -12,13 +12,17 @@ from gateway.control.errors import BadRequest, Conflict, SourceUnreachable
 from gateway.control.store_errors import StoreError, StoreUncertain
 from gateway.control.way_back_run import WayBackTools
 from gateway.control.ways_back import WaysBack
+from gateway.domain.copy_ends import PartitionEnd
+from gateway.domain.last_batch import LastBatch
 from gateway.domain.mirror_states import MirrorOperation, WrongState, apply
+from gateway.domain.offset_map import OffsetMap
 from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import MirrorDirection, MirrorError, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.records import MirrorDirection, MirrorError, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import set_back
 from gateway.domain.way_home import stopped
-from gateway.net.errors import BrokerError
+from gateway.domain.write_holds import Hold, HoldKind
+from gateway.net.errors import BrokerError, ClusterUnavailable
 from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
 from tests.support.fake_engine import status
@@ -27,6 +31,7 @@ from tests.support.waiting import wait_until_async
 
 S = MirrorState
 ENDS = [100, 100, 100]
+COPY_ENDS = [60, 60, 60]
 
 
 class Scene:
@@ -37,7 +42,6 @@ class Scene:
         self.ends = FakeEnds({"orders": list(ENDS)})
         self.forwarder = FakeForwarder(plane)
         self.phases: list[Phase] = []
-        plane.engine.producer_table = lambda link, topic: TABLE  # type: ignore[method-assign]
         plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
         self.ways = self.make()
 
@@ -64,7 +68,8 @@ class Scene:
         await self.plane.engine.stop_mirror("l", "orders")
         values, _ = set_back(self.record.restore_configs)
         self.plane.target.existing["orders"].configs.update(values)
-        await self.set(S.STOPPED, stopped_at=tuple(ENDS), restore_configs={}, settled=True, flipped_ms=1)
+        ends = {"stopped_at": tuple(ENDS), "stopped_copy_at": tuple(COPY_ENDS)}
+        await self.set(S.STOPPED, **ends, restore_configs={}, settled=True, flipped_ms=1)
         self.phases.clear()
 
     async def until(self, state: MirrorState, direction: MirrorDirection = MirrorDirection.FORWARD) -> None:
@@ -90,7 +95,7 @@ async def test_reverse_prepares_the_old_source_and_begins_at_its_end(scene: Scen
     assert begun.state is S.PENDING_SYNCHRONIZE
     await scene.until(S.ACTIVE, REVERSE)
 
-    assert scene.record.handed_over_at == (100, 100, 100)
+    assert (scene.record.handed_over_at, scene.record.handed_over_from) == ((100, 100, 100), (60, 60, 60))
     running = scene.plane.engine.running["l", "orders"]
     assert running.is_reverse
     source = scene.plane.source.existing["orders"].configs
@@ -131,7 +136,7 @@ async def test_late_records_that_come_after_the_check_end_it_in_stopped(scene: S
 
 async def test_what_an_earlier_mirror_back_appended_is_gone_on_from(scene: Scene) -> None:
     await scene.promoted()
-    await scene.set(S.STOPPED, handed_over_at=tuple(ENDS))
+    await scene.set(S.STOPPED, handed_over_at=tuple(ENDS), handed_over_from=tuple(COPY_ENDS))
     scene.ends.ends["orders"] = [100, 150, 100]
     link = scene.plane.store.links["l"]
     back = mirror_producer_id(link.link_id, scene.record.mirror_id, reverse=True)
@@ -212,15 +217,63 @@ async def test_home_sets_the_source_back_and_lifts_the_target_again(scene: Scene
 async def test_a_rule_that_does_not_hold_is_told_and_looked_at_again(scene: Scene) -> None:
     """A hold that ought to have ended with the flip: nothing is done, `describe` has it, and it goes on by itself."""
     await scene.promoted()
-    scene.plane.service.publisher.fence({"orders": 1})
+    hold = Hold("orders", 1, kind=HoldKind.PROMOTE)
+    scene.plane.service.publisher.fence([hold])
     await scene.set(S.PENDING_MIRROR)
     scene.make().resume()
     waiting = scene.plane.service.context.way_back_waits
     await wait_until_async(lambda: "orders is fenced in state PENDING_MIRROR" in waiting("l", "orders"))
     assert ("l", "orders") not in scene.plane.engine.running
 
-    scene.plane.service.publisher.unfence(["orders"])
+    scene.plane.service.publisher.unfence([hold])
     await scene.until(S.ACTIVE)
+
+
+LAST = LastBatch(90, 99, True, 7, 0xABC)
+
+
+@pytest.mark.parametrize(
+    ("found", "alike"),
+    [
+        (LAST, True),
+        (LAST._replace(records_crc=0xDEF), False),  # as long, with other records
+        (LAST._replace(max_timestamp=8), False),
+        (LAST._replace(base=95), False),
+        (LAST._replace(base=80, last=89), True),  # the last one is deleted there: nothing to compare
+    ],
+)
+async def test_a_reverse_compares_what_was_written_last_and_not_only_where(
+    scene: Scene, found: LastBatch, alike: bool
+) -> None:
+    """The source lost its leader, and what it had last; then others wrote as many records to it."""
+    await scene.promoted()
+    await scene.set(S.STOPPED, stopped_copy_at=scene.record.stopped_at)
+    scene.plane.target.batches["orders", 1] = LAST
+    scene.plane.source.batches["orders", 1] = found
+    if alike:
+        await scene.ways.reverse("l", ["orders"])
+        await scene.until(S.ACTIVE, REVERSE)
+        return
+    with pytest.raises(Conflict, match="last batch before the flip in partition 1 of orders is not the one that the"):
+        await scene.ways.reverse("l", ["orders"])
+    assert scene.record.state is S.STOPPED
+
+
+async def test_a_translated_batch_is_compared_where_the_map_says(scene: Scene) -> None:
+    await scene.promoted()
+    await scene.set(S.STOPPED, mode=MirrorMode.TRANSLATE, stopped_copy_at=(60, 60, 60))
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [OffsetMap([(0, 0), (90, 50)], end=60) for _ in range(3)]
+
+    scene.plane.service.context.offset_maps = maps
+    scene.plane.target.batches["orders", 0] = LAST._replace(base=50, last=59, records_crc=1)
+    scene.plane.source.batches["orders", 0] = LAST._replace(max_timestamp=8)
+    with pytest.raises(Conflict, match="truncated and written again"):
+        await scene.ways.reverse("l", ["orders"])
+    scene.plane.source.batches["orders", 0] = LAST
+    await scene.ways.reverse("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
 
 
 # -- truncate-and-restore --------------------------------------------------------------------------------------
@@ -270,6 +323,66 @@ async def test_a_restore_that_may_not_delete_fails_and_the_topic_is_still_there(
     assert (ended.state, ended.direction, ended.stopped_at) == (S.STOPPED, MirrorDirection.FORWARD, tuple(ENDS))
 
 
+async def lands_late(scene: Scene) -> list[tuple[str, str]]:
+    """Begin a restore whose deletion sits in a broker that is paused. Returns what it asked for."""
+    source, asked = scene.plane.source, []
+    await scene.promoted()
+    scene.ends.on_read = lambda number: scene.ends.ends.update(orders=[0, 0, 0]) if source.ids > 1 else None
+    delete = source.delete_topic
+
+    async def unanswered(name: str, topic_id: str) -> None:
+        asked.append((name, topic_id))
+        source.delete_topic = delete  # type: ignore[method-assign]
+        raise ClusterUnavailable("no answer within 30 s")
+
+    source.delete_topic = unanswered  # type: ignore[method-assign]
+    await scene.ways.restore("l", ["orders"])
+    await wait_until_async(lambda: asked)
+    return asked
+
+
+async def test_a_deletion_that_lands_late_does_not_take_the_new_topic(scene: Scene) -> None:
+    source = scene.plane.source
+    (asked,) = await lands_late(scene)
+    await scene.until(S.ACTIVE, REVERSE)
+    new = source.existing["orders"].info.topic_id
+    assert asked[1] not in ("", new)
+    with pytest.raises(BrokerError):
+        source.deletes(*asked)
+    assert source.existing["orders"].info.topic_id == new
+
+
+async def test_without_topic_ids_nothing_is_created_under_a_deletion_of_unknown_outcome(scene: Scene) -> None:
+    source = scene.plane.source
+    await scene.set(S.ACTIVE, source_topic_id="")
+    source.existing["orders"].info = replace(source.existing["orders"].info, topic_id="")
+    (asked,) = await lands_late(scene)
+    assert asked == ("orders", "")
+    await scene.until(S.FAILED, REVERSE)
+    assert "whether topic orders was deleted is not known" in scene.record.error_message
+    assert "create_topic" not in source.calls
+
+
+async def test_a_topic_that_has_the_name_by_the_time_of_the_deletion_is_spared(scene: Scene) -> None:
+    """Somebody was faster, between the look and the deletion."""
+    source = scene.plane.source
+    await scene.promoted()
+    old = source.existing["orders"].info.topic_id
+
+    async def overrides() -> None:
+        del source.before["topic_overrides"]
+        del source.existing["orders"]
+        scene.plane.source.add("orders", 3, 7)
+        scene.ends.ends["orders"] = [7, 7, 7]
+
+    source.before["topic_overrides"] = overrides
+    await scene.ways.restore("l", ["orders"])
+    await scene.until(S.FAILED, REVERSE)
+    assert "created topic orders on the source anew and wrote 21 records" in scene.record.error_message
+    assert source.existing["orders"].info.topic_id != old
+    assert "delete_topic" not in source.calls
+
+
 async def test_a_restore_that_was_cut_short_after_the_deletion_creates_the_topic(scene: Scene) -> None:
     await scene.promoted()
     kept = {"replication.factor": "1", "segment.bytes": "77"}
@@ -292,6 +405,9 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Scene)
     plane.engine.numbers["l", "orders"] = [status(i, source_end=end) for i, end in enumerate(ends)]
     for index in range(3):
         plane.progress.advance("orders", index, 100)
+    plane.engine.here["l", "orders"] = {
+        index: PartitionEnd(100, 100, TABLE[index], warm=index == 0) for index in range(2)
+    }
     told = []
 
     async def clamp(record: MirrorRecord) -> None:
@@ -304,7 +420,7 @@ async def test_failover_without_a_source_counts_what_was_last_seen(scene: Scene)
     (record,) = await scene.ways.failover("l", ["orders"])
 
     assert (record.state, record.stopped_at, record.not_mirrored) == (S.STOPPED, (100, 100, 100), (0, 7, -1))
-    assert record.producers == TABLE
+    assert (record.producers, record.retries_unknown) == (TABLE, (1, 2))  # one was not read far enough, one elsewhere
     assert told == [(100, 100, 100)]
     assert ("l", "orders") not in plane.engine.running
     assert scene.phases[-1] is Phase.SWITCHED

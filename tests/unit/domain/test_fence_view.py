@@ -83,3 +83,17 @@ def test_the_end_of_a_fence_may_be_heard_before_the_assignment_that_names_it() -
     assert view.fence(4, term=7), "it is tried again"
     phases.append(view.phase)
     assert phases == [Phase.FORWARD, Phase.FENCED]
+
+
+def test_a_new_leader_knows_the_epochs_of_records_only() -> None:
+    """A failover of its predecessor came to nothing, twice: no record tells of its epochs."""
+    view = FenceView(MirrorState.ACTIVE, 4, term=7)
+    assert view.fence(6, term=7)
+    assert not view.fence(5, term=7)
+    view.record(MirrorState.PENDING_STOPPED, 5)
+    assert view.held
+    assert view.fence(5, term=8)
+    assert not view.unfence(6, term=7)
+    assert view.held
+    assert view.unfence(5, term=8)
+    assert not view.fence(4, term=9), "below what a record says"

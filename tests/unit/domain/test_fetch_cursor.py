@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.append_window import Pending
-from gateway.domain.fetch_cursor import WARM_UP_RECORDS, CorruptBatch, FetchCursor
-from gateway.domain.log_tail import CannotMirror, LogTail
+from gateway.domain.fetch_cursor import WARM_UP_MOST, WARM_UP_RECORDS, CorruptBatch, FetchCursor
+from gateway.domain.log_tail import CannotMirror, CopiedTail, LogTail
 from gateway.domain.producer_table import ProducerTable
 from gateway.domain.records import MirrorError
 from protocol.records import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
@@ -148,4 +148,78 @@ def test_the_last_batches_of_another_appender_are_read_for_the_table_and_not_que
 def test_of_much_that_another_has_appended_only_the_end_is_read() -> None:
     cursor, _ = cursor_at(0)
     cursor.skip_to(10_000_000)  # a job that has copied for hours
-    assert cursor.fetch_offset == 10_000_000 - WARM_UP_RECORDS
+    assert cursor.fetch_offset == 10_000_000 - WARM_UP_MOST
+
+
+def test_a_busy_log_is_read_back_by_time() -> None:
+    """At 10,000 records a second 10,000 offsets would be one second."""
+    cursor, _ = cursor_at(0)
+    cursor.recent = 1_100_000
+    cursor.start(2_000_000, 0)
+    assert cursor.fetch_offset == 1_100_000
+
+
+@pytest.mark.parametrize(("recent", "begins"), [(8_999_000, 8_990_000), (0, 7_000_000), (None, 8_990_000)])
+def test_the_time_has_bounds_in_offsets(recent: int | None, begins: int) -> None:
+    """Timestamps are the producers' own: too young, too old, or none."""
+    cursor, _ = cursor_at(0)
+    cursor.recent = recent
+    cursor.start(9_000_000, 0)
+    assert cursor.fetch_offset == begins
+
+
+def test_warm_is_where_reading_stands_and_no_memory_of_it() -> None:
+    cursor, _ = cursor_at(0)
+    assert bool(cursor.warm)
+    read(cursor, make_batch(0, 10))
+    assert bool(cursor.warm)
+    cursor.skip_to(100)
+    assert cursor.fetch_offset < cursor.position
+    read(cursor, make_batch(10, 90, producer_id=PID, epoch=0, sequence=7))
+    assert cursor.warm
+    assert [entry.base_offset for entry in cursor.producers.entries()] == [10]
+
+
+def whole(base: int, last: int, timestamp: int | None = 1_700_000_000_000) -> CopiedTail:
+    return CopiedTail(base, last, timestamp)
+
+
+@pytest.mark.parametrize(
+    ("copied", "batch"),
+    [
+        (whole(10, 14), make_batch(10, 5)),
+        (whole(10, 14, None), make_batch(10, 5, timestamp_ms=7)),  # the target set its own time
+        (whole(11, 12), make_batch(10, 5, timestamp_ms=7)),  # a part of a large one
+        (whole(10, 14, 7), make_batch(10, 3, last_offset_delta=4)),  # thinned out by compaction meanwhile
+    ],
+)
+def test_the_batch_that_was_copied_last_is_where_the_map_says(copied: CopiedTail, batch: bytes) -> None:
+    cursor = FetchCursor(lambda _: None, ProducerTable())
+    cursor.start(20, 0, copied=copied)
+    cursor._check_copied(copied, memoryview(make_batch(5, 5) + batch))
+    assert cursor._copied is None
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        make_batch(10, 5, timestamp_ms=7),  # as long, and another one
+        make_batch(12, 5),  # begins within what was copied as one
+        make_batch(10, 5, attributes=CONTROL),
+    ],
+)
+def test_a_source_that_was_written_again_is_not_gone_on_with_in_mode_translate(batch: bytes) -> None:
+    cursor = FetchCursor(lambda _: None, ProducerTable())
+    cursor.start(20, 0, copied=whole(10, 14))
+    with pytest.raises(CannotMirror, match="is not the one that was copied from 10..14") as found:
+        cursor._check_copied(whole(10, 14), memoryview(make_batch(5, 5) + batch))
+    assert found.value.error is MirrorError.UNEXPECTED_TRUNCATION
+
+
+def test_what_was_copied_last_is_read_even_with_a_producer_table_at_hand() -> None:
+    cursor = FetchCursor(lambda _: None, ProducerTable())
+    cursor.warm_up = 1
+    cursor.start(20, 0, copied=whole(10, 14))
+    assert cursor.fetch_offset == 14
+    cursor.start(20 + 2 * WARM_UP_RECORDS, 0, copied=whole(10, 14))
+    assert cursor.fetch_offset == 19 + 2 * WARM_UP_RECORDS, "holes of that length are not read again"

@@ -41,6 +41,6 @@ def test_the_note_has_the_numbers():
     plan = plan_failover({A: Known(95, None, 5)}, {}, {A: 90})
 
     assert failover_note(plan, "offsets as of 3 s ago") == (
-        "failed over: offsets as of 3 s ago; t-0: the group was at 95 on the source; cut to 90, where the target ends: "
-        "5 record(s) that it has read are not there"
+        "failed over: offsets as of 3 s ago; t-0: the group was at 95 on the source; cut to 90, where the "
+        "mirrored records end: 5 record(s) that it has read are not there"
     )

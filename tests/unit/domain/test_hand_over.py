@@ -134,3 +134,12 @@ def test_what_was_given_after_it_was_not_wanted_any_more_comes_back_too() -> Non
     one.want(frozenset((B, C)), {}, 1.0)
     assert one.give([A], "other", 1.1) == {A}
     assert one.want(ALL, {A: "other"}, 1.2) == {"other": {A}}
+
+
+def test_what_is_kept_is_not_given_whoever_asks() -> None:
+    one = HandOver()
+    one.want(ALL, {}, 0.0)
+    assert one.give([A, B], "other", 1.0, keep=[A]) == {B}
+    assert one.here == {A, C}
+    one.want(ALL, {}, 1.1)
+    assert one.here == {A, C}

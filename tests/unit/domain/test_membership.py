@@ -1,5 +1,7 @@
 """Who is admitted, whom a fence waits for, and who mirrors what."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from gateway.domain.membership import (
     assign,
     balanced,
     fence_quorum,
+    newest,
     steps_back,
 )
 
@@ -31,10 +34,26 @@ def test_a_sidecar_leads_only_where_there_is_no_node() -> None:
 
 def test_a_new_incarnation_replaces_the_old_one_of_its_name() -> None:
     old = Registered(name="a", incarnation="1", lease_s=60.0)
-    assert admit([gateway("a")], {"a": old}) == ((), ())
-    registered, replaced = admit([gateway("a", incarnation="2"), gateway("b")], {"a": old})
+    assert admit([gateway("a")], {"a": old}) == ((), (), ())
+    registered, replaced, succeeded = admit([gateway("a", incarnation="2"), gateway("b")], {"a": old})
     assert [(each.name, each.incarnation) for each in registered] == [("a", "2"), ("b", "1")]
-    assert replaced == (old,)
+    assert (replaced, succeeded) == ((), (old,))
+
+
+def test_only_the_lock_of_the_name_at_one_place_says_that_the_old_one_is_dead() -> None:
+    for before, after, dead in (("x", "x", True), ("x", "y", False), ("", "", False), ("x", "", False)):
+        old = Registered(name="a", incarnation="1", lease_s=60.0, place=before)
+        admission = admit([replace(gateway("a", incarnation="2"), place=after)], {"a": old})
+        assert (admission.replaced, admission.succeeded) == (((old,), ()) if dead else ((), (old,)))
+
+
+def test_the_younger_process_of_a_name_is_not_told_by_a_clock() -> None:
+    """It was started on a machine whose time of day is behind."""
+    members = {"x": gateway("a", incarnation="2"), "y": gateway("a", incarnation="1"), "z": gateway("b")}
+    assert set(newest(members, {"a": "2", "b": "1"})) == {"y", "z"}
+    assert set(newest(members, {"a": "1"})) == {"x", "z"}
+    assert set(newest(members, {"a": "1"}, {("a", "2")})) == {"y", "z"}, "it was replaced before"
+    assert set(newest(members, {})) == {"x", "z"}
 
 
 def test_a_fence_waits_for_every_registered_gateway_that_may_still_write() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gateway.domain.mirror_way import way_of
+from gateway.domain.per_partition import WrongLength, grown
 from gateway.domain.producer_ids import mirror_producer_id
 from gateway.domain.records import MirrorDirection, MirrorRecord, PartitionStart
 
@@ -52,7 +55,21 @@ def test_a_restored_topic_begins_where_its_origin_does():
 
 
 def test_of_partitions_that_came_later_nothing_was_handed_over():
-    more = record().starts + (PartitionStart(0, 0),) * 2
-    way = way_of(record(starts=more, handed_over_at=(100,), handed_over_from=(90, 80)), LINK_ID)
+    way = way_of(grown(record(handed_over_at=(100, 0), handed_over_from=(90, 80)), 4), LINK_ID)
     assert way.handed_over_at == (100, 0, 0, 0)
     assert way.implied == ((90, 100), (6, 6), (0, 0), (0, 0))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"handed_over_at": (233, 234)},  # as a gateway wrote it that had given its partitions away
+        {"handed_over_at": (233, 234), "handed_over_from": (139,)},
+        {"handed_over_from": (140, 139)},
+        {"handed_over_at": (1, 2, 3), "handed_over_from": (1, 2, 3)},
+    ],
+    ids=str,
+)
+def test_what_the_record_does_not_say_is_not_made_up(broken: dict[str, Any]):
+    with pytest.raises(WrongLength, match="of mirror topic 'm' has"):
+        way_of(record(**broken), LINK_ID)

@@ -84,14 +84,25 @@ class TestDoubt:
         assert mirror.window.take() is None
 
     def test_a_log_end_below_what_was_acknowledged(self) -> None:
-        """A deposed leader may say so for a moment; for good, it is a divergence."""
+        """A deposed leader may say so for a moment; for good, the target has lost it, and gets it again."""
         mirror = self.in_flight(1)
         mirror.append_unknown("connection lost")
         assert mirror.target_log(0, 0, None, 100.0) == (ReadTargetLog(0.5),)
         assert mirror.target_log(0, 0, None, 100.0 + LOW_LOG_END_S - 0.1) == (ReadTargetLog(0.5),)
-        failure = only_failure(mirror.target_log(0, 0, None, 100.0 + LOW_LOG_END_S))
+        assert mirror.target_log(0, 0, None, 100.0 + LOW_LOG_END_S) == (ReadTargetLog(),)  # it lost what it had: anew
+        assert mirror.target_log(0, 0, None, 106.0) == (ReadSourceLog(),)
+        assert mirror.source_log(0, 1_000_000) == NOTHING
+        assert (mirror.mirrored_to, mirror.source.cursor.position) == (0, 0)
+        feed(mirror, (0, 1), (1, 1))
+        assert taken(mirror).base == 0
+
+    def test_a_copy_that_lost_records_and_got_others_has_diverged(self) -> None:
+        mirror = self.in_flight(1)
+        mirror.append_unknown("connection lost")
+        for at in (100.0, 100.0 + LOW_LOG_END_S):
+            mirror.target_log(0, 0, None, at)
+        failure = only_failure(mirror.target_log(0, 1, tail(1, producer_id=-1), 106.0))
         assert failure.error is MirrorError.TARGET_DIVERGED
-        assert "ends at 0, although it acknowledged everything below 1" in failure.message
 
     def test_a_low_log_end_that_was_a_mistake(self) -> None:
         mirror = self.in_flight(1)
@@ -169,3 +180,28 @@ class TestDoubt:
         for _ in range(count):
             taken(mirror)
         return mirror
+
+
+def test_an_empty_answer_does_not_say_that_all_was_read() -> None:
+    """Others took up the answer's size: the producers below the position are as unknown as before."""
+    mirror = copying(position=20_000, source_end=20_000)
+    cursor = mirror.source.cursor
+    assert not cursor.warm
+    mirror.fetched(memoryview(b""), 20_000, now=0.0)
+    assert not cursor.warm
+    feed(mirror, (10_000, 9_999), (19_999, 1), source_end=20_000)
+    assert cursor.warm
+
+
+def test_what_another_appender_has_copied_is_read_before_producers_are_known_again() -> None:
+    mirror = copying(position=0, source_end=100)
+    cursor = mirror.source.cursor
+    feed(mirror, (0, 10), source_end=100)
+    assert bool(cursor.warm)
+    append = taken(mirror)
+    mirror.append_answered(append.base, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    mirror.target_log(0, 100, tail(100, base=90), now=1.0)
+    assert (mirror.mirrored_to, cursor.fetch_offset) == (100, 10)
+    assert cursor.fetch_offset < cursor.position
+    feed(mirror, (10, 90), source_end=100)
+    assert bool(cursor.warm)

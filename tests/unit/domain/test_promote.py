@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain import promote
+from gateway.domain.copy_ends import CopyEnds
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote import next_step
 from gateway.domain.promote_checks import InvariantViolated, check_invariants, check_step
 from gateway.domain.promote_memory import PromoteMemory
 from gateway.domain.promote_snapshot import (
+    CopyReading,
     EndReading,
     PromoteLimits,
     PromoteSnapshot,
@@ -22,7 +24,7 @@ from gateway.domain.promote_snapshot import (
 )
 from gateway.domain.records import MirrorState
 from gateway.domain.routing import Phase
-from tests.support.promote_model import LIMITS, Violation, World, explore
+from tests.support.promote_model import COPY, LIMITS, Violation, World, explore
 
 K = StepKind
 
@@ -30,9 +32,24 @@ K = StepKind
 # -- every interleaving of a small world -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 2), (1, 1, 2), (2, 1, 1), (1, 2, 1)])
+@pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 2), (1, 1, 2), (2, 1, 1)])
 def test_every_interleaving(gateways: int, faults: int, writes: int) -> None:
-    states, endings = explore(World(gateways, faults, writes))
+    _all_end_well(World(gateways, faults, writes))
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [("release", "leave", "copy loses"), ("bypass", "outage", "break", "ack lost")],
+    ids=["of the source", "of the partition"],
+)
+def test_every_interleaving_with_two_faults(left_out: tuple[str, ...]) -> None:
+    world = World(1, 2, 1)
+    world.budget.update(dict.fromkeys(left_out, 0))
+    _all_end_well(world)
+
+
+def _all_end_well(world: World) -> None:
+    states, endings = explore(world)
     assert endings[MirrorState.STOPPED]
     assert endings[MirrorState.ACTIVE]  # by time alone, at least
     assert states > 1000
@@ -69,6 +86,33 @@ def test_the_model_bites_without_acknowledgements(monkeypatch: pytest.MonkeyPatc
 def test_the_model_bites_when_a_lost_commit_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promote, "_decide", _forgetting(promote._decide))
     with pytest.raises(Violation):
+        explore(World(1, 1, 1))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("forgotten", ["absent", "cold"])
+def test_the_model_bites_when_what_is_not_here_is_taken_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch, forgotten: str
+) -> None:
+    """As it was once: nothing known is written down as ends, and as a table, that are empty."""
+    monkeypatch.setattr(World, "_ends", _friendly)
+    monkeypatch.setattr(promote, "_is_read", lambda topic: True)  # else the copy's end gives it away
+    known = World._standing
+    monkeypatch.setattr(World, "_standing", lambda self: known(self)._replace(mirrored=(self.at,), **{forgotten: ()}))
+    with pytest.raises(Violation, match="the record of the cutover says"):
+        explore(World(1, 1, 1))
+
+
+def _friendly(world: World) -> CopyEnds:
+    if not world.here:
+        return CopyEnds((world.at,), (world.at,), ((),))  # equal offsets, no producers
+    return CopyEnds((world.at,), (world.at + COPY,), (world._table(world.at) if world.warm else (),))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_model_bites_when_the_copy_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promote, "_is_read", lambda topic: True)
+    with pytest.raises(Violation, match="the record of the cutover says"):
         explore(World(1, 1, 1))
 
 
@@ -113,16 +157,23 @@ class Script:
     def read(self, after: float, ends: tuple[int, ...], log_ends: tuple[int, ...] | None = None) -> Script:
         at = self.now + after
         for topic in self.snapshot.topics:
-            reading = EndReading(at, at, ends, log_ends or ends, topic.positions)
+            reading = EndReading(at, at, ends, log_ends or ends, topic.positions, len(ends))
             self.topic(drain=observe(topic.drain, reading, topic.acked_at))
         return self.set(now=at)
 
     def read_stable(self, after: float, ends: tuple[int, ...], stable: tuple[int, ...]) -> Script:
         at = self.now + after
         for topic in self.snapshot.topics:
-            reading = EndReading(at, at, ends, ends, topic.positions, stable)
+            reading = EndReading(at, at, ends, ends, topic.positions, len(ends), stable)
             self.topic(drain=observe(topic.drain, reading, topic.acked_at))
         return self.set(now=at)
+
+    def stopped(self) -> Script:
+        """The mirror answered and was stopped; its copy, whose offsets are lower by 3, was read since."""
+        at = self.snapshot.topics[0].positions
+        copied = tuple(end - 3 for end in at)
+        handed = CopyEnds(at, copied, ((),) * len(at))
+        return self.topic(stopped=True, handed=handed, copy=CopyReading(copied, copied), partitions=len(at))
 
     def quiet(self) -> Script:
         return self.acked().read(0.001, (10, 20)).read(0.04, (10, 20))
@@ -142,14 +193,15 @@ def test_the_way_without_trouble() -> None:
         script.read(0.001, (12, 20)).step,
         script.topic(positions=(12, 20)).read(0.004, (12, 20)).step,
         script.read(0.035, (12, 20)).step,
-        script.topic(stopped=True).step,
+        script.stopped().topic(copy=None).step,
+        script.stopped().step,
         script.topic(state=MirrorState.STOPPED, restored=False).step,
         script.topic(phases={"g": Phase.SWITCHED}).step,
         script.topic(restored=True).step,
     ]
     assert [step.kind for step in kinds] == [
         K.MARK_PENDING, K.FENCE, K.FENCE, K.READ_ENDS, K.AWAIT_MIRROR, K.READ_ENDS, K.STOP_MIRROR,
-        K.PERSIST_STOPPED, K.PUBLISH_SWITCHED, K.RESTORE_CONFIGS, K.DONE,
+        K.READ_COPY, K.PERSIST_STOPPED, K.PUBLISH_SWITCHED, K.RESTORE_CONFIGS, K.DONE,
     ]  # fmt: skip
     assert not any(step.reason for step in kinds[-4:])
 
@@ -215,7 +267,7 @@ def test_a_move_may_be_our_own_while_outcomes_are_unknown() -> None:
 
 
 def test_what_was_mirrored_after_the_last_look_is_a_bypass() -> None:
-    script = Script().quiet().topic(stopped=True, positions=(10, 21))
+    script = Script().quiet().stopped().topic(positions=(10, 21))
     step = script.step
     assert step.kind is K.UNFENCE
     assert "does not use the gateway" in step.reason
@@ -251,7 +303,7 @@ def test_a_failed_mirror_is_unfenced_and_left_as_it_is() -> None:
 
 
 def test_nothing_goes_back_once_stopped_may_be_persisted() -> None:
-    script = Script().quiet().topic(stopped=True).set(committing=True)
+    script = Script().quiet().stopped().set(committing=True)
     trouble: list[dict[str, object]] = [{"gave_up": "asked to"}, {"now": 1000.0}, {"source_error": "down"}]
     for changes in trouble:
         assert replace_step(script, changes).kind is K.PERSIST_STOPPED
@@ -290,10 +342,19 @@ def test_invariants() -> None:
         ({"drain": None}, "younger"),
         ({"stopped": False}, "stopped mirror"),
         ({"positions": (10, 19)}, "at the source's end"),
+        ({"handed": None}, "ends and producers of every partition"),
+        ({"handed": CopyEnds((10, 20), (7, 17), ((),))}, "ends and producers of every partition"),
+        ({"handed": CopyEnds((10, 20), (7,), ((), ()))}, "ends and producers of every partition"),
+        ({"handed": CopyEnds((10, 19), (7, 17), ((), ()))}, "stood at the source's end"),
+        ({"copy": None}, "a copy that ends where its mirror stood"),
+        ({"copy": CopyReading((7, 16), (7, 17))}, "a copy that ends where its mirror stood"),
+        ({"copy": CopyReading((7, 16), (7, 16))}, "a copy that ends where its mirror stood"),
+        ({"partitions": 3}, "as many partitions"),
+        ({"partitions": None}, "as many partitions"),
     ],
 )
 def test_no_flip_without(changes: dict[str, object], missing: str) -> None:
-    ready = Script().quiet().topic(stopped=True)
+    ready = Script().quiet().stopped()
     step = ready.step
     assert step.kind is K.PERSIST_STOPPED
     with pytest.raises(InvariantViolated, match=missing):
@@ -301,7 +362,7 @@ def test_no_flip_without(changes: dict[str, object], missing: str) -> None:
 
 
 def test_no_flip_before_the_grace() -> None:
-    ready = Script().acked().read(0.001, (10, 20)).read(0.02, (10, 20)).topic(stopped=True)
+    ready = Script().acked().read(0.001, (10, 20)).read(0.02, (10, 20)).stopped()
     with pytest.raises(InvariantViolated, match="stood still"):
         check_step(ready.snapshot, Step(K.PERSIST_STOPPED), ready.limits)
 

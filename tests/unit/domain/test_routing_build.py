@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.domain.routing import Ack, Phase
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of, routing_from
+from gateway.domain.routing_build import phase_of, routing_from
 from gateway.domain.topic_ids import topic_id_text
 
 TOPIC_ID = bytes(range(16))
@@ -15,13 +15,13 @@ TABLE = ((ProducerEntry(1, 0, 0, 4, 10),), ())
 
 
 def mirror(state: MirrorState = MirrorState.ACTIVE, **changes: object) -> MirrorRecord:
-    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state} | changes
+    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state}
+    values |= {"starts": (PartitionStart(0, 0),) * 2} | changes
     return MirrorRecord(**values)  # type: ignore[arg-type]
 
 
 def route(record: MirrorRecord, **more: object):
-    arguments = {"now_ms": 0} | more
-    return routing_from(LINKS, [record], **arguments).topics["t"]  # type: ignore[arg-type]
+    return routing_from(LINKS, [record], **more).topics["t"]  # type: ignore[arg-type]
 
 
 AT_REST = (MirrorState.STOPPED, MirrorState.PENDING_SYNCHRONIZE)
@@ -46,10 +46,10 @@ def test_writes_are_counted_before_the_mirror_back_begins():
 
 def test_what_may_pass_untouched():
     def passes(record: MirrorRecord) -> bool:
-        return not routing_from(LINKS, [record], now_ms=10**9).intercepts_produce
+        return not routing_from(LINKS, [record]).intercepts_produce
 
     assert passes(mirror(MirrorState.STOPPED, producers=TABLE))  # of long ago
-    assert not passes(mirror(MirrorState.STOPPED, producers=TABLE, flipped_ms=10**9))
+    assert not route(mirror(MirrorState.STOPPED, producers=TABLE), retried={"t"}).passes
     assert not passes(mirror(MirrorState.STOPPED, generation=1))
     assert not passes(mirror(direction=REVERSE))
     assert not passes(mirror())
@@ -92,24 +92,27 @@ def test_settled_by_record_by_event_or_by_being_stopped():
     assert route(mirror(MirrorState.STOPPED)).settled
 
 
-def test_producers_are_kept_for_a_while_after_the_flip_only():
-    stopped = mirror(MirrorState.STOPPED, producers=TABLE, state_since_ms=1000)
+def test_producers_are_kept_while_a_retry_may_come_only():
+    for record in (mirror(MirrorState.STOPPED, producers=TABLE), mirror(producers=TABLE)):
+        assert route(record, retried={"t"}).producers == TABLE
+        assert route(record, retried={"other"}).producers == ()
 
-    assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
-    assert route(stopped, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
-    home = mirror(producers=TABLE, state_since_ms=5000, flipped_ms=1000)
-    assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS - 1).producers == TABLE
-    assert route(home, now_ms=1000 + PRODUCERS_KEPT_MS).producers == ()
+
+def test_writes_wait_while_it_is_not_known_which_are_retries():
+    broken = mirror(MirrorState.STOPPED, producers=(*TABLE, ()), flipped_ms=1000)
+    found = route(broken, retried={broken.mirror_topic})
+    assert (found.phase, found.producers) == (Phase.FENCED, ())
+    assert route(broken, retried=frozenset()).phase is Phase.SWITCHED
 
 
 def test_topic_ids_lead_to_names():
-    routing = routing_from(LINKS, [mirror(mirror_topic_id=topic_id_text(TOPIC_ID))], now_ms=0)
+    routing = routing_from(LINKS, [mirror(mirror_topic_id=topic_id_text(TOPIC_ID))])
 
     assert routing.topic_ids == {TOPIC_ID: "t"}
 
 
 def test_a_mirror_without_its_link_has_no_route():
-    assert routing_from({}, [mirror()], now_ms=0).topics == {}
+    assert routing_from({}, [mirror()]).topics == {}
 
 
 def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
@@ -119,6 +122,6 @@ def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
         "b": LinkRecord(name="b", link_id=2, source_cluster_id="B", client={}, configs={"link.prefix": "eu_"}),
     }
 
-    routing = routing_from(links, [], now_ms=0)
+    routing = routing_from(links, [])
 
     assert [routing.group_at(cluster, "usa_g") for cluster in ("A", "B", "")] == ["g", "usa_g", "usa_g"]

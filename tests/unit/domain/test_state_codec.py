@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.gateway_records import PortRecord
+from gateway.domain.per_partition import of_this_version
 from gateway.domain.records import (
     CarriedOffset,
     GroupRecord,
@@ -61,7 +62,7 @@ mirrors = st.builds(
     producers=st.lists(st.lists(entries, max_size=3).map(tuple), max_size=3).map(tuple),
     restore_configs=mappings,
     settled=st.booleans(),
-)
+).map(of_this_version)
 groups = st.builds(
     GroupRecord,
     link=names,
@@ -164,6 +165,26 @@ def test_a_value_under_the_wrong_key_is_refused():
 @pytest.mark.parametrize("key", ["writer", "lease/x", "", "links/a"])
 def test_other_kinds_are_skipped(key):
     assert decode(key, b"anything") is None
+
+
+def test_what_an_older_version_wrote_is_read_in_the_words_of_this_one():
+    """It left out the copy's ends where offsets are equal, and did not lengthen lists with the topic."""
+    starts = (PartitionStart(0, 0),) * 2
+    base = MirrorRecord(link="a", source_topic="b", mirror_topic="b", mirror_id=1, starts=starts)
+    stopped = decode("mirror/a/b", encode(replace(base, stopped_at=(5, 6))))
+    assert stopped == replace(base, stopped_at=(5, 6), stopped_copy_at=(5, 6))
+    grown = decode("mirror/a/b", encode(replace(base, handed_over_at=(5,), handed_over_from=(4,), producers=((),))))
+    assert grown == replace(base, handed_over_at=(5, 0), handed_over_from=(4, 0), producers=((), ()))
+
+
+@pytest.mark.parametrize("lost", [{"handed_over_at": (5, 6)}, {"handed_over_at": (5, 6), "handed_over_from": (4,)}])
+def test_what_cannot_be_known_any_more_is_left_as_it_is(lost):
+    """As a cutover once wrote it that had taken "not here" for an answer: an error where it is read."""
+    starts = (PartitionStart(0, 0),) * 2
+    record = MirrorRecord(
+        link="a", source_topic="b", mirror_topic="b", mirror_id=1, starts=starts, mode=MirrorMode.TRANSLATE, **lost
+    )
+    assert decode("mirror/a/b", encode(record)) == record
 
 
 def test_values_are_small():

@@ -167,7 +167,8 @@ def test_a_route_that_is_not_what_the_record_says_is_refused():
     st.sampled_from([OLD, NEW, ""]),
 )
 def test_a_reverse_begins_only_where_every_record_of_the_source_is_on_the_target(stopped, tops, ours, topic_id):
-    record = mirror(S.PENDING_SYNCHRONIZE, stopped_at=tuple(stopped), recreate=KEPT)
+    starts = (PartitionStart(0, 0),) * len(stopped)
+    record = mirror(S.PENDING_SYNCHRONIZE, stopped_at=tuple(stopped), starts=starts, recreate=KEPT)
     found = source(*tops, ours=tuple(ours[: len(tops)]), topic_id=topic_id)
     step = decide(record, source=found, prepared=True)
 

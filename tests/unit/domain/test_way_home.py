@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.mirror_states import WrongState
+from gateway.domain.per_partition import WrongLength, grown
 from gateway.domain.producer_ids import GATEWAY_PID_BASE
 from gateway.domain.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS
-from gateway.domain.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, ProducerEntry
+from gateway.domain.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from gateway.domain.routing import Phase
-from gateway.domain.routing_build import PRODUCERS_KEPT_MS, phase_of
+from gateway.domain.routing_build import phase_of
 from gateway.domain.way_home import as_promote, handed_over, stopped
 
 S = MirrorState
@@ -21,7 +22,8 @@ FORWARD, REVERSE = MirrorDirection.FORWARD, MirrorDirection.REVERSE
 
 
 def mirror(state: MirrorState = S.PENDING_STOPPED, **changes: object) -> MirrorRecord:
-    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state} | changes
+    values = {"link": "l", "source_topic": "t", "mirror_topic": "t", "mirror_id": 1, "state": state}
+    values |= {"starts": (PartitionStart(0, 0),)} | changes
     return MirrorRecord(**values)  # type: ignore[arg-type]
 
 
@@ -70,32 +72,47 @@ def test_a_flip_to_the_target_keeps_the_generation():
 
 def test_nothing_is_flipped_that_is_not_pending():
     with pytest.raises(WrongState):
-        stopped(mirror(S.ACTIVE), [1], [1], (), 5)
+        stopped(mirror(S.ACTIVE), [1], [1], ((),), 5)
 
 
-def test_a_batch_from_before_the_last_flip_is_still_known_if_that_was_not_long_ago():
+@pytest.mark.parametrize(
+    ("ends", "copied", "seen"), [([1, 2], [1], ((),)), ([1], [], ((),)), ([1], [1], ()), ([1], [1], ((), ()))]
+)
+@pytest.mark.parametrize("direction", [FORWARD, REVERSE])
+def test_nothing_is_flipped_whose_ends_or_producers_are_not_all_known(ends, copied, seen, direction):
+    with pytest.raises(WrongLength):
+        stopped(mirror(direction=direction), ends, copied, seen, 5)
+
+
+@pytest.mark.parametrize("clock_ahead_ms", [0, 10**9])
+def test_a_batch_from_before_the_last_flip_is_still_known(clock_ahead_ms):
+    """Whatever the leader's time of day: it may be another gateway's than the last flip's."""
     record = mirror(producers=((entry(1, 0, 1), entry(2, 0, 2)),), flipped_ms=1000)
     seen = ((entry(1, 5, 30),),)
-    assert handed_over(record, seen, 1000 + PRODUCERS_KEPT_MS - 1) == (
-        (entry(2, 0, 2), entry(1, 0, 1), entry(1, 5, 30)),
-    )
-    assert handed_over(record, seen, 1000 + PRODUCERS_KEPT_MS) == seen
+    found = stopped(record, [31], [31], seen, 1001 + clock_ahead_ms)
+    assert found.producers == ((entry(2, 0, 2), entry(1, 0, 1), entry(1, 5, 30)),)
 
 
 def test_of_an_older_epoch_nothing_is_kept():
     record = mirror(producers=((entry(1, 0, 1),),), flipped_ms=1000)
-    assert handed_over(record, ((entry(1, 0, 30, epoch=1),),), 1000) == ((entry(1, 0, 30, epoch=1),),)
+    assert handed_over(record, ((entry(1, 0, 30, epoch=1),),)) == ((entry(1, 0, 30, epoch=1),),)
 
 
 def test_partitions_that_came_since_have_no_past():
-    record = mirror(producers=((entry(1, 0, 1),),), flipped_ms=1000)
-    assert handed_over(record, ((), (entry(2, 0, 2),)), 1000) == ((entry(1, 0, 1),), (entry(2, 0, 2),))
+    record = grown(mirror(producers=((entry(1, 0, 1),),), flipped_ms=1000), 2)
+    assert handed_over(record, ((), (entry(2, 0, 2),))) == ((entry(1, 0, 1),), (entry(2, 0, 2),))
+
+
+def test_a_table_that_is_not_whole_is_not_joined():
+    record = mirror(producers=((entry(1, 0, 1),), ()), flipped_ms=1000)
+    with pytest.raises(WrongLength):
+        handed_over(record, ((),))
 
 
 def test_no_more_producers_than_a_table_holds():
     old = tuple(entry(n, 0, n) for n in range(MAX_PRODUCERS))
     new = tuple(entry(MAX_PRODUCERS + n, 0, n) for n in range(10))
-    (found,) = handed_over(mirror(producers=(old,), flipped_ms=1), (new,), 2)
+    (found,) = handed_over(mirror(producers=(old,), flipped_ms=1), (new,))
     assert len(found) == MAX_PRODUCERS
     assert found == old[10:] + new  # those that wrote last
 
@@ -129,5 +146,5 @@ def test_what_is_handed_over_is_what_a_broker_would_remember_of_both(before, aft
         return tuple(sorted((e for kept in remembered(written).values() for e in kept), key=lambda e: e.base_offset))
 
     record = replace(mirror(), producers=(table(old),), flipped_ms=1)
-    (found,) = handed_over(record, (table(new),), 2)
+    (found,) = handed_over(record, (table(new),))
     assert set(found) == set(table(old + new))

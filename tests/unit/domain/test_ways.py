@@ -9,7 +9,8 @@ import pytest
 
 from gateway.domain.map_codec import way_number
 from gateway.domain.mirror_way import way_of
-from gateway.domain.records import Flip, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
+from gateway.domain.per_partition import WrongLength, of_this_version
+from gateway.domain.records import Flip, MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.domain.way_home import stopped
 from gateway.domain.ways import KEPT, at_its_end, before, begin_of, remembered
 
@@ -22,7 +23,7 @@ def mirror(**more: Any) -> MirrorRecord:
 
 
 def promoted(record: MirrorRecord, source: int, target: int) -> MirrorRecord:
-    return stopped(replace(record, state=S.PENDING_STOPPED), (source,), (target,), (), 1)
+    return stopped(replace(record, state=S.PENDING_STOPPED), (source,), (target,), ((),), 1)
 
 
 def reversed_(record: MirrorRecord) -> MirrorRecord:
@@ -38,7 +39,7 @@ def reversed_(record: MirrorRecord) -> MirrorRecord:
 
 
 def home(record: MirrorRecord, source: int, target: int) -> MirrorRecord:
-    return replace(stopped(replace(record, state=S.PENDING_STOPPED), (target,), (source,), (), 1), state=S.ACTIVE)
+    return replace(stopped(replace(record, state=S.PENDING_STOPPED), (target,), (source,), ((),), 1), state=S.ACTIVE)
 
 
 def ways(record: MirrorRecord) -> list[MirrorRecord]:
@@ -82,13 +83,20 @@ def test_a_first_way_has_none_before_it() -> None:
 
 def test_offsets_that_were_equal_are_so_on_both_sides() -> None:
     record = mirror(direction=MirrorDirection.REVERSE, handed_over_at=(7,))
-    assert begin_of(record) == Flip((7,), (7,))
+    assert begin_of(of_this_version(record)) == Flip((7,), (7,))  # an older version wrote the number once
+
+
+def test_where_offsets_differ_the_other_side_is_not_made_up() -> None:
+    record = of_this_version(mirror(mode=MirrorMode.TRANSLATE, handed_over_at=(7,)))
+    with pytest.raises(WrongLength):
+        begin_of(record)
 
 
 def test_what_is_not_remembered_is_not_made_up() -> None:
-    record = mirror(generation=1, handed_over_at=(7,))  # of a version that did not keep it
+    record = mirror(generation=1, handed_over_at=(7,), handed_over_from=(7,))  # of a version that did not keep it
     assert before(record) is None
-    filled_anew = mirror(direction=MirrorDirection.REVERSE, handed_over_at=(0,), reverse_starts=(PartitionStart(9, 9),))
+    zeros = {"handed_over_at": (0,), "handed_over_from": (0,)}
+    filled_anew = mirror(direction=MirrorDirection.REVERSE, **zeros, reverse_starts=(PartitionStart(9, 9),))
     assert before(filled_anew) is None
     assert remembered(filled_anew) == ()
 

@@ -14,6 +14,7 @@ from gateway.net.admin import (
     describe_topic_configs,
 )
 from gateway.net.cluster import ClusterUnavailable
+from gateway.net.errors import UnsupportedVersion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import (
@@ -161,6 +162,35 @@ async def test_delete_by_every_form_of_the_request(fake: FakeCluster, client: Op
         await delete_topic(cluster, "t")
     message = fake.asked(ApiKey.DELETE_TOPICS)[0].message
     assert (message.topic_names if newest < 6 else [topic.name for topic in message.topics]) == ["t"]
+
+
+async def test_delete_by_topic_id_names_no_topic(fake: FakeCluster, client: OpenCluster) -> None:
+    result = DeleteTopicsResponse.DeletableTopicResult
+    codes = [0, int(ErrorCode.UNKNOWN_TOPIC_ID)]
+    fake.on(
+        ApiKey.DELETE_TOPICS,
+        lambda _: DeleteTopicsResponse(
+            throttle_time_ms=0, responses=[result(name=None, error_code=codes.pop(0), error_message=None)]
+        ),
+    )
+    cluster = await client(fake.bootstrap)
+
+    await delete_topic(cluster, "t", topic_id=fake.topic_id("t").bytes)
+    (topic,) = fake.asked(ApiKey.DELETE_TOPICS)[0].message.topics
+    assert (topic.name, topic.topic_id) == (None, fake.topic_id("t"))
+    with pytest.raises(AdminError, match="delete topic t: UNKNOWN_TOPIC_ID"):
+        await delete_topic(cluster, "t", topic_id=fake.topic_id("t").bytes)
+
+
+async def test_a_broker_that_knows_no_deletion_by_id_deletes_nothing(fake: FakeCluster, client: OpenCluster) -> None:
+    for broker in fake.brokers.values():
+        broker.versions[ApiKey.DELETE_TOPICS] = (1, 5)
+    fake.on(ApiKey.DELETE_TOPICS, lambda _: DeleteTopicsResponse(throttle_time_ms=0, responses=[]))
+    cluster = await client(fake.bootstrap)
+
+    with pytest.raises(UnsupportedVersion, match="DELETE_TOPICS needs version 6"):
+        await delete_topic(cluster, "t", topic_id=fake.topic_id("t").bytes)
+    assert not fake.asked(ApiKey.DELETE_TOPICS)
 
 
 async def test_create_partitions(fake: FakeCluster, client: OpenCluster) -> None:

@@ -167,7 +167,7 @@ async def test_when_no_broker_answers_the_deadline_holds(three: FakeCluster, cli
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    with pytest.raises(ClusterUnavailable, match="no answer to ListGroups"):
+    with pytest.raises(ClusterUnavailable, match=r"no answer to ListGroups within 0\.[12]"):  # time enough to answer in
         await cluster.request(ListGroupsRequest(), timeout_s=0.3)
 
     assert 0.25 <= loop.time() - began < 1.5

@@ -15,6 +15,7 @@ from gateway.domain.progress import MirrorProgress
 from gateway.domain.routing import RoutingTable
 from gateway.proxy.context import ProxyContext
 from gateway.proxy.counted_writes import CountedWrites
+from gateway.proxy.flipped_lanes import FlippedLanes
 from gateway.proxy.forwarder import Forwarder
 from gateway.proxy.handlers import install
 from gateway.proxy.proxy_session import ProxySession
@@ -139,6 +140,7 @@ class Source:
         self.node, self.other = SourceConnection(), SourceConnection()
         self._moved: set[str] = set()
         self.invalidated: list[str] = []
+        self.dropped: list[tuple[str, ...]] = []
         self.view = View()
 
     def moves(self, topic: str) -> None:
@@ -159,6 +161,14 @@ class Source:
 
     async def refresh(self, topics: Any = None) -> None:
         return None
+
+    def drop(self, lanes: Sequence[str], reason: str) -> None:
+        """As `Cluster.drop`: what waits for an answer hears of the end of its connection."""
+        self.dropped.append(tuple(lanes))
+        for connection in (self.node, self.other):
+            waiting, connection.waiting = connection.waiting, []
+            for on_response in waiting:
+                on_response(None)
 
 
 class Clock:
@@ -194,6 +204,7 @@ class Conversation:
         self.context.endpoints = Endpoints()
         self.context.forwarder = Forwarder("gw", self.clock)
         self.context.routing.subscribe(CountedWrites(self.context).routing_changed)
+        self.context.routing.subscribe(FlippedLanes(self.context).routing_changed)
         self.context.routing.subscribe(self.context.forwarder.routing_changed)
         install(self.context, random.Random(1))
         self.client = Wire()

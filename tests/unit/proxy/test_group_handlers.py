@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.domain.gates import GateStatus, Identity
+from gateway.domain.gates import Identity
 from gateway.domain.routing import Phase, Routing, TopicRoute
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
@@ -16,15 +16,18 @@ from protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     FetchRequest,
     FetchResponse,
+    HeartbeatRequest,
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
 from tests.support.batches import make_batch
+from tests.support.gates import gate
 
 if TYPE_CHECKING:
     from tests.unit.proxy.conftest import Conversation
 
+ME = Identity("10.0.0.7", "me")
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
@@ -32,7 +35,7 @@ LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 async def gated(talk: Conversation) -> Conversation:
     talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     return talk
 
 
@@ -105,10 +108,10 @@ def simple_commit(group: str) -> bytes:
 
 async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(gated: Conversation) -> None:
     gates = gated.context.gates
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     data = simple_commit("g")
     gated.says(data)
-    gates.set("g", GateStatus.CLOSED)
+    gate(gates, "g", is_open=False)
     assert gated.broker.take() == data
     assert gates.commits_under_way("g") == 1
     gated.broker_says(5, b"answer")
@@ -119,7 +122,7 @@ async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(g
 
 async def test_a_commit_is_no_longer_under_way_when_its_connection_is_gone(gated: Conversation) -> None:
     gates = gated.context.gates
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     gated.says(simple_commit("g"))
     gated.session.close("the client left")
     assert gates.commits_under_way("g") == 0
@@ -129,7 +132,7 @@ async def test_a_held_commit_is_under_way_once_its_gate_opens(gated: Conversatio
     gates = gated.context.gates
     gated.says(simple_commit("g"))
     assert gates.commits_under_way("g") == 0
-    gates.set("g", GateStatus.OPEN)
+    gate(gates, "g", is_open=True)
     assert gates.commits_under_way("g") == 1
 
 
@@ -151,7 +154,7 @@ async def test_an_unknown_group_is_held_until_somebody_knows(talk: Conversation)
     talk.says(data)
     assert knocked == ["new"]
     assert talk.broker.take() == b""
-    talk.context.gates.set("new", GateStatus.OPEN)
+    gate(talk.context.gates, "new", is_open=True)
     assert talk.broker.take() == data
 
 
@@ -238,7 +241,7 @@ async def test_fetch_of_a_client_without_a_group_follows_the_policy(gated: Conve
 async def test_a_promoted_group_reads_untouched(gated: Conversation) -> None:
     gated.session.client_id = "me"
     gated.context.gates.saw(Identity("10.0.0.7", "me"), "g")
-    gated.context.gates.set("g", GateStatus.OPEN)
+    gate(gated.context.gates, "g", is_open=True)
     data = fetch(12)
     gated.says(data)
     assert gated.broker.take() == data
@@ -256,3 +259,27 @@ async def test_offsets_of_a_topic_being_padded_are_not_available(talk: Conversat
     )
     talk.says(encode_request(message, version, 9, "me"))
     assert answer(talk, ApiKey.LIST_OFFSETS, version).topics[0].partitions[0].error_code == code
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
+async def test_a_member_that_had_joined_is_sent_to_the_gate_once_it_is_closed(
+    gated: Conversation, version: int
+) -> None:
+    gated.says(encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), version, 5, "me"))
+    assert answer(gated, ApiKey.HEARTBEAT, version).error_code == int(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert gated.broker.take() == b""
+
+
+async def test_the_session_of_a_member_goes_on_while_nobody_knows_of_its_group(talk: Conversation) -> None:
+    """It gets nothing of a mirrored topic meanwhile."""
+    talk.context.gates.enabled = True
+    talk.context.gates.let_in("g", as_of=1)
+    talk.context.gates.saw(ME, "g")
+    assert not talk.context.gates.reads_gated(ME, groupless_allowed=True)
+    talk.context.gates.recorded({}, grown_at=2)
+    beat = encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), 4, 5, "me")
+
+    talk.says(beat)
+
+    assert talk.broker.take() == beat
+    assert talk.context.gates.reads_gated(ME, groupless_allowed=True)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.domain.gates import GateStatus
 from gateway.domain.routing import Ack, Phase, Routing
 from gateway.domain.transactional_ids import Place
 from gateway.proxy.places import Lost, Places, Refused
@@ -17,6 +16,7 @@ from protocol.errors import ErrorCode
 from protocol.header import frame_request, frame_response, peek_request_header
 from protocol.messages import OffsetCommitRequest
 from protocol.produce import PartitionResult, build_response_body
+from tests.support.gates import gate
 from tests.unit.proxy.test_produce_handler import answers, produce, route, source_answers
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ async def test_with_acks_of_both_the_source_must_have_answered_in_time(leased: C
 
 async def test_commits_of_an_open_group_pass_only_with_a_lease(leased: Conversation, lease: Lease) -> None:
     leased.context.gates.enabled = True
-    leased.context.gates.set("readers", GateStatus.OPEN)
+    gate(leased.context.gates, "readers", is_open=True)
     body = encode_body(OffsetCommitRequest(group_id="readers", topics=[]), 8)
     lease.over = True
     leased.says(frame_request(OFFSET_COMMIT, 8, 1, "me", body))

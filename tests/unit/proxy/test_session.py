@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gateway.domain.gates import GateStatus
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_request
 from protocol.header import frame_request, peek_request_header, response_body_offset
 from protocol.messages import HeartbeatRequest, JoinGroupRequest
+from tests.support.gates import gate
 
 if TYPE_CHECKING:
     from tests.unit.proxy.conftest import Conversation
@@ -50,11 +50,11 @@ async def test_opaque_requests_pass_byte_for_byte(talk: Conversation) -> None:
 
 async def test_a_closed_gate_holds_the_member_and_what_follows_on_its_connection(talk: Conversation) -> None:
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     talk.says(join(1) + heartbeat(2))
     assert talk.broker.take() == b""
     assert [w.identity.client_id for w in talk.context.gates.waiters("g")] == ["me"]
-    talk.context.gates.set("g", GateStatus.OPEN)
+    gate(talk.context.gates, "g", is_open=True)
     sent = talk.broker.frames()
     assert [peek_request_header(memoryview(frame)).api_key for frame in sent] == [ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT]
     assert talk.context.gates.waiters("g") == []
@@ -65,7 +65,7 @@ async def test_a_closed_gate_holds_the_member_and_what_follows_on_its_connection
 
 async def test_a_held_member_is_told_to_join_again_when_its_time_is_up(talk: Conversation) -> None:
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     talk.says(join(7, version=9))
     assert 20 <= talk.loop.timers[0].delay <= 25
     talk.loop.fire()
@@ -79,25 +79,25 @@ async def test_a_held_member_is_told_to_join_again_when_its_time_is_up(talk: Con
 
 async def test_a_disconnected_member_no_longer_waits(talk: Conversation) -> None:
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     talk.says(join(1))
     talk.session.close("client closed")
     assert talk.context.gates.waiters("g") == []
-    talk.context.gates.set("g", GateStatus.OPEN)
+    gate(talk.context.gates, "g", is_open=True)
     talk.loop.fire()
     assert talk.broker.take() == b""
 
 
 async def test_a_stalled_connection_stops_reading_after_its_backlog(talk: Conversation) -> None:
     talk.context.gates.enabled = True
-    talk.context.gates.set("g", GateStatus.CLOSED)
+    gate(talk.context.gates, "g", is_open=False)
     talk.says(join(1))
     for n in range(10_000):
         if not talk.client.reading:
             break
         talk.says(heartbeat(n + 2))
     assert not talk.client.reading
-    talk.context.gates.set("g", GateStatus.OPEN)
+    gate(talk.context.gates, "g", is_open=True)
     assert talk.client.reading
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 
 import pytest
 
@@ -218,3 +219,18 @@ def test_blocking_code_of_a_stopped_or_killed_node_stands_still(loop):
         assert said == [5.5]
 
     loop.run_until_complete(story())
+
+
+def test_whoever_is_woken_by_a_node_does_not_become_part_of_it(loop):
+    async def story():
+        node, told = loop.node("gw-0"), loop.create_future()
+
+        async def tell():
+            told.set_result(None)
+
+        await loop.spawn(node, tell(), "tell")
+        await told
+        loop.kill(node)
+        await asyncio.sleep(1)
+
+    Context().run(loop.run_until_complete, story())  # as in a process where nobody has set anything

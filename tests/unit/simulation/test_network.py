@@ -236,6 +236,27 @@ async def _reads_all(reader, writer):
         pass
 
 
+def test_a_stopped_process_still_reads_what_came_before_its_connection_broke(loop):
+    async def story():
+        echo = Echo(loop)
+        await echo.start()
+        reader, writer = await call()
+        await reader.readline()
+        loop.pause(loop.node("broker"))
+        writer.write(b"a\n")
+        _, other = await call(line=b"b\n")
+        await asyncio.sleep(1)
+        writer.transport.abort()
+        other.transport.abort()
+        await asyncio.sleep(1)
+        loop.wake(loop.node("broker"))
+        await asyncio.sleep(1)
+        assert sorted(echo.lines[1:]) == [b"a\n", b"b\n"]
+        assert echo.ends == ["ConnectionResetError"] * 2
+
+    run(loop, story)
+
+
 def test_a_writer_is_held_back_by_a_peer_that_does_not_read(loop):
     async def story():
         await loop.spawn(loop.node("broker"), asyncio.start_server(_reads_all, "", 9092), "listen")

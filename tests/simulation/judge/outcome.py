@@ -1,0 +1,51 @@
+"""What a run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Ended(Protocol):
+    """What is asked of a client at the end."""
+
+    name: str
+    fatal: str
+    revives: bool
+
+    @property
+    def running(self) -> bool:
+        """A life is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
+    of groups that were seen. `late`: records that landed on the source behind a cutover, of which nobody was told.
+    """
+
+    operations: Mapping[str, int]
+    records: int
+    counts: Mapping[str, int]
+    examples: Mapping[str, list[str]] = field(default_factory=dict)
+    flips: int = 0
+    moves: int = 0
+    late: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Nothing was found."""
+        return not any(self.counts.values())
+
+    @property
+    def first(self) -> str:
+        """The first class with a fault and its first example; "" when there is none."""
+        for name, examples in self.examples.items():
+            if self.counts[name]:
+                return f"{name}: {examples[0]}" if examples else name
+        return ""
+
+    def numbers(self) -> str:
+        """As in the last line of a run."""
+        return " ".join(f"{name}={count}" for name, count in self.counts.items())

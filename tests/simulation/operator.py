@@ -1,0 +1,258 @@
+"""The operator of a simulated migration: asks a gateway for each operation until the fleet says that it is done.
+
+As people and scripts do: any gateway that answers is asked, a change that was given up is asked for again, and an
+answer that never came means nothing. What is not done within `PATIENCE_S` of virtual time is `stuck`, with what
+`describe` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from tests.simulation.fleet import GatewayNode, NotServing
+
+LINK: Final = "west"
+PATIENCE_S: Final = 900.0
+"""Longer than the longest lease that a promote may have to wait for (fleet.lease_s, 10 min)."""
+_LOOK_S: Final = 0.1
+_ASK_AGAIN_S: Final = 2.0
+_ANSWER_S: Final = 40.0
+Shown = tuple[str, str]
+"""State and direction of a mirror topic."""
+
+
+class Stuck(Exception):
+    """An operation that did not come to its end; the message says what was asked and what the fleet says."""
+
+
+class TopicFailed(Exception):
+    """A mirror topic that is FAILED."""
+
+
+class Operator:
+    """Runs on a node of its own. `gateways`: those there are now, in the order in which they are asked."""
+
+    def __init__(
+        self, gateways: Callable[[], Sequence[GatewayNode]], clock: Callable[[], float], tell: Callable[[str], None]
+    ) -> None:
+        self._gateways = gateways
+        self._clock = clock
+        self._tell = tell
+        self._said: tuple[int, Any] = (0, "")
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    async def create_link(self, bootstrap: str, *, synced: bool = False) -> None:
+        """Name the source. `synced`: the offsets of its groups are synced, as often as can be."""
+        configs = [{"name": "bootstrap.servers", "value": bootstrap}]
+        if synced:
+            configs += [
+                {"name": "consumer.offset.sync.enable", "value": "true"},
+                {"name": "consumer.offset.sync.ms", "value": "1000"},
+            ]
+        body = {"link_name": LINK, "configs": configs}
+
+        async def exists() -> bool:
+            return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
+
+        await self._reach(exists, "POST", "/v3/links", body)
+
+    async def create(self, topic: str) -> None:
+        """Mirror a topic; ACTIVE when this returns."""
+
+        async def active() -> bool:
+            return await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
+
+        async def ask() -> None:
+            if not await self._mirrors((topic,)):
+                await self._say("POST", f"/v3/links/{LINK}/mirrors", {"source_topic_name": topic})
+
+        await self._until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+
+    async def promote(self, topics: Sequence[str], *, home: bool = False, twice: bool = False) -> None:
+        """Promote a set; of reverse mirrors, home."""
+        begin = ("ACTIVE", "REVERSE") if home else ("ACTIVE", "FORWARD")
+        end = ("ACTIVE", "FORWARD") if home else ("STOPPED", "FORWARD")
+        await self._change(topics, "promote", begin, end, twice=twice, force=True)
+
+    async def reverse(self, topics: Sequence[str], *, twice: bool = False) -> None:
+        """Mirror promoted topics back."""
+        await self._change(topics, "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), twice)
+
+    async def failover(self, topic: str) -> None:
+        """Write on the target without the source."""
+        await self._change((topic,), "failover", None, ("STOPPED", "FORWARD"))
+
+    async def restore(self, topic: str) -> None:
+        """Create the old source topic anew, and fill it from the target."""
+
+        async def active() -> bool:
+            shown = await self._shown(topic)
+            return shown == ("ACTIVE", "REVERSE")
+
+        await self._until(active, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+
+    # -- operations that end where they began, or FAILED -----------------------------------------------------------
+
+    async def promote_in_vain(self, topic: str, given_up: Callable[[], bool]) -> None:
+        """Ask for a promote until one was given up, and the mirror is as before."""
+
+        async def ask() -> None:
+            if not given_up() and await self._shown(topic) == ("ACTIVE", "FORWARD"):
+                body = {"mirror_topic_names": [topic], "force": True}
+                await self._say("POST", f"/v3/links/{LINK}/mirrors:promote", body)
+
+        await self._back(topic, ("ACTIVE", "FORWARD"), ask, given_up)
+
+    async def reverse_in_vain(self, topic: str, given_up: Callable[[], bool]) -> None:
+        """The same of a reverse."""
+
+        async def ask() -> None:
+            if not given_up() and await self._shown(topic) == ("STOPPED", "FORWARD"):
+                body = {"mirror_topic_names": [topic]}
+                await self._say("POST", f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body)
+
+        await self._back(topic, ("STOPPED", "FORWARD"), ask, given_up)
+
+    async def restore_in_vain(self, topic: str) -> None:
+        """Ask for a restore until the mirror is FAILED."""
+
+        async def failed() -> bool:
+            return (await self._shown(topic))[0] == "FAILED"
+
+        await self._until(failed, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+
+    async def _back(
+        self, topic: str, where: Shown, ask: Callable[[], Awaitable[None]], given_up: Callable[[], bool]
+    ) -> None:
+        async def there() -> bool:
+            return given_up() and await self._shown(topic) == where
+
+        await self._until(there, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+
+    async def _ask_restore(self, topic: str) -> None:
+        if await self._shown(topic) == ("STOPPED", "FORWARD") or (await self._shown(topic))[0] == "FAILED":
+            body = {"mirror_topic_names": [topic]}
+            await self._say("POST", f"/v3/links/{LINK}/mirrors:truncate-and-restore", body)
+
+    async def _shown(self, topic: str) -> Shown:
+        listed = (await self.mirrors()).get(topic, {})
+        return listed.get("mirror_status", ""), listed.get("mirror_direction", "")
+
+    async def promoted(self, group: str) -> None:
+        """Until the group is promoted, by itself or at a word."""
+
+        async def there() -> bool:
+            return await self.group_state(group) == "PROMOTED"
+
+        await self._until(there, _nothing, f"/v3/links/{LINK}/groups/{group}")
+
+    async def demote(self, group: str) -> None:
+        """Take the group back to the source."""
+        path = f"/v3/links/{LINK}/groups/{group}"
+
+        async def back() -> bool:
+            return await self.group_state(group) == "ACTIVE"
+
+        async def ask() -> None:
+            if await self.group_state(group) == "PROMOTED":
+                await self._say("POST", f"{path}:demote", {})
+
+        await self._until(back, ask, path)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    async def group_state(self, group: str) -> str:
+        """'' when nobody tells."""
+        code, answer = await self.ask("GET", f"/v3/links/{LINK}/groups/{group}")
+        return str(answer["state"]) if code == 200 else ""
+
+    async def mirrors(self) -> dict[str, dict[str, Any]]:
+        """By mirror topic, as listed; empty when nobody tells."""
+        code, answer = await self.ask("GET", f"/v3/links/{LINK}/mirrors")
+        return {m["mirror_topic_name"]: m for m in answer["data"]} if code == 200 else {}
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """The first answer of any gateway that serves; (0, why) when none does."""
+        why: Any = "no gateway runs"
+        for gateway in self._gateways():
+            try:
+                code, answer = await gateway.api.request(method, path, body, _ANSWER_S)
+            except NotServing as exc:
+                why = str(exc)
+                continue
+            if code < 500:
+                return code, answer
+            why = answer
+        return 0, why
+
+    async def _say(self, method: str, path: str, body: Any) -> None:
+        self._said = await self.ask(method, path, body)
+        self._tell(f"{method} {path} {body or ''} -> {self._said[0]}{_reason(self._said[1])}")
+
+    async def _mirrors(self, topics: Sequence[str]) -> set[Shown]:
+        listed = await self.mirrors()
+        failed = [name for name in topics if listed.get(name, {}).get("mirror_status") == "FAILED"]
+        if failed:
+            shown = listed[failed[0]]
+            raise TopicFailed(f"{failed[0]}: {shown.get('mirror_error', '')}: {shown.get('error_message', shown)}")
+        if not all(topic in listed for topic in topics):
+            return set()
+        return {(listed[topic]["mirror_status"], listed[topic]["mirror_direction"]) for topic in topics}
+
+    async def _change(
+        self,
+        topics: Sequence[str],
+        verb: str,
+        begin: Shown | None,
+        end: Shown,
+        twice: bool = False,
+        force: bool = False,
+    ) -> None:
+        """Ask until all are where it ends. A promote takes them as one set, so only while all are where it begins."""
+        path = f"/v3/links/{LINK}/mirrors:{verb}"
+
+        async def ask() -> None:
+            listed = await self.mirrors()
+            shown = {t: (m["mirror_status"], m["mirror_direction"]) for t, m in listed.items() if t in topics}
+            left = [t for t in topics if t in shown and (shown[t] == begin or (begin is None and shown[t] != end))]
+            if not left or (verb == "promote" and len(left) < len(topics)):
+                return
+            body = {"mirror_topic_names": left, **({"force": True} if force else {})}
+            asked = [self._say("POST", path, body) for _ in range(2 if twice else 1)]
+            await asyncio.gather(*asked)
+
+        async def there() -> bool:
+            return await self._mirrors(topics) == {end}
+
+        await self._until(there, ask, f"/v3/links/{LINK}/mirrors/{topics[0]}")
+
+    async def _reach(self, reached: Callable[[], Awaitable[bool]], method: str, path: str, body: Any) -> None:
+        async def ask() -> None:
+            await self._say(method, path, body)
+
+        await self._until(reached, ask, path)
+
+    async def _until(
+        self, reached: Callable[[], Awaitable[bool]], ask: Callable[[], Awaitable[None]], describe: str
+    ) -> None:
+        began, asked_at = self._clock(), -1e9
+        while not await reached():
+            now = self._clock()
+            if now - began > PATIENCE_S:
+                raise Stuck(f"asked: {self._said}; described: {await self.ask('GET', describe)}")
+            if now - asked_at >= _ASK_AGAIN_S:
+                await ask()
+                asked_at = self._clock()
+                continue
+            await asyncio.sleep(_LOOK_S)
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _reason(answer: Any) -> str:
+    return f" {answer.get('message', '')}" if isinstance(answer, dict) and "message" in answer else ""

@@ -1,0 +1,10 @@
+"""Gates of groups as records would set them, where a test has no state."""
+
+from __future__ import annotations
+
+from gateway.domain.gates import GroupGates, RecordedGate
+
+
+def gate(gates: GroupGates, group: str, *, is_open: bool) -> None:
+    """Let this group, and no other one, have a record: PROMOTED where its gate is to be open, else ACTIVE."""
+    gates.recorded({group: RecordedGate(is_open, 0)}, grown_at=0)
