@@ -150,7 +150,7 @@ async def delete_topics(broker: Broker, request: Request) -> Any:
             words = "This server does not host this topic" + (" ID." if name is None else "-partition.")
             results.append(answer(name=name, topic_id=topic_id, error_code=int(error), error_message=words))
             continue
-        if cluster.configs["delete.topic.enable"] != "true":
+        if cluster.configs.get("delete.topic.enable", "true") != "true":
             code = (
                 ErrorCode.TOPIC_DELETION_DISABLED if request.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
             )
