@@ -77,6 +77,7 @@ class Events:
             EventKind.ANSWERS_LOST: self._answers_lost,
             EventKind.STATE_UNANSWERED: self._state_unanswered,
             EventKind.STATE_REFUSED: self._state_refused,
+            EventKind.CREATE_UNANSWERED: self._create_unanswered,
             EventKind.FAILOVER_ASKED: self._failover_asked,
             EventKind.MEMBER_ON_SOURCE: self._member_on_source,
             EventKind.MEMBER_KNOCKS: self._member_knocks,
@@ -165,18 +166,25 @@ class Events:
         return f"answers of gateways to producers are lost for {event.hold_s:g} s"
 
     def _state_unanswered(self, event: Event) -> str:
+        self._unanswered(lambda data: _asks(data, ApiKey.END_TXN), "target-", event.hold_s, "commits are answered")
+        return f"commits of the state are made, and not answered, for {event.hold_s:g} s"
+
+    def _create_unanswered(self, event: Event) -> str:
+        self._unanswered(lambda data: _is(data, ApiKey.CREATE_TOPICS), "target-", event.hold_s, "creates are answered")
+        return f"topics of the target are created, and not answered, for {event.hold_s:g} s"
+
+    def _unanswered(self, meant: Callable[[bytes], bool], prefix: str, for_s: float, name: str) -> None:
         armed = set[tuple[str, str]]()
 
         def hook(segment: Segment) -> Answer:
-            if segment.from_client and _asks(segment.data, ApiKey.END_TXN):
+            if segment.from_client and segment.dst.startswith(prefix) and meant(segment.data):
                 armed.add((segment.src, segment.dst))
             elif not segment.from_client and (segment.dst, segment.src) in armed:
                 armed.discard((segment.dst, segment.src))
                 return "drop-connection"
             return None
 
-        self._hooked(hook, event.hold_s, "commits are answered")
-        return f"commits of the state are made, and not answered, for {event.hold_s:g} s"
+        self._hooked(hook, for_s, name)
 
     def _state_refused(self, event: Event) -> str:
         def hook(segment: Segment) -> Answer:
@@ -187,10 +195,10 @@ class Events:
         return f"the state cannot be written for {event.hold_s:g} s"
 
     def _delete_delayed(self, event: Event) -> str:
-        stage, key = self._stage, int(ApiKey.DELETE_TOPICS).to_bytes(2, "big")
+        stage = self._stage
 
         def hook(segment: Segment) -> Answer:
-            if segment.from_client and segment.dst.startswith("source-") and segment.data[4:6] == key:
+            if segment.from_client and segment.dst.startswith("source-") and _is(segment.data, ApiKey.DELETE_TOPICS):
                 stage.loop.network.on_segment.remove(hook)
                 broker = int(segment.dst.removeprefix("source-"))
                 stage.source.pause_broker(broker)
@@ -281,7 +289,12 @@ class Events:
 
 def _asks(data: bytes, *keys: ApiKey) -> bool:
     """A request about the state's transactions."""
-    return TRANSACTIONAL_ID.encode() in data and int.from_bytes(data[4:6], "big") in keys
+    return TRANSACTIONAL_ID.encode() in data and _is(data, *keys)
+
+
+def _is(data: bytes, *keys: ApiKey) -> bool:
+    """A request of one of these kinds, at the segment's begin."""
+    return int.from_bytes(data[4:6], "big") in keys
 
 
 async def _woken(cluster: Any, broker: int, after_s: float) -> None:

@@ -17,6 +17,7 @@ from tests.simulation.clients import GroupMember, Producer, TransactionalProduce
 from tests.simulation.events import EARLY, Events
 from tests.simulation.faults import Faults
 from tests.simulation.fleet import GatewayNode, NotServing
+from tests.simulation.giving_up import Trouble
 from tests.simulation.judge import Judge, Verdict, unread
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop, Spinning
@@ -64,6 +65,10 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.RESTORE: ("back",),
     Operation.REBALANCE: ("rebalance",),
     Operation.RESTART: ("leave",),
+    Operation.PROMOTE_GIVEN_UP: ("promote",),
+    Operation.GROUP_GIVEN_UP: ("group",),
+    Operation.REVERSE_GIVEN_UP: ("back",),
+    Operation.RESTORE_GIVEN_UP: ("back",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
@@ -134,6 +139,7 @@ class World:
         self._producers: list[Producer | TransactionalProducer] = []
         self._members: list[GroupMember] = []
         self.judge = Judge(self.recorder, self.source, self.target, loop.time)
+        self._trouble = Trouble(self.source, self.target, self.recorder)
 
     def _gateway(self, number: int) -> GatewayNode:
         return GatewayNode(self.loop, f"gw-{number}", self.target.bootstrap, _SETTINGS)
@@ -299,6 +305,7 @@ class World:
         act = self._act
         if act is None or family not in _FAMILIES[act.operation]:
             return
+        self._trouble.stepped(act, step)
         for fault in [one for one in self._waiting if one.step == step]:
             self._waiting.remove(fault)
             if fault.delay_s:
@@ -357,9 +364,24 @@ class World:
     async def _do_restore(self, act: Act) -> None:
         await self._operator.restore(act.topics[0])
 
+    async def _do_promote_given_up(self, act: Act) -> None:
+        await self._operator.promote_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "mark_active"))
+
+    async def _do_reverse_given_up(self, act: Act) -> None:
+        await self._operator.reverse_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "abort"))
+
+    async def _do_restore_given_up(self, act: Act) -> None:
+        self.judge.allowed.add(act.topics[0])
+        with self._trouble.no_deletes():
+            await self._operator.restore_in_vain(act.topics[0])
+        self.judge.look()
+        self.judge.allowed.remove(act.topics[0])
+
     async def _do_group_promote(self, act: Act) -> None:
         await self._roll_members()
         await self._operator.promoted(GROUP)
+
+    _do_group_given_up = _do_group_promote
 
     async def _roll_members(self) -> None:
         """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
@@ -369,7 +391,8 @@ class World:
 
         await self._until(committed, f"group {GROUP} has not committed on the source")
         for member in self._members:
-            await member.restart(self.gateway_bootstrap, TARGET)
+            if member.side == SOURCE:
+                await member.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
         for member in self._members:

@@ -36,7 +36,7 @@ class Judge:
     clock: virtual seconds.
     compacted: topics whose records may vanish.
     groups: group -> side on which it reads at the start, where that cannot be seen.
-    allowed_failures: mirror topics that may FAIL in this run.
+    allowed_failures: mirror topics that may FAIL in this run; `allowed` may be changed as it goes on.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Judge:
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
         self._groups = dict(groups or {})
-        self._allowed = frozenset(allowed_failures)
+        self.allowed = set(allowed_failures)
         self._since = len(recorder.ops)
         self._sides: dict[str, str] = {}  # mirror topic -> where it is written
         self._group_sides: dict[str, str] = {}
@@ -114,7 +114,7 @@ class Judge:
         elif not said.not_mirrored and said.state is MirrorState.ACTIVE:
             self._failed_over.discard(topic)  # both logs were made the same again
         before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
-        if said.state in _FAILED and before not in _FAILED and topic not in self._allowed:
+        if said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
             what = f"{said.state}: {said.error} {said.error_message}"
             self.findings.add("failed_topics", topic, what, now)
         side, old = side_of(said), self._sides.get(topic, SOURCE)
