@@ -56,8 +56,11 @@ class Stage(Scene, Protocol):
     def member(self, name: str, bootstrap: str, side: str, group: str = ...) -> GroupMember:
         """A member of a group; of the plan's own group it shares the positions."""
 
-    def producer(self, name: str, topic: str, partitions: int) -> Producer:
-        """A producer on the source."""
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = ..., side: str = ...) -> Producer:
+        """A producer; without a place on the source."""
+
+    def begin(self, producer: Producer) -> None:
+        """Start a producer that writes to the end of the run."""
 
 
 class Events:
@@ -77,6 +80,7 @@ class Events:
             EventKind.ANSWERS_LOST: self._answers_lost,
             EventKind.STATE_UNANSWERED: self._state_unanswered,
             EventKind.STATE_REFUSED: self._state_refused,
+            EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.CREATE_UNANSWERED: self._create_unanswered,
             EventKind.FAILOVER_ASKED: self._failover_asked,
             EventKind.MEMBER_ON_SOURCE: self._member_on_source,
@@ -144,6 +148,11 @@ class Events:
         member.start()
         await asyncio.sleep(for_s)
         await member.stop()
+
+    def _producer_early(self, event: Event) -> str:
+        where = self._stage.gateway_bootstrap
+        self._stage.begin(self._stage.producer("early-writer", PLAIN[0], TOPICS[PLAIN[0]], where, TARGET))
+        return f"a producer of {PLAIN[0]} comes to the gateways"
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

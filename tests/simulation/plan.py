@@ -72,6 +72,8 @@ class EventKind(StrEnum):
     """Commits of the state are made, and their answers lost."""
     STATE_REFUSED = "state-refused"
     """The state cannot be written for a while: its requests do not arrive."""
+    PRODUCER_EARLY = "producer-early"
+    """A producer comes to the gateways before its topic is there."""
     CREATE_UNANSWERED = "create-unanswered"
     """Topics are created on the target, and the answers lost."""
     FAILOVER_ASKED = "failover-asked"
