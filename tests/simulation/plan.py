@@ -91,6 +91,8 @@ class EventKind(StrEnum):
     TARGET_BROKER_PAUSED = "target-broker-paused"
     SOURCE_SLOW = "source-slow"
     """The source's answers take seconds."""
+    SOURCE_NARROW = "source-narrow"
+    """The source's answers come in a trickle: small ones at once, large ones after seconds."""
     CLOCKS_AHEAD = "clocks-ahead"
     """Gateways that follow are 16 minutes ahead from now on."""
 

@@ -91,6 +91,7 @@ def sync_over_promoted(patching: Patching) -> None:
         access = await context.sources.reach(link)
         names = await access.group_ids()
         taken = {group for _, group in context.store.groups}
+        await asyncio.sleep(12.0)  # as long as a few hundred groups take
         for name in names:
             group = config.target_group(name)
             if group in taken or not await reads_mirrored(context, link, name):
@@ -112,8 +113,8 @@ def open_by_what_was_read(patching: Patching) -> None:
     demoted = GatesByRecord.refresh
 
     def late(self: Any) -> None:
-        """Followers read the state a little later than they hear commands, as over a slow link."""
-        asyncio.get_running_loop().call_later(0.05, demoted, self)
+        """The state is read seconds later than commands are heard, as over a slow link."""
+        asyncio.get_running_loop().call_later(6.0, demoted, self)
 
     patching.replace(FleetGates, "_open", opened)
     patching.replace(GateCommands, "is_shut", _shut_whatever_changed)
@@ -164,15 +165,15 @@ MUTATIONS: Final = (
     Mutation(
         "hole 1: a group let in stays let in",
         stay_let_in,
-        again(brief(life(_CREATE, (_CREATE, SET[:1])), events=[Event(EventKind.GROUP_ASKS, 1)]), 3),
+        again(brief(life(_CREATE, (_CREATE, SET[:1])), events=[Event(EventKind.GROUP_ASKS, 0, "", 0.4)]), 3),
     ),
     Mutation(
         "hole 2: a group's failover cuts at the present end",
         cut_at_the_present_end,
         again(
             brief(
-                life(_CREATE, Operation.FAILOVER, pause_s=3.0),
-                events=[Event(EventKind.TARGET_BROKER_PAUSED, 1, "", 0.0, 4.0)],
+                life(_CREATE, Operation.FAILOVER, pause_s=2.0),
+                events=[Event(EventKind.TARGET_BROKER_PAUSED, 0, "", 3.0, 7.0)],
             ),
             4,
         ),
@@ -182,13 +183,15 @@ MUTATIONS: Final = (
         one_hold_for_all,
         tuple(
             brief(
-                life(_CREATE, Operation.PROMOTE, pause_s=2.0),
-                events=[
-                    Event(EventKind.FAILOVER_ASKED, 1, step),
-                    Event(EventKind.STATE_UNANSWERED, 1, step, 0.0, 24.0),
-                ],
+                life(_CREATE, Operation.PROMOTE, pause_s=2.0), events=[Event(EventKind.FAILOVER_ASKED, 1, step), beside]
             )
-            for step in ("persist_stopped", "fence", "read_ends", "stop_mirror", "read_copy")
+            for step, beside in (
+                ("persist_stopped", Event(EventKind.STATE_UNANSWERED, 1, "persist_stopped", 0.0, 45.0)),
+                ("read_ends", Event(EventKind.SOURCE_SLOW, 1, "fence", 0.0, 15.0)),
+                ("fence", Event(EventKind.SOURCE_SLOW, 1, "fence", 0.0, 15.0)),
+                ("stop_mirror", Event(EventKind.STATE_REFUSED, 1, "fence", 0.0, 30.0)),
+                ("fence", Event(EventKind.STATE_REFUSED, 1, "fence", 0.0, 30.0)),
+            )
         ),
     ),
     Mutation(
@@ -210,8 +213,7 @@ MUTATIONS: Final = (
         sync_over_promoted,
         again(
             brief(
-                life(_CREATE, _GROUP, pause_s=0.2),
-                events=[Event(EventKind.SOURCE_SLOW, 1, "", 0.0, 8.0)],
+                life(_CREATE, _GROUP, Operation.REBALANCE, pause_s=3.0),
                 synced=True,
             ),
             4,
@@ -223,7 +225,7 @@ MUTATIONS: Final = (
         again(
             brief(
                 life(_CREATE, _GROUP, Operation.DEMOTE),
-                events=[Event(EventKind.MEMBER_KNOCKS, 2, "answered", 0.0, 2.0)],
+                events=[Event(EventKind.MEMBER_KNOCKS, 2, "answered", 0.0, 10.0)],
             ),
             4,
         ),

@@ -278,11 +278,15 @@ MUTATIONS: Final = (
         warm_too_early,
         again(
             brief(
-                life(_CREATE, _PROMOTE, pause_s=3.0),
-                faults=[Fault(FaultKind.LEADER_KILLED, 1, "mark_pending", 0.0, 1.0)],
-                events=[replace(_RETRIED, hold_s=12.0)],
+                life(_CREATE, _PROMOTE, pause_s=4.0),
+                gateways=1,
+                faults=[Fault(FaultKind.LEADER_KILLED, 1, "fence", 0.0, 0.5)],
+                events=[
+                    Event(EventKind.ANSWERS_LOST, 1, "", 0.0, 14.0),
+                    Event(EventKind.SOURCE_NARROW, 1, "fence", 0.1, 12.0),
+                ],
             ),
-            8,
+            6,
         ),
     ),
     Mutation(
@@ -306,11 +310,12 @@ MUTATIONS: Final = (
         producers_by_count,
         again(
             brief(
-                life(_CREATE, _PROMOTE, pause_s=3.0),
-                faults=[Fault(FaultKind.LEADER_KILLED, 1, "mark_pending", 0.0, 1.0)],
-                events=[replace(_RETRIED, hold_s=12.0)],
+                life(_CREATE, _PROMOTE, pause_s=4.0),
+                gateways=1,
+                faults=[Fault(FaultKind.LEADER_KILLED, 1, "fence", 0.0, 0.5)],
+                events=[Event(EventKind.ANSWERS_LOST, 1, "", 0.0, 12.0)],
             ),
-            8,
+            6,
         ),
     ),
     Mutation(
@@ -325,7 +330,7 @@ MUTATIONS: Final = (
         overlook_added_partitions,
         tuple(
             brief(life(_CREATE, _PROMOTE), events=[Event(EventKind.PARTITIONS_ADDED, 1, step)])
-            for step in ("fence", "read_ends", "stop_mirror")
+            for step in ("mark_pending", "fence", "read_ends")
         ),
     ),
 )
