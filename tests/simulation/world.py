@@ -217,10 +217,15 @@ class World:
         member.on_error.append(self.story.tell)
         return member
 
-    def producer(self, name: str, topic: str, partitions: int) -> Producer:
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = "", side: str = SOURCE) -> Producer:
         """See `events.Stage`."""
-        at, topics = self.source.bootstrap, {topic: partitions}
-        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=SOURCE)
+        at, topics = bootstrap or self.source.bootstrap, {topic: partitions}
+        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=side)
+
+    def begin(self, producer: Producer) -> None:
+        """See `events.Stage`."""
+        self._producers.append(producer)
+        producer.start()
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
@@ -354,7 +359,8 @@ class World:
         last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
         if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
-                await producer.restart(self.gateway_bootstrap, TARGET)
+                if producer.side == SOURCE:
+                    await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
         await self._operator.promote(act.topics, twice=act.twice)
