@@ -117,9 +117,7 @@ class Cast:
                 GroupMember(loop, "committed-0", at, COMMITTED, SET, recorder, positions=shared, side=SOURCE)
             )
         if PIPE in roles:
-            members.append(
-                Pipeline(loop, "pipe-0", at, PIPE, PLAIN, recorder, output=(OUT, EXTRA[OUT]), side=SOURCE)
-            )
+            members.append(Pipeline(loop, "pipe-0", at, PIPE, PLAIN, recorder, output=(OUT, EXTRA[OUT]), side=SOURCE))
         return cls(
             producers=[make() for role, make in made.items() if role in roles],
             members=members,
