@@ -90,7 +90,11 @@ class MirrorCreator:
             raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
 
     async def finish(self, link: str, topic: str) -> None:
-        """Go on with a create that was begun, until it is done or refused; returns at once when there is none."""
+        """Go on with a create that was begun, until it is done or its record dropped; at once when there is none.
+
+        A refusal that leaves the record ends nothing: that a gateway is waited for, or a topic is in the way, passes.
+        """
+        said = ""
         while await until_known(self._context.store):  # else another gateway leads
             intent = self._context.store.mirrors.get((link, topic))
             if intent is None:
@@ -106,8 +110,10 @@ class MirrorCreator:
                 _log.warning("create not finished yet", topic=topic, error=str(exc))
                 await asyncio.sleep(_AGAIN_S)
             except ControlError as exc:
-                _log.error("a create that was begun failed", topic=topic, error=str(exc))
-                return
+                if str(exc) != said:
+                    said = str(exc)
+                    _log.error("a create that was begun is refused", topic=topic, error=said)
+                await asyncio.sleep(_AGAIN_S)
 
     def _start(self, record: MirrorRecord) -> None:
         """Its write was told to be of unknown outcome, and was made: nobody has begun the mirror."""

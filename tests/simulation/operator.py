@@ -63,7 +63,8 @@ class Operator:
         """Mirror a topic; ACTIVE when this returns."""
 
         async def active() -> bool:
-            return await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
+            created = (await self.mirrors()).get(topic, {}).get("waiting_for") != "it is being created"
+            return created and await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
 
         async def ask() -> None:
             if not await self._mirrors((topic,)):

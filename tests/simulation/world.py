@@ -217,10 +217,15 @@ class World:
         member.on_error.append(self.story.tell)
         return member
 
-    def producer(self, name: str, topic: str, partitions: int) -> Producer:
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = "", side: str = SOURCE) -> Producer:
         """See `events.Stage`."""
-        at, topics = self.source.bootstrap, {topic: partitions}
-        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=SOURCE)
+        at, topics = bootstrap or self.source.bootstrap, {topic: partitions}
+        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=side)
+
+    def begin(self, producer: Producer) -> None:
+        """See `events.Stage`."""
+        self._producers.append(producer)
+        producer.start()
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
@@ -354,7 +359,8 @@ class World:
         last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
         if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
-                await producer.restart(self.gateway_bootstrap, TARGET)
+                if producer.side == SOURCE:
+                    await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
         await self._operator.promote(act.topics, twice=act.twice)
@@ -446,12 +452,27 @@ class World:
         async def level() -> bool:
             listed, now = await self._operator.mirrors(), self.loop.time()
             is_level = bool(listed) and all(
-                _is_level(listed[t]) if t in listed else t not in self._created() for t in topics
+                self._is_level(listed[t]) if t in listed else t not in self._created() for t in topics
             )
             since[0] = min(since[0], now) if is_level else float("inf")
             return now - since[0] >= _STEADY_S
 
         await self._until(level, "a mirror is not level")
+
+    def _is_level(self, mirror: dict[str, Any]) -> bool:
+        """By the logs: a mirror that has not heard of the last records yet says that it is level."""
+        if mirror["mirror_status"] == "STOPPED":
+            return True
+        topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "FAILED":
+            raise TopicFailed(f"{topic}: {mirror}")
+        origin = self.target if mirror["mirror_direction"] == "REVERSE" else self.source
+        return bool(lags) and all(
+            one["phase"] == "copying"
+            and one["lag"] == 0
+            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            for one in lags
+        )
 
     def _created(self) -> set[str]:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
@@ -478,12 +499,3 @@ def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
 def leads(gateway: GatewayNode) -> bool:
     """It has begun a term of leadership, and not ended it as far as it knows."""
     return gateway.serves and gateway.gateway._term is not None
-
-
-def _is_level(mirror: dict[str, Any]) -> bool:
-    if mirror["mirror_status"] == "STOPPED":
-        return True
-    lags = mirror["mirror_lags"]
-    if mirror["mirror_status"] == "FAILED":
-        raise TopicFailed(f"{mirror['mirror_topic_name']}: {mirror}")
-    return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)

@@ -12,9 +12,9 @@ from tests.simulation.mutations.patching import Mutation, Patching
 @cache
 def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
-    from tests.simulation.mutations import gateway_faults, holes, holes_by_reading, past  # they import the product
+    from tests.simulation.mutations import gateway_faults, group_holes, past, topic_holes  # they import the product
 
-    tables = (holes.MUTATIONS, holes_by_reading.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
+    tables = (topic_holes.MUTATIONS, group_holes.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):
         if mutation.name in found:

@@ -16,7 +16,7 @@ from gateway.domain.gates import GroupGates
 from gateway.proxy.forwarded_produce import ForwardedProduce
 from gateway.proxy.forwarder import Forwarder
 from tests.mutations.gateway import patches
-from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life
+from tests.simulation.mutations.lives import Fault, FaultKind, Operation, again, brief, life
 from tests.simulation.mutations.patching import Mutation, Patch, Patching
 
 _CREATE, _PROMOTE = Operation.CREATE, Operation.PROMOTE
@@ -37,7 +37,7 @@ def _of(fault: Callable[[], None], *attributes: tuple[Any, str]) -> Patch:
 
 def _release(patching: Patching) -> None:
     """What `release_after_the_acknowledgement` does is bad luck, and harmless where a cutover is made of one answer."""
-    from tests.simulation.mutations.holes import take_what_runs_here
+    from tests.simulation.mutations.topic_holes import take_what_runs_here
 
     take_what_runs_here(patching)
     patching.keep((PromoteRun, "_hold"))
@@ -66,7 +66,9 @@ MUTATIONS: Final = (
         again(_PROMOTED, 5),
     ),
     Mutation(
-        "answer before commit", _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")), again(_PROMOTED, 3)
+        "answer before commit",
+        _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")),
+        again(_PROMOTED, 3),
     ),
     Mutation(
         "forget an acknowledgement",
@@ -86,7 +88,7 @@ MUTATIONS: Final = (
         again(
             brief(
                 life(_CREATE, _PROMOTE, pause_s=2.0),
-                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 40.0)],
+                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 28.0)],
             ),
             8,
         ),

@@ -374,7 +374,7 @@ async def _happens(scene: GroupScene, event: str) -> None:
             log.settled_as = True if event == "made" else StoreError("it was not made")
 
 
-async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_again(plane):
+async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_again(plane, monkeypatch):
     """Of one topic more no offsets were read: the group is not promoted without them."""
     scene = await gated_group(plane)
     scene.wait_at_the_gate()
@@ -389,7 +389,7 @@ async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_
             await plane.store.put(replace(orders, source_topic="payments", mirror_topic="payments"))
         await store(record, state, *args, **changes)
 
-    scene.promoter._offsets.store = and_one_more
+    monkeypatch.setattr(scene.promoter._offsets, "store", and_one_more)
     await scene.promoter.promote("l", "g")
     assert len(marks) == 2
     assert scene.record.state is GroupState.PROMOTED
