@@ -56,6 +56,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "groups": {"quiet_period_s": 1},
 }
 """Leases shorter than the longest pauses, so that they do end."""
+_LIVELY: Final = {"group.initial.rebalance.delay.ms": "0", "broker.session.timeout.ms": "3000"}
 _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.CREATE: ("create",),
     Operation.GROUP_PROMOTE: ("group",),
@@ -516,8 +517,10 @@ class World:
 
 
 def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
-    """Groups begin at once, but in every eighth run as brokers have it by default: 3 s in which nothing happens."""
-    configs = {} if loop.seed % 8 == 0 else {"group.initial.rebalance.delay.ms": "0"}
+    """Groups begin at once, and a dead broker is noticed soon; in every eighth run as brokers have it by default, with
+    3 and 9 s in which little happens.
+    """
+    configs = {} if loop.seed % 8 == 0 else _LIVELY
     return ClusterModel(loop, name=name, version=version, configs=configs, rng=loop.random(name))
 
 
