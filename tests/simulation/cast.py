@@ -189,6 +189,4 @@ def widened(plan: RunPlan, dice: random.Random) -> RunPlan:
         for act in plan.acts
         if dice.random() < 0.3
     ]
-    if WEAK in topics_of(roles) and dice.random() < 0.5:
-        events.append(Event(EventKind.RECORDS_DELETED, dice.choice(plan.acts).number, "", 1.0))
     return replace(plan, events=tuple(events), rate_per_s=8.0)
