@@ -111,14 +111,15 @@ class Events:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def _group_asks(self, event: Event) -> str:
-        self._stage.soon(self._ask_offsets(), f"ask for {EARLY}")
-        return f"group {EARLY} asks a gateway for its offsets"
+        for gateway in self._stage.gateways:
+            if gateway.serves:
+                self._stage.soon(self._ask_offsets(gateway.bootstrap), f"ask {gateway.name} for {EARLY}")
+        return f"group {EARLY} asks gateways for its offsets"
 
-    async def _ask_offsets(self) -> None:
+    async def _ask_offsets(self, where: str) -> None:
         """As a tool does, that describes a group."""
         stage = self._stage
-        where = [gateway.bootstrap for gateway in stage.gateways if gateway.serves][:1]
-        config = ClusterConfig(bootstrap=addresses(",".join(where)), client_id="tool", request_timeout_s=5.0)
+        config = ClusterConfig(bootstrap=addresses(where), client_id="tool", request_timeout_s=5.0)
         cluster = Cluster(config, rng=stage.loop.random("tool").random)
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=EARLY, topics=None)
         try:

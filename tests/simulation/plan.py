@@ -320,7 +320,7 @@ def _events(seed: int, acts: Sequence[Act]) -> tuple[Event, ...]:
     dice, found = random.Random(f"events/{seed}"), []
     for kind, (operation, steps, hold_s) in dice.sample(sorted(_EVENTS.items()), 3):
         act = next(each for each in acts if each.operation is operation)
-        delay_s = 0.4 if kind is EventKind.GROUP_ASKS else 0.0  # behind the first create, before the next one
+        delay_s = 5.0 if kind is EventKind.GROUP_ASKS else 0.0  # its member has joined by then, on the source
         found.append(Event(kind, act.number, dice.choice(steps), delay_s, round(dice.uniform(0.5, 1.0) * hold_s, 2)))
     return tuple(sorted(found, key=lambda event: event.act))
 
