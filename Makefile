@@ -61,6 +61,10 @@ test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
 test-mutations: need-test venv brokers ## Seed faults into histories and gateways; each must be caught
 	@$(BIN)/python -m tests.mutations $(PYTEST_ARGS)
 
+.PHONY: test-audit-mutations
+test-audit-mutations: need-test venv ## Seed differences into pairs of logs; the audit must find each, and nothing in equal ones
+	@$(BIN)/python -m tests.audit_mutations $(PYTEST_ARGS)
+
 .PHONY: test-faults
 test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then two minutes of chaos
 	@$(BIN)/pytest tests/faults $(PYTEST_ARGS)
@@ -69,6 +73,19 @@ test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults,
 .PHONY: chaos
 chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2 BUSY=1)
 	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED) $(if $(filter 1,$(BUSY)),--busy 2)
+
+.PHONY: simulate
+simulate: venv ## The fleet in virtual time, judged (SEED=7: one run as a story; SEEDS=2000)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
+
+.PHONY: simulate-mutations
+simulate-mutations: venv ## Seed faults into the shipped code; the simulation must find each
+	@$(BIN)/python -m tests.simulation.mutations
+
+.PHONY: test-broker-model
+test-broker-model: need-demo venv brokers ## The simulation's brokers against real ones: the same requests, the same answers
+	@$(BIN)/python -m tests.broker_model --kafka 3.9.1
+	@$(BIN)/python -m tests.broker_model --kafka 4.3.1
 
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from tests.simulation.clients import GroupMember, Producer, TransactionalProduce
 from tests.simulation.events import EARLY, Events
 from tests.simulation.faults import Faults
 from tests.simulation.fleet import GatewayNode, NotServing
+from tests.simulation.giving_up import Trouble
 from tests.simulation.judge import Judge, Verdict, unread
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop, Spinning
@@ -46,8 +47,11 @@ _REST_S: Final = 120.0
 _LOOK_S: Final = 0.1
 _WATCH_S: Final = 0.05
 _STEADY_S: Final = 0.5
+_JOINED_S: Final = 2.0
+_AFTER_S: Final = 0.5
+"""What is broken stays so for no longer after its operation is done: then nothing happens but waiting."""
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "fleet": {"lease_s": 20},
+    "fleet": {"lease_s": 8},
     "groups": {"quiet_period_s": 1},
 }
 """Leases shorter than the longest pauses, so that they do end."""
@@ -64,6 +68,10 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.RESTORE: ("back",),
     Operation.REBALANCE: ("rebalance",),
     Operation.RESTART: ("leave",),
+    Operation.PROMOTE_GIVEN_UP: ("promote",),
+    Operation.GROUP_GIVEN_UP: ("group",),
+    Operation.REVERSE_GIVEN_UP: ("back",),
+    Operation.RESTORE_GIVEN_UP: ("back",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
@@ -117,8 +125,8 @@ class World:
         self.plan = plan
         self.loop = loop
         self.story = Story(loop.time, listener)
-        self.source = ClusterModel(loop, name=SOURCE, version=plan.source_kafka, rng=loop.random(SOURCE))
-        self.target = ClusterModel(loop, name=TARGET, version="4.3.1", rng=loop.random(TARGET))
+        self.source = _cluster(loop, SOURCE, plan.source_kafka)
+        self.target = _cluster(loop, TARGET, "4.3.1")
         for cluster in (self.source, self.target):
             cluster.on_trace = lambda text, name=cluster.name: self.story.tell(name, text)
         self.recorder = Recorder(loop.time)
@@ -128,12 +136,14 @@ class World:
         self._events = Events(self)
         self._beside: list[asyncio.Task[None]] = []
         self._act: Act | None = None
+        self._over = asyncio.Event()  # the operation of the act
         self._waiting: list[Fault | Event] = []
         self._joined = 0
         self.outcome = Outcome(plan)
         self._producers: list[Producer | TransactionalProducer] = []
         self._members: list[GroupMember] = []
         self.judge = Judge(self.recorder, self.source, self.target, loop.time)
+        self._trouble = Trouble(self.source, self.target, self.recorder)
 
     def _gateway(self, number: int) -> GatewayNode:
         return GatewayNode(self.loop, f"gw-{number}", self.target.bootstrap, _SETTINGS)
@@ -162,13 +172,21 @@ class World:
         """See `faults.Scene`."""
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
 
+    async def hold(self, seconds: float) -> None:
+        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        until = self.loop.time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+        await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
+
     async def join(self) -> None:
         """See `faults.Scene`."""
         self._joined += 1
         gateway = self._gateway(self.plan.gateways + self._joined - 1)
         self.gateways.append(gateway)
         await gateway.start()
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(_JOINED_S)
         if gateway.runs:
             await gateway.stop()
         self.gateways.remove(gateway)
@@ -280,6 +298,7 @@ class World:
 
     async def _perform(self, act: Act) -> None:
         self._act = act
+        self._over.clear()
         self.story.tell("operator", f"== {self._named(act)}")
         both: tuple[Fault | Event, ...] = (*self.plan.faults, *self.plan.events)
         here = [each for each in both if each.act == act.number]
@@ -290,6 +309,7 @@ class World:
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
         self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART)
         self.story.tell("operator", f"== done {self._named(act)}")
+        self._over.set()
         await self._settled()
 
     async def _settled(self) -> None:
@@ -304,6 +324,7 @@ class World:
         act = self._act
         if act is None or family not in _FAMILIES[act.operation]:
             return
+        self._trouble.stepped(act, step)
         for fault in [one for one in self._waiting if one.step == step]:
             self._waiting.remove(fault)
             if fault.delay_s:
@@ -363,9 +384,24 @@ class World:
     async def _do_restore(self, act: Act) -> None:
         await self._operator.restore(act.topics[0])
 
+    async def _do_promote_given_up(self, act: Act) -> None:
+        await self._operator.promote_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "mark_active"))
+
+    async def _do_reverse_given_up(self, act: Act) -> None:
+        await self._operator.reverse_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "abort"))
+
+    async def _do_restore_given_up(self, act: Act) -> None:
+        self.judge.allowed.add(act.topics[0])
+        with self._trouble.no_deletes():
+            await self._operator.restore_in_vain(act.topics[0])
+        self.judge.look()
+        self.judge.allowed.remove(act.topics[0])
+
     async def _do_group_promote(self, act: Act) -> None:
         await self._roll_members()
         await self._operator.promoted(GROUP)
+
+    _do_group_given_up = _do_group_promote
 
     async def _roll_members(self) -> None:
         """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
@@ -375,7 +411,8 @@ class World:
 
         await self._until(committed, f"group {GROUP} has not committed on the source")
         for member in self._members:
-            await member.restart(self.gateway_bootstrap, TARGET)
+            if member.side == SOURCE:
+                await member.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
         for member in self._members:
@@ -415,12 +452,27 @@ class World:
         async def level() -> bool:
             listed, now = await self._operator.mirrors(), self.loop.time()
             is_level = bool(listed) and all(
-                _is_level(listed[t]) if t in listed else t not in self._created() for t in topics
+                self._is_level(listed[t]) if t in listed else t not in self._created() for t in topics
             )
             since[0] = min(since[0], now) if is_level else float("inf")
             return now - since[0] >= _STEADY_S
 
         await self._until(level, "a mirror is not level")
+
+    def _is_level(self, mirror: dict[str, Any]) -> bool:
+        """By the logs: a mirror that has not heard of the last records yet says that it is level."""
+        if mirror["mirror_status"] == "STOPPED":
+            return True
+        topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "FAILED":
+            raise TopicFailed(f"{topic}: {mirror}")
+        origin = self.target if mirror["mirror_direction"] == "REVERSE" else self.source
+        return bool(lags) and all(
+            one["phase"] == "copying"
+            and one["lag"] == 0
+            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            for one in lags
+        )
 
     def _created(self) -> set[str]:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
@@ -438,15 +490,12 @@ class World:
             await asyncio.sleep(_LOOK_S)
 
 
+def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
+    """Groups begin at once, but in every eighth run as brokers have it by default: 3 s in which nothing happens."""
+    configs = {} if loop.seed % 8 == 0 else {"group.initial.rebalance.delay.ms": "0"}
+    return ClusterModel(loop, name=name, version=version, configs=configs, rng=loop.random(name))
+
+
 def leads(gateway: GatewayNode) -> bool:
     """It has begun a term of leadership, and not ended it as far as it knows."""
     return gateway.serves and gateway.gateway._term is not None
-
-
-def _is_level(mirror: dict[str, Any]) -> bool:
-    if mirror["mirror_status"] == "STOPPED":
-        return True
-    lags = mirror["mirror_lags"]
-    if mirror["mirror_status"] == "FAILED":
-        raise TopicFailed(f"{mirror['mirror_topic_name']}: {mirror}")
-    return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)
