@@ -189,4 +189,4 @@ def widened(plan: RunPlan, dice: random.Random) -> RunPlan:
         for act in plan.acts
         if dice.random() < 0.3
     ]
-    return replace(plan, events=tuple(events), rate_per_s=8.0)
+    return replace(plan, events=(*plan.events, *events), rate_per_s=8.0)

@@ -77,7 +77,7 @@ class Events:
         self._stage = stage
         self._numbers = iter(range(1_000_000))
         self.early: GroupMember | None = None
-        self._later: asyncio.Task[None] | None = None
+        self._later: list[asyncio.Task[None]] = []
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.ANSWERS_LOST: self._answers_lost,
@@ -118,14 +118,15 @@ class Events:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def _group_asks(self, event: Event) -> str:
-        self._stage.soon(self._ask_offsets(), f"ask for {EARLY}")
-        return f"group {EARLY} asks a gateway for its offsets"
+        for gateway in self._stage.gateways:
+            if gateway.serves:
+                self._stage.soon(self._ask_offsets(gateway.bootstrap), f"ask {gateway.name} for {EARLY}")
+        return f"group {EARLY} asks gateways for its offsets"
 
-    async def _ask_offsets(self) -> None:
+    async def _ask_offsets(self, where: str) -> None:
         """As a tool does, that describes a group."""
         stage = self._stage
-        where = [gateway.bootstrap for gateway in stage.gateways if gateway.serves][:1]
-        config = ClusterConfig(bootstrap=addresses(",".join(where)), client_id="tool", request_timeout_s=5.0)
+        config = ClusterConfig(bootstrap=addresses(where), client_id="tool", request_timeout_s=5.0)
         cluster = Cluster(config, rng=stage.loop.random("tool").random)
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=EARLY, topics=None)
         try:
@@ -174,18 +175,25 @@ class Events:
         self._stage.loop.network.on_segment.remove(hook)
 
     def _answers_lost(self, event: Event) -> str:
-        self._unanswered(lambda data: _is(data, ApiKey.PRODUCE), "gw-", event.hold_s, "producers are answered")
+        hook = self._unanswered(lambda data: _is(data, ApiKey.PRODUCE), "gw-")
+        loop = self._stage.loop  # it may go on over the end of the operation
+        loop.network.on_segment.append(hook)
+        self._later.append(loop.spawn(loop.lab, self._unhooked(hook, event.hold_s), "producers are answered"))
         return f"answers of gateways to producers are lost for {event.hold_s:g} s"
 
     def _state_unanswered(self, event: Event) -> str:
-        self._unanswered(lambda data: _asks(data, ApiKey.END_TXN), "target-", event.hold_s, "commits are answered")
+        hook = self._unanswered(lambda data: _asks(data, ApiKey.END_TXN), "target-")
+        self._hooked(hook, event.hold_s, "commits are answered")
         return f"commits of the state are made, and not answered, for {event.hold_s:g} s"
 
     def _create_unanswered(self, event: Event) -> str:
-        self._unanswered(lambda data: _is(data, ApiKey.CREATE_TOPICS), "target-", event.hold_s, "creates are answered")
+        hook = self._unanswered(lambda data: _is(data, ApiKey.CREATE_TOPICS), "target-")
+        self._hooked(hook, event.hold_s, "creates are answered")
         return f"topics of the target are created, and not answered, for {event.hold_s:g} s"
 
-    def _unanswered(self, meant: Callable[[bytes], bool], prefix: str, for_s: float, name: str) -> None:
+    @staticmethod
+    def _unanswered(meant: Callable[[bytes], bool], prefix: str) -> Callable[[Segment], Answer]:
+        """Breaks the connections on which such requests are answered, as the answers come."""
         armed = set[tuple[str, str]]()
 
         def hook(segment: Segment) -> Answer:
@@ -196,7 +204,7 @@ class Events:
                 return "drop-connection"
             return None
 
-        self._hooked(hook, for_s, name)
+        return hook
 
     def _state_refused(self, event: Event) -> str:
         def hook(segment: Segment) -> Answer:
@@ -243,7 +251,7 @@ class Events:
         broker = target.partition(PLAIN[0], 0).leader_id
         target.pause_broker(broker)
         loop = self._stage.loop  # it may go on over the end of the operation
-        self._later = loop.spawn(loop.lab, _woken(target, broker, event.hold_s), f"wake target-{broker}")
+        self._later.append(loop.spawn(loop.lab, _woken(target, broker, event.hold_s), f"wake target-{broker}"))
         return f"target-{broker}, which leads {PLAIN[0]}/0, is stopped for {event.hold_s:g} s"
 
     def _source_broker_paused(self, event: Event) -> str:

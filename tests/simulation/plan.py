@@ -12,7 +12,7 @@ each operation.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -257,6 +257,18 @@ TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
 """Topic -> partitions."""
 GROUP: Final = "readers"
 RANDOM_FROM: Final = 100_000
+_EVENTS: Final[Mapping[EventKind, tuple[Operation, tuple[str, ...], float]]] = {
+    EventKind.GROUP_ASKS: (Operation.CREATE, ("",), 1.0),
+    EventKind.ANSWERS_LOST: (Operation.PROMOTE, ("mark_pending", "fence"), 4.0),
+    EventKind.STATE_UNANSWERED: (Operation.GROUP_PROMOTE, ("mark_pending", "mark_promoted"), 26.0),
+    EventKind.STATE_REFUSED: (Operation.GROUP_PROMOTE, ("mark_pending", "mark_promoted"), 26.0),
+    EventKind.MEMBER_ON_SOURCE: (Operation.GROUP_PROMOTE, ("read_offsets", "commit", "mark_promoted"), 6.0),
+    EventKind.DELETE_DELAYED: (Operation.RESTORE, ("",), 60.0),
+    EventKind.SOURCE_SLOW: (Operation.FAILOVER, ("begin", "hold"), 8.0),
+    EventKind.SOURCE_NARROW: (Operation.PROMOTE, ("mark_pending", "fence"), 8.0),
+    EventKind.CLOCKS_AHEAD: (Operation.CREATE, ("",), 1.0),
+}
+"""Where an event happens in random runs, and how long it goes on at most."""
 _OF_GROUP: Final = (Operation.GROUP_PROMOTE, Operation.GROUP_GIVEN_UP, Operation.DEMOTE)
 _LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
     (Operation.CREATE, PLAIN),
@@ -336,10 +348,21 @@ def _random(seed: int) -> RunPlan:
         source_kafka=_version(seed),
         acts=acts,
         faults=tuple(faults),
+        events=_events(seed, acts),
     )
     from tests.simulation.cast import widened
 
     return widened(run, random.Random(f"cast/{seed}"))
+
+
+def _events(seed: int, acts: Sequence[Act]) -> tuple[Event, ...]:
+    """A few, each where it may matter. With dice of their own: a seed has had its faults for longer than these."""
+    dice, found = random.Random(f"events/{seed}"), []
+    for kind, (operation, steps, hold_s) in dice.sample(sorted(_EVENTS.items()), 3):
+        act = next(each for each in acts if each.operation is operation)
+        delay_s = 5.0 if kind is EventKind.GROUP_ASKS else 0.0  # its member has joined by then, on the source
+        found.append(Event(kind, act.number, dice.choice(steps), delay_s, round(dice.uniform(0.5, 1.0) * hold_s, 2)))
+    return tuple(sorted(found, key=lambda event: event.act))
 
 
 def _acts(dice: random.Random, given_up: Collection[Operation]) -> tuple[Act, ...]:

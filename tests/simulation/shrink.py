@@ -29,6 +29,7 @@ def shrink(plan: RunPlan, fails: Fails, *, budget: int = 200) -> RunPlan:
         return fails(candidate) == wanted
 
     plan = _fewer(plan, len(plan.faults), lambda p, gone: p.without(faults=frozenset(gone)), still)
+    plan = _fewer(plan, len(plan.events), lambda p, gone: p.without(events=frozenset(gone)), still)
     numbers = [act.number for act in plan.acts]
     plan = _fewer(plan, len(numbers), lambda p, gone: p.without(acts=frozenset(numbers[at] for at in gone)), still)
     for gateways in range(1, plan.gateways):

@@ -165,7 +165,7 @@ MUTATIONS: Final = (
     Mutation(
         "hole 1: a group let in stays let in",
         stay_let_in,
-        again(brief(life(_CREATE, (_CREATE, SET[:1])), events=[Event(EventKind.GROUP_ASKS, 0, "", 0.4)]), 3),
+        again(brief(life(_CREATE, (_CREATE, SET[:1])), events=[Event(EventKind.GROUP_ASKS, 0, "", 5.0)]), 3),
     ),
     Mutation(
         "hole 2: a group's failover cuts at the present end",
