@@ -19,7 +19,7 @@ from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.faults import Scene
 from tests.simulation.fleet import GatewayNode, NotServing
-from tests.simulation.kernel.network import Segment
+from tests.simulation.kernel.network import LATENCY_S, Segment
 from tests.simulation.operator import LINK, Operator
 from tests.simulation.plan import PLAIN, SET, TOPICS, Act, Event, EventKind
 from tests.simulation.recorder import SOURCE, TARGET
@@ -28,6 +28,7 @@ EARLY: Final = "early"
 """A group that reads the first topic of the set, on the source, and has asked a gateway before it was mirrored."""
 _AHEAD_MS: Final = 16 * 60 * 1000
 _SLOW_S: Final = 3.0
+_NARROW: Final = 4000
 _WRITES_S: Final = 1.0
 _WAIT_S: Final = 0.05
 
@@ -56,8 +57,11 @@ class Stage(Scene, Protocol):
     def member(self, name: str, bootstrap: str, side: str, group: str = ...) -> GroupMember:
         """A member of a group; of the plan's own group it shares the positions."""
 
-    def producer(self, name: str, topic: str, partitions: int) -> Producer:
-        """A producer on the source."""
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = ..., side: str = ...) -> Producer:
+        """A producer; without a place on the source."""
+
+    def begin(self, producer: Producer) -> None:
+        """Start a producer that writes to the end of the run."""
 
 
 class Events:
@@ -71,12 +75,13 @@ class Events:
         self._stage = stage
         self._numbers = iter(range(1_000_000))
         self.early: GroupMember | None = None
-        self._asked = False
+        self._later: asyncio.Task[None] | None = None
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.ANSWERS_LOST: self._answers_lost,
             EventKind.STATE_UNANSWERED: self._state_unanswered,
             EventKind.STATE_REFUSED: self._state_refused,
+            EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.CREATE_UNANSWERED: self._create_unanswered,
             EventKind.FAILOVER_ASKED: self._failover_asked,
             EventKind.MEMBER_ON_SOURCE: self._member_on_source,
@@ -86,6 +91,7 @@ class Events:
             EventKind.PARTITIONS_ADDED: self._partitions_added,
             EventKind.TARGET_BROKER_PAUSED: self._target_broker_paused,
             EventKind.SOURCE_SLOW: self._source_slow,
+            EventKind.SOURCE_NARROW: self._source_narrow,
             EventKind.CLOCKS_AHEAD: self._clocks_ahead,
         }
 
@@ -145,6 +151,11 @@ class Events:
         await asyncio.sleep(for_s)
         await member.stop()
 
+    def _producer_early(self, event: Event) -> str:
+        where = self._stage.gateway_bootstrap
+        self._stage.begin(self._stage.producer("early-writer", PLAIN[0], TOPICS[PLAIN[0]], where, TARGET))
+        return f"a producer of {PLAIN[0]} comes to the gateways"
+
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _hooked(self, hook: Callable[[Segment], Answer], for_s: float, name: str) -> None:
@@ -156,13 +167,7 @@ class Events:
         self._stage.loop.network.on_segment.remove(hook)
 
     def _answers_lost(self, event: Event) -> str:
-        names = frozenset(self._stage.producers())
-
-        def hook(segment: Segment) -> Answer:
-            lost = not segment.from_client and segment.dst in names and segment.src.startswith("gw-")
-            return "drop-connection" if lost and len(segment.data) > 40 else None
-
-        self._hooked(hook, event.hold_s, "answers are heard")
+        self._unanswered(lambda data: _is(data, ApiKey.PRODUCE), "gw-", event.hold_s, "producers are answered")
         return f"answers of gateways to producers are lost for {event.hold_s:g} s"
 
     def _state_unanswered(self, event: Event) -> str:
@@ -213,6 +218,11 @@ class Events:
         self._stage.soon(self._fast(event.hold_s), "the source is fast")
         return f"the source's answers take {_SLOW_S:g} s for {event.hold_s:g} s"
 
+    def _source_narrow(self, event: Event) -> str:
+        self._stage.loop.network.slow("source-*", "gw-*", LATENCY_S, _NARROW)
+        self._stage.soon(self._fast(event.hold_s), "the source is fast")
+        return f"no connection to the source carries more than {_NARROW} bytes/s for {event.hold_s:g} s"
+
     async def _fast(self, after_s: float) -> None:
         await asyncio.sleep(after_s)
         self._stage.loop.network.fast("source-*", "gw-*")
@@ -225,7 +235,8 @@ class Events:
             return ""
         broker = target.partition(PLAIN[0], 0).leader_id
         target.pause_broker(broker)
-        self._stage.soon(_woken(target, broker, event.hold_s), f"wake target-{broker}")
+        loop = self._stage.loop  # it may go on over the end of the operation
+        self._later = loop.spawn(loop.lab, _woken(target, broker, event.hold_s), f"wake target-{broker}")
         return f"target-{broker}, which leads {PLAIN[0]}/0, is stopped for {event.hold_s:g} s"
 
     def _partitions_added(self, event: Event) -> str:
@@ -244,13 +255,11 @@ class Events:
         return "gateways that follow are 16 min ahead"
 
     def _failover_asked(self, event: Event) -> str:
-        act = self._stage.act()
-        if act is None or not act.topics:
-            return ""
-        body = {"mirror_topic_names": [act.topics[0]]}
+        topic = PLAIN[0]
+        body = {"mirror_topic_names": [topic]}
         path = f"/v3/links/{LINK}/mirrors:failover"
         self._stage.soon(self._ask(path, body), "failover")
-        return f"{act.topics[0]} is to be failed over"
+        return f"{topic} is to be failed over"
 
     async def _ask(self, path: str, body: Any) -> None:
         await self._stage.operator.ask("POST", path, body)
@@ -260,11 +269,8 @@ class Events:
         if not followers:
             return ""
         old = followers[0]
-        twin = GatewayNode(
-            self._stage.loop, f"{old.name}-twin", self._stage.target.bootstrap, {"fleet": {"name": old.name}}
-        )
-        for section in ("lease_s",):
-            setattr(twin.settings.fleet, section, getattr(old.settings.fleet, section))
+        fleet = {"name": old.name, "lease_s": old.settings.fleet.lease_s}
+        twin = GatewayNode(self._stage.loop, f"{old.name}-twin", self._stage.target.bootstrap, {"fleet": fleet})
         self._stage.soon(self._take_name(old, twin, event.hold_s), twin.name)
         return f"{old.name} is cut off from the target, and {twin.name} takes its name"
 

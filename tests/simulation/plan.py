@@ -76,6 +76,8 @@ class EventKind(StrEnum):
     """Commits of the state are made, and their answers lost."""
     STATE_REFUSED = "state-refused"
     """The state cannot be written for a while: its requests do not arrive."""
+    PRODUCER_EARLY = "producer-early"
+    """A producer comes to the gateways before its topic is there."""
     CREATE_UNANSWERED = "create-unanswered"
     """Topics are created on the target, and the answers lost."""
     FAILOVER_ASKED = "failover-asked"
@@ -93,6 +95,8 @@ class EventKind(StrEnum):
     TARGET_BROKER_PAUSED = "target-broker-paused"
     SOURCE_SLOW = "source-slow"
     """The source's answers take seconds."""
+    SOURCE_NARROW = "source-narrow"
+    """The source's answers come in a trickle: small ones at once, large ones after seconds."""
     CLOCKS_AHEAD = "clocks-ahead"
     """Gateways that follow are 16 minutes ahead from now on."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -47,8 +47,11 @@ _REST_S: Final = 120.0
 _LOOK_S: Final = 0.1
 _WATCH_S: Final = 0.05
 _STEADY_S: Final = 0.5
+_JOINED_S: Final = 2.0
+_AFTER_S: Final = 0.5
+"""What is broken stays so for no longer after its operation is done: then nothing happens but waiting."""
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "fleet": {"lease_s": 20},
+    "fleet": {"lease_s": 8},
     "groups": {"quiet_period_s": 1},
 }
 """Leases shorter than the longest pauses, so that they do end."""
@@ -122,8 +125,8 @@ class World:
         self.plan = plan
         self.loop = loop
         self.story = Story(loop.time, listener)
-        self.source = ClusterModel(loop, name=SOURCE, version=plan.source_kafka, rng=loop.random(SOURCE))
-        self.target = ClusterModel(loop, name=TARGET, version="4.3.1", rng=loop.random(TARGET))
+        self.source = _cluster(loop, SOURCE, plan.source_kafka)
+        self.target = _cluster(loop, TARGET, "4.3.1")
         for cluster in (self.source, self.target):
             cluster.on_trace = lambda text, name=cluster.name: self.story.tell(name, text)
         self.recorder = Recorder(loop.time)
@@ -133,6 +136,7 @@ class World:
         self._events = Events(self)
         self._beside: list[asyncio.Task[None]] = []
         self._act: Act | None = None
+        self._over = asyncio.Event()  # the operation of the act
         self._waiting: list[Fault | Event] = []
         self._joined = 0
         self.outcome = Outcome(plan)
@@ -168,13 +172,21 @@ class World:
         """See `faults.Scene`."""
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
 
+    async def hold(self, seconds: float) -> None:
+        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        until = self.loop.time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+        await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
+
     async def join(self) -> None:
         """See `faults.Scene`."""
         self._joined += 1
         gateway = self._gateway(self.plan.gateways + self._joined - 1)
         self.gateways.append(gateway)
         await gateway.start()
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(_JOINED_S)
         if gateway.runs:
             await gateway.stop()
         self.gateways.remove(gateway)
@@ -205,10 +217,15 @@ class World:
         member.on_error.append(self.story.tell)
         return member
 
-    def producer(self, name: str, topic: str, partitions: int) -> Producer:
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = "", side: str = SOURCE) -> Producer:
         """See `events.Stage`."""
-        at, topics = self.source.bootstrap, {topic: partitions}
-        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=SOURCE)
+        at, topics = bootstrap or self.source.bootstrap, {topic: partitions}
+        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=side)
+
+    def begin(self, producer: Producer) -> None:
+        """See `events.Stage`."""
+        self._producers.append(producer)
+        producer.start()
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
@@ -281,6 +298,7 @@ class World:
 
     async def _perform(self, act: Act) -> None:
         self._act = act
+        self._over.clear()
         self.story.tell("operator", f"== {self._named(act)}")
         both: tuple[Fault | Event, ...] = (*self.plan.faults, *self.plan.events)
         here = [each for each in both if each.act == act.number]
@@ -291,6 +309,7 @@ class World:
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
         self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART)
         self.story.tell("operator", f"== done {self._named(act)}")
+        self._over.set()
         await self._settled()
 
     async def _settled(self) -> None:
@@ -340,7 +359,8 @@ class World:
         last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
         if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
-                await producer.restart(self.gateway_bootstrap, TARGET)
+                if producer.side == SOURCE:
+                    await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
         await self._operator.promote(act.topics, twice=act.twice)
@@ -468,6 +488,12 @@ class World:
                 shown = await self._operator.ask("GET", f"/v3/links/{LINK}/mirrors")
                 raise Stuck(f"after {_REST_S:g} s of rest {what}: {shown}")
             await asyncio.sleep(_LOOK_S)
+
+
+def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
+    """Groups begin at once, but in every eighth run as brokers have it by default: 3 s in which nothing happens."""
+    configs = {} if loop.seed % 8 == 0 else {"group.initial.rebalance.delay.ms": "0"}
+    return ClusterModel(loop, name=name, version=version, configs=configs, rng=loop.random(name))
 
 
 def leads(gateway: GatewayNode) -> bool:

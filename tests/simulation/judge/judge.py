@@ -87,8 +87,16 @@ class Judge:
             elif isinstance(said, GroupRecord):
                 self._look_at_group(entry, said)
         for topic, mirror in sorted(flipped.items()):
+            self._look_for_more_partitions(mirror)
             for pair in self._pairs(mirror):
                 compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
+
+    def _look_for_more_partitions(self, mirror: MirrorRecord) -> None:
+        """Those that the source has, and its mirror does not, nobody will ever copy."""
+        there, count = self._partitions(self._source, mirror.source_topic), len(mirror.starts)
+        if side_of(mirror) == TARGET and there > count and mirror.mirror_topic not in self._failed_over:
+            what = f"the source has {there} partitions, and {count} were mirrored"
+            self.findings.add("lost", mirror.mirror_topic, what, self._clock())
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:

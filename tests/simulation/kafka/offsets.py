@@ -69,10 +69,14 @@ async def list_offsets(broker: Broker, request: Request) -> Any:
 
 
 def _asked_for(broker: Broker, version: int, topic: str, part: Any, isolation: int) -> _Found | ErrorCode:
+    """With the debugging replica id a follower answers, too (ReplicaManager: it does not ask for the leader only)."""
     if part.timestamp < 0 and version < _SPECIAL_FROM.get(part.timestamp, 1 << 15):
         return ErrorCode.UNSUPPORTED_VERSION
     epoch = part.current_leader_epoch if version >= 4 else _NO_EPOCH
-    replica = _led(broker.cluster.lookup(topic, part.partition_index), broker, epoch)
+    partition = broker.cluster.lookup(topic, part.partition_index)
+    replica = _led(partition, broker, epoch)
+    if replica is ErrorCode.NOT_LEADER_OR_FOLLOWER and isolation == _UNREPLICATED and partition is not None:
+        replica = partition.replicas.get(broker.id, replica)
     return replica if isinstance(replica, ErrorCode) else _offset_for(replica, part.timestamp, isolation)
 
 

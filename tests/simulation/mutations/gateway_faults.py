@@ -88,7 +88,7 @@ MUTATIONS: Final = (
         again(
             brief(
                 life(_CREATE, _PROMOTE, pause_s=2.0),
-                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 40.0)],
+                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 28.0)],
             ),
             8,
         ),
