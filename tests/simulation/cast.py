@@ -1,4 +1,4 @@
-"""Who else takes part in a random run, beside the clients of every run: drawn by the seed, each with a topic of its own.
+"""Who else takes part in a random run: drawn by the seed, most with a topic of their own.
 
 A topic of the cast is created, promoted, taken back and home as the others are: `acts_of` puts that into a life.
 """
@@ -14,8 +14,8 @@ from tests.simulation.clients import Bypass, GroupMember, Pipeline, Producer
 from tests.simulation.clients.client import Listener
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
-from tests.simulation.plan import PLAIN, SET, TOPICS, Act, Operation, RunPlan
-from tests.simulation.recorder import SOURCE, Recorder
+from tests.simulation.plan import PLAIN, SET, Act, Event, EventKind, Operation, RunPlan
+from tests.simulation.recorder import SOURCE, TARGET, Recorder
 
 WEAK: Final = "weak"
 """Written with acks=1, with acks=0, and beside the gateways."""
@@ -68,7 +68,8 @@ def acts_of(acts: Sequence[Act], roles: Sequence[str], dice: random.Random) -> t
             put(first(Operation.GROUP_PROMOTE) + 1, Operation.PROMOTE, topic)
             put(first(Operation.DEMOTE), Operation.REVERSE, topic)
             put(first(Operation.DEMOTE), Operation.HOME, topic)
-            del life[first(Operation.FAILOVER) :]  # its group and what it writes would be on two sides
+            # Later groups are promoted again, and topics are not: its group and what it writes would be on two sides.
+            del life[first(Operation.RESTART) + 1 :]
             continue
         at = put(dice.randint(0, first(Operation.GROUP_PROMOTE) + 2), Operation.CREATE, topic)
         for operation in (Operation.PROMOTE, Operation.REVERSE, Operation.HOME):
@@ -87,10 +88,20 @@ class Cast:
         bypass: those that must have stopped when their topic is promoted.
     """
 
-    producers: list[Producer]
-    members: list[GroupMember]
-    bypass: list[Producer]
-    topics: tuple[str, ...]
+    producers: Sequence[Producer] = ()
+    members: Sequence[GroupMember] = ()
+    bypass: Sequence[Producer] = ()
+    topics: tuple[str, ...] = ()
+
+    @property
+    def lossy(self) -> bool:
+        """What was acknowledged may be lost with the leader."""
+        return any(producer.acks != -1 for producer in self.producers)
+
+    @property
+    def to_end(self) -> Sequence[Producer]:
+        """Those that must have come to an end in order at the end of the run."""
+        return [*self.producers, *self.bypass]
 
     @classmethod
     def of(cls, plan: RunPlan, loop: SimLoop, source: ClusterModel, recorder: Recorder) -> Cast:
@@ -131,8 +142,14 @@ class Cast:
             client.on_error.append(tell)
             client.start()
 
+    async def created(self, topic: str, gateways: str) -> None:
+        """A topic is mirrored: who writes it comes to the gateways."""
+        for client in self.producers:
+            if any(name == topic for name, _ in client.keys):
+                await client.restart(gateways, TARGET)
+
     async def before_promote(self, topics: Sequence[str]) -> None:
-        """Whoever writes beside the gateways is moved, or stopped, before his topic is promoted."""
+        """Whoever writes beside the gateways is stopped before his topic is promoted."""
         for client in self.bypass:
             if client.running and any(topic in topics for topic, _ in client.keys):
                 await client.stop()
@@ -143,12 +160,33 @@ class Cast:
             await client.stop()
 
 
-def partitions_read(group: str) -> int:
-    """How many partitions a group of the cast has offsets of when it has read everything."""
-    return sum(TOPICS[topic] for topic in (SET if group == COMMITTED else PLAIN))
+def compacted(plan: RunPlan) -> tuple[str, ...]:
+    """Topics of a run whose records may vanish."""
+    return (TABLE,) if TABLE in plan.cast else ()
 
 
-def with_cast(plan: RunPlan, dice: random.Random) -> RunPlan:
-    """Some of the roles, and their acts."""
-    roles = tuple(role for role in ROLES if dice.random() < 0.3)
-    return replace(plan, cast=roles, acts=acts_of(plan.acts, roles, dice))
+_EVENTS: Final = (
+    EventKind.ANSWERS_LOST,
+    EventKind.STATE_UNANSWERED,
+    EventKind.STATE_REFUSED,
+    EventKind.MEMBER_KNOCKS,
+    EventKind.TARGET_BROKER_PAUSED,
+    EventKind.SOURCE_BROKER_PAUSED,
+    EventKind.SOURCE_SLOW,
+    EventKind.CLOCKS_AHEAD,
+    EventKind.HALF_A_FRAME,
+    EventKind.CUT_ONE_WAY,
+)
+
+
+def widened(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Some of the roles with their acts, and what else may happen in a random run."""
+    roles = tuple(role for role in ROLES if dice.random() < 0.25)
+    plan = replace(plan, cast=roles, acts=acts_of(plan.acts, roles, dice), synced=dice.random() < 0.3)
+    kinds = (*_EVENTS, *((EventKind.COMPACTED,) * 4 if TABLE in roles else ()))
+    events = [
+        Event(dice.choice(kinds), act.number, "", round(dice.uniform(0.0, 2.0), 3), round(dice.uniform(0.2, 4.0), 2))
+        for act in plan.acts
+        if dice.random() < 0.3
+    ]
+    return replace(plan, events=tuple(events), rate_per_s=8.0)

@@ -15,6 +15,7 @@ from gateway.net.cluster import Cluster, NetError
 from gateway.net.config import ClusterConfig
 from protocol.apis import ApiKey
 from protocol.messages import OffsetFetchRequest
+from tests.simulation.cast import TABLE, WEAK
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.faults import Scene
@@ -31,6 +32,7 @@ _SLOW_S: Final = 3.0
 _NARROW: Final = 4000
 _WRITES_S: Final = 1.0
 _WAIT_S: Final = 0.05
+_LONG: Final = 200
 
 Answer = Literal["drop-connection"] | None
 
@@ -93,6 +95,11 @@ class Events:
             EventKind.SOURCE_SLOW: self._source_slow,
             EventKind.SOURCE_NARROW: self._source_narrow,
             EventKind.CLOCKS_AHEAD: self._clocks_ahead,
+            EventKind.COMPACTED: self._compacted,
+            EventKind.RECORDS_DELETED: self._records_deleted,
+            EventKind.HALF_A_FRAME: self._half_a_frame,
+            EventKind.CUT_ONE_WAY: self._cut_one_way,
+            EventKind.SOURCE_BROKER_PAUSED: self._source_broker_paused,
         }
 
     def strike(self, event: Event) -> str:
@@ -238,6 +245,56 @@ class Events:
         loop = self._stage.loop  # it may go on over the end of the operation
         self._later = loop.spawn(loop.lab, _woken(target, broker, event.hold_s), f"wake target-{broker}")
         return f"target-{broker}, which leads {PLAIN[0]}/0, is stopped for {event.hold_s:g} s"
+
+    def _source_broker_paused(self, event: Event) -> str:
+        source = self._stage.source
+        if len(self._stage.living(source)) < len(source.brokers):
+            return ""
+        broker = 1 + int(event.hold_s * 100) % len(source.brokers)
+        source.pause_broker(broker)
+        self._stage.soon(_woken(source, broker, event.hold_s), f"wake source-{broker}")
+        return f"source-{broker} is stopped for {event.hold_s:g} s"
+
+    def _compacted(self, event: Event) -> str:
+        clusters = [one for one in (self._stage.source, self._stage.target) if TABLE in one.topic_names()]
+        for cluster in clusters:
+            cluster.compact(TABLE)
+        return f"{TABLE} is compacted" if clusters else ""
+
+    def _records_deleted(self, event: Event) -> str:
+        """Only where it is written, and what the other cluster has: so nothing is lost."""
+        source, target = self._stage.source, self._stage.target
+        if WEAK not in source.topic_names() or WEAK not in target.topic_names():
+            return ""
+        have = min(source.log_range(WEAK, 0)[2], target.log_range(WEAK, 0)[2])
+        source.partition(WEAK, 0).delete_records(have // 2)
+        return f"{WEAK} begins at {have // 2} on the source"
+
+    def _half_a_frame(self, event: Event) -> str:
+        network = self._stage.loop.network
+
+        def hook(segment: Segment) -> int | None:
+            if segment.from_client and segment.src.startswith("gw-") and len(segment.data) > _LONG:
+                network.on_segment.remove(hook)
+                return len(segment.data) // 2
+            return None
+
+        network.on_segment.append(hook)
+        return "the next long request of a gateway arrives by half"
+
+    def _cut_one_way(self, event: Event) -> str:
+        gateways = [gateway for gateway in self._stage.gateways if gateway.serves]
+        if not gateways:
+            return ""
+        at = int(event.hold_s * 100)
+        name, broker = gateways[at % len(gateways)].name, f"{('source', 'target')[at % 2]}-{1 + at % 3}"
+        self._stage.loop.network.cut(name, broker)
+        self._stage.soon(self._healed(name, broker, event.hold_s), f"heal {name}")
+        return f"nothing of {name} reaches {broker} for {event.hold_s:g} s"
+
+    async def _healed(self, name: str, broker: str, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        self._stage.loop.network.heal(name, broker)
 
     def _partitions_added(self, event: Event) -> str:
         source, topic, count = self._stage.source, PLAIN[0], TOPICS[PLAIN[0]]

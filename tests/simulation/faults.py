@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, Protocol
 
-from gateway.control.state_topic import TRANSACTIONAL_ID
+from gateway.control.state_topic import TOPIC, TRANSACTIONAL_ID
 from tests.simulation.fleet import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
@@ -132,7 +132,9 @@ class Faults:
     # -- clusters --------------------------------------------------------------------------------------------------
 
     def _partition(self, cluster: ClusterModel) -> tuple[str, int] | None:
-        there = [name for name in self._scene.topics() if name in cluster.topic_names()]
+        """Of a topic of the run; of the state as long as the target has none."""
+        names = cluster.topic_names()
+        there = [name for name in self._scene.topics() if name in names] or [name for name in (TOPIC,) if name in names]
         if not there:
             return None
         topic = self._dice.choice(there)

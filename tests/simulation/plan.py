@@ -98,6 +98,15 @@ class EventKind(StrEnum):
     SOURCE_NARROW = "source-narrow"
     """The source's answers come in a trickle: small ones at once, large ones after seconds."""
     CLOCKS_AHEAD = "clocks-ahead"
+    COMPACTED = "compacted"
+    """The log cleaner does its work on the compacted topic of either cluster."""
+    RECORDS_DELETED = "records-deleted"
+    """Half of a topic is deleted where it is written."""
+    HALF_A_FRAME = "half-a-frame"
+    """The next long request of a gateway arrives by half, and its connection breaks."""
+    CUT_ONE_WAY = "cut-one-way"
+    """Nothing of a gateway reaches one of the brokers, which reach it."""
+    SOURCE_BROKER_PAUSED = "source-broker-paused"
     """Gateways that follow are 16 minutes ahead from now on."""
 
 
@@ -193,7 +202,7 @@ class RunPlan:
     """A whole run.
 
     `brief`: only the clients of topics that are created; their producers move onto the gateways behind the last create.
-    `synced`: the offsets of groups are synced all the time.
+    `synced`: the offsets of groups are synced all the time. `cast`: who else takes part, see `cast.py`.
     """
 
     seed: int
@@ -201,10 +210,11 @@ class RunPlan:
     source_kafka: str = "3.9.1"
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
-    bypass: bool = False
     events: tuple[Event, ...] = ()
     brief: bool = False
     synced: bool = False
+    cast: tuple[str, ...] = ()
+    rate_per_s: float = 20.0
     notes: str = field(default="", compare=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -220,7 +230,8 @@ class RunPlan:
         )
         faults = (Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in value["faults"])
         events = (Event(**{**event, "kind": EventKind(event["kind"])}) for event in value.get("events", ()))
-        return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults), "events": tuple(events)})
+        cast = tuple(value.get("cast", ()))
+        return cls(**{**value, "acts": tuple(acts), "faults": tuple(faults), "events": tuple(events), "cast": cast})
 
     def without(
         self,
@@ -319,14 +330,16 @@ def _random(seed: int) -> RunPlan:
             step = dice.choice(STEPS[act.operation]) if at_step else ""
             delay_s = dice.choice((0.0, 0.0, dice.uniform(0.0, 0.3))) if at_step else dice.uniform(0.0, 4.0)
             faults.append(Fault(dice.choice(kinds), act.number, step, round(delay_s, 3), _hold(dice)))
-    return RunPlan(
+    run = RunPlan(
         seed,
         gateways=dice.choice((1, 2, 3, 3)),
         source_kafka=_version(seed),
         acts=acts,
         faults=tuple(faults),
-        bypass=dice.random() < 0.1,
     )
+    from tests.simulation.cast import widened
+
+    return widened(run, random.Random(f"cast/{seed}"))
 
 
 def _acts(dice: random.Random, given_up: Collection[Operation]) -> tuple[Act, ...]:

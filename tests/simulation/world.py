@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tests.simulation import logs
+from tests.simulation.cast import Cast, compacted
 from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
 from tests.simulation.events import EARLY, Events
 from tests.simulation.faults import Faults
@@ -55,6 +56,7 @@ _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "groups": {"quiet_period_s": 1},
 }
 """Leases shorter than the longest pauses, so that they do end."""
+_LIVELY: Final = {"group.initial.rebalance.delay.ms": "0", "broker.session.timeout.ms": "3000"}
 _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.CREATE: ("create",),
     Operation.GROUP_PROMOTE: ("group",),
@@ -142,7 +144,8 @@ class World:
         self.outcome = Outcome(plan)
         self._producers: list[Producer | TransactionalProducer] = []
         self._members: list[GroupMember] = []
-        self.judge = Judge(self.recorder, self.source, self.target, loop.time)
+        self._cast = Cast()
+        self.judge = Judge(self.recorder, self.source, self.target, loop.time, compacted=compacted(plan))
         self._trouble = Trouble(self.source, self.target, self.recorder)
 
     def _gateway(self, number: int) -> GatewayNode:
@@ -173,11 +176,11 @@ class World:
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
 
     async def hold(self, seconds: float) -> None:
-        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        """See `faults.Scene`. In every eighth run all of it, whatever the operation does."""
         until = self.loop.time() + seconds
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
-                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+                await (asyncio.sleep(seconds) if self.plan.seed % 8 == 0 else self._over.wait())
         await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
 
     async def join(self) -> None:
@@ -229,7 +232,7 @@ class World:
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
-        return tuple(TOPICS)
+        return (*TOPICS, *self._cast.topics)
 
     # -- the run -----------------------------------------------------------------------------------------------------
 
@@ -249,7 +252,9 @@ class World:
             stuck.append(f"{self._named(self._act)}: {exc}")
         watching.cancel()
         outcome.virtual_s = self.loop.time() - began
-        outcome.verdict = self.judge.verdict(stuck=stuck, at_rest=not stuck)
+        outcome.verdict = self.judge.verdict(
+            stuck=stuck, at_rest=not stuck, lossy=self._cast.lossy, clients=self._cast.to_end
+        )
         for error in self.loop.unhandled:
             outcome.broken = outcome.broken or f"unhandled: {error.get('message')}: {error.get('exception')!r}"
         outcome.story, outcome.digest = self.story.lines, self.story.digest()
@@ -271,11 +276,13 @@ class World:
         await asyncio.gather(*(gateway.start() for gateway in self.gateways))
         await self._operator.create_link(self.source.bootstrap, synced=self.plan.synced)
         plain = {topic: TOPICS[topic] for topic in PLAIN}
-        loop, at, recorder = self.loop, self.source.bootstrap, self.recorder
+        loop, at, recorder, rate = self.loop, self.source.bootstrap, self.recorder, self.plan.rate_per_s
         self._producers = [
-            Producer(loop, "java", at, plain, recorder, style="java", rate_per_s=20.0, side=SOURCE),
-            Producer(loop, "rd", at, plain, recorder, style="librdkafka", rate_per_s=20.0, side=SOURCE),
-            TransactionalProducer(loop, "tx", at, {topic: TOPICS[topic] for topic in SET}, recorder, side=SOURCE),
+            Producer(loop, "java", at, plain, recorder, style="java", rate_per_s=rate, side=SOURCE),
+            Producer(loop, "rd", at, plain, recorder, style="librdkafka", rate_per_s=rate, side=SOURCE),
+            TransactionalProducer(
+                loop, "tx", at, {topic: TOPICS[topic] for topic in SET}, recorder, rate_per_s=rate, side=SOURCE
+            ),
         ]
         if self.plan.brief and not self._created() & set(SET):
             self._producers.pop()
@@ -287,6 +294,8 @@ class World:
         for client in (*self._producers, *self._members):
             client.on_error.append(self.story.tell)
             client.start()
+        self._cast = Cast.of(self.plan, loop, self.source, recorder)
+        self._cast.start(self.story.tell)
         if any(event.kind is EventKind.GROUP_ASKS for event in self.plan.events):
             self._events.early = self.member("early", at, SOURCE, EARLY)
             self._events.early.start()
@@ -356,6 +365,7 @@ class World:
     async def _do_create(self, act: Act) -> None:
         await self._operator.create(act.topics[0])
         await self._events.created(act.topics[0])
+        await self._cast.created(act.topics[0], self.gateway_bootstrap)
         last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
         if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
@@ -363,6 +373,7 @@ class World:
                     await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
+        await self._cast.before_promote(act.topics)
         await self._operator.promote(act.topics, twice=act.twice)
 
     _do_promote_set = _do_promote
@@ -379,7 +390,7 @@ class World:
         """Under load: what is left behind then, the judge excuses by the record's own account."""
         await self._roll_members()
         await self._operator.failover(act.topics[0])
-        await self._operator.promoted(GROUP)
+        await self._promoted()
 
     async def _do_restore(self, act: Act) -> None:
         await self._operator.restore(act.topics[0])
@@ -399,26 +410,40 @@ class World:
 
     async def _do_group_promote(self, act: Act) -> None:
         await self._roll_members()
-        await self._operator.promoted(GROUP)
+        await self._promoted()
 
     _do_group_given_up = _do_group_promote
+
+    def _all_members(self) -> list[GroupMember]:
+        return [*self._members, *self._cast.members]
+
+    def _groups(self) -> list[str]:
+        return list(dict.fromkeys(member.group for member in self._all_members()))
+
+    async def _promoted(self) -> None:
+        for group in self._groups():
+            await self._operator.promoted(group)
 
     async def _roll_members(self) -> None:
         """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
 
         async def committed() -> bool:
-            return len(self.source.committed(GROUP)) >= TOPICS[PLAIN[0]]
+            return all(
+                len(self.source.committed(member.group)) >= sum(TOPICS[topic] for topic in member.topics)
+                for member in self._all_members()
+            )
 
-        await self._until(committed, f"group {GROUP} has not committed on the source")
-        for member in self._members:
+        await self._until(committed, "a group has not committed on the source")
+        for member in self._all_members():
             if member.side == SOURCE:
                 await member.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
-        for member in self._members:
+        for member in self._all_members():
             await member.stop()
-        await self._operator.demote(GROUP)
-        for member in self._members:
+        for group in self._groups():
+            await self._operator.demote(group)
+        for member in self._all_members():
             member.start(self.source.bootstrap, SOURCE)
 
     async def _do_rebalance(self, act: Act) -> None:
@@ -440,9 +465,10 @@ class World:
         self.loop.network.heal()
         for producer in self._producers:
             await producer.stop()
-        await self._level(tuple(TOPICS))
+        await self._cast.stop_producers()
+        await self._level((*TOPICS, *self._cast.topics))
         await self._until(self._read_out, "a group has not read to the end")
-        for member in (*self._members, *self._events.members()):
+        for member in (*self._all_members(), *self._events.members()):
             await member.stop()
 
     async def _level(self, topics: tuple[str, ...]) -> None:
@@ -478,7 +504,7 @@ class World:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
 
     async def _read_out(self) -> bool:
-        members = (self._members[0], *self._events.members())
+        members = (self._members[0], *self._cast.members, *self._events.members())
         return not any(unread(one, self.source if one.side == SOURCE else self.target) for one in members)
 
     async def _until(self, reached: Callable[[], Coroutine[Any, Any, bool]], what: str) -> None:
@@ -491,8 +517,10 @@ class World:
 
 
 def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
-    """Groups begin at once, but in every eighth run as brokers have it by default: 3 s in which nothing happens."""
-    configs = {} if loop.seed % 8 == 0 else {"group.initial.rebalance.delay.ms": "0"}
+    """Groups begin at once, and a dead broker is noticed soon; in every eighth run as brokers have it by default, with
+    3 and 9 s in which little happens.
+    """
+    configs = {} if loop.seed % 8 == 0 else _LIVELY
     return ClusterModel(loop, name=name, version=version, configs=configs, rng=loop.random(name))
 
 

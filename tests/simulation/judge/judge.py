@@ -308,7 +308,18 @@ class Judge:
         ]
         found = self._recorder.operations(topics, logs, groups=self._homes(), lossy=lossy, at_target=at_target)
         kept_from = self._kept_from()
-        return (self._excusing(op, kept_from) for op in found)
+        translated = {topic for topic, mirror in mirrors.items() if mirror.mode is MirrorMode.TRANSLATE}
+        return (self._excusing(self._placed(op, translated), kept_from) for op in found)
+
+    def _placed(self, op: Op, translated: Collection[str]) -> Op:
+        """Without the offsets that a gateway told of topics whose offsets are translated: those of the cluster on which
+        the topic was written then, which the history cannot tell.
+        """
+        if op["type"] != "ok" or op["f"] != "send" or self._recorder.sides.get(op["process"]) != TARGET:
+            return op
+        if not any(part[1].rpartition("/")[0] in translated for part in op["value"]):
+            return op
+        return {**op, "value": [[what, key, [None, told[1]]] for what, key, told in op["value"]]}
 
     def _excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
         """An acknowledged record that a failover left behind, or retention took, may be there or not.

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MARKER_S: Final = (0.001, 0.006)
 """Shortest and longest way of a marker from the coordinator into a partition's log."""
+REPLICATED_S: Final = 0.005
+"""Between two looks whether a marker is in all of the ISR."""
 AGAIN_S: Final = 0.1
 """Between two tries to write a marker on a partition whose leader does not take it."""
 DEFAULTS: Final = {
@@ -147,6 +149,25 @@ class Transactions:
             again = partial(self._marker, found, record, change, key, missing)
             self._later(f"{found.transactional_id}/{key[0]}/{key[1]}", AGAIN_S, again)
             return
+        partition = self.owner.cluster.lookup(*key)
+        leader = partition.leader if partition is not None and key[0] != GROUPS_TOPIC and not error else None
+        if partition is None or leader is None:
+            self._written(found, change, key, missing)
+            return
+        end, leading = leader.log.end, leader.leading
+
+        def look() -> None:
+            """Markers are written with acks=all: what its leader alone has may be lost with it."""
+            if partition.topic.deleted or (partition.leader is leader and leader.log.high_watermark >= end):
+                self._written(found, change, key, missing)
+            elif partition.leader is not leader or leader.leading is not leading:
+                self._marker(found, record, change, key, missing)
+            else:
+                self._later(f"{found.transactional_id}/{key[0]}/{key[1]}", REPLICATED_S, look)
+
+        look()
+
+    def _written(self, found: Transaction, change: Change, key: TopicPartition, missing: set[TopicPartition]) -> None:
         missing.discard(key)
         if not missing:
             self._complete(found, change)

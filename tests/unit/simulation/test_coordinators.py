@@ -223,6 +223,25 @@ def test_markers_wait_for_the_partitions_leader(lab: ModelLab) -> None:
     assert state(lab) == "CompleteCommit"
 
 
+def test_a_marker_that_its_leader_alone_had_is_written_again(lab: ModelLab) -> None:
+    producer = begun(lab)
+    lab.sleep(1)
+    partition = lab.cluster.partition("t", 0)
+    if partition.leader_id == txn_at(lab):
+        lab.cluster.move_leader("t", 0)
+        lab.sleep(0.1)
+    lab.cluster.lag_followers("t", 0, 5)
+    open_at, end_before = stable_end(lab), lab.cluster.log_range("t", 0)[1]
+    assert end(lab, producer) == 0
+    lab.sleep(0.1)
+    assert lab.cluster.log_range("t", 0)[1] == end_before + 1
+    assert state(lab) == "PrepareCommit"
+    lab.cluster.move_leader("t", 0, lose=1)
+    lab.sleep(1)
+    assert state(lab) == "CompleteCommit"
+    assert stable_end(lab) > open_at
+
+
 def test_an_open_transaction_is_aborted_when_its_time_is_over(lab: ModelLab) -> None:
     producer = begun(lab, timeout_ms=1000)
     lab.sleep(25)
