@@ -67,7 +67,8 @@ def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float, *,
         names: dict[str, str] = {}  # one string object per producer, not one per record
         while left:
             if time.monotonic() > deadline:
-                raise DemoError(f"waited {timeout_s:.0f} s for the rest of {topic} on {bootstrap}: {sorted(left)}")
+                missing = {p: f"{records[p][-1].offset + 1 if records[p] else 0} of {ends[p]}" for p in sorted(left)}
+                raise DemoError(f"waited {timeout_s:.0f} s for the rest of {topic} on {bootstrap}: {missing}")
             for message in consumer.consume(BATCH, timeout=0.5):
                 partition, offset = message.partition() or 0, message.offset() or 0
                 error = message.error()

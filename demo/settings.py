@@ -39,5 +39,5 @@ COMMAND_S = 60.0
 BACKLOG_COPIED_S = 90.0
 GROUP_PROMOTED_S = 60.0
 TOPIC_PROMOTED_S = 60.0
-READ_BACK_S = 60.0
+READ_BACK_S = 180.0  # all records through Python, on a machine that others use too
 SILENCE_S = 15.0  # a live producer without any acknowledgement for so long has failed

@@ -76,6 +76,18 @@ def ungate_early() -> None:
     gates.reads_gated = lambda self, identity, **_: False
 
 
+def _hasty(snapshot: PromoteSnapshot) -> Step | None:
+    """A decision that waits for no mirror. The real one would give up: nothing mirrors the topic any more."""
+    topic = snapshot.topics[0]
+    if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
+        return None
+    if snapshot.fenced_at is None or not topic.acknowledged(snapshot.gateways):
+        return Step(StepKind.FENCE)
+    if topic.drain is None:
+        return Step(StepKind.READ_ENDS)
+    return Step(StepKind.PERSIST_STOPPED if topic.stopped else StepKind.STOP_MIRROR)
+
+
 def flip_before_lag_zero() -> None:
     """The mirror is stopped while writes go on; the ends are read, and not waited for."""
     from gateway.control import promote_run as module
@@ -84,14 +96,7 @@ def flip_before_lag_zero() -> None:
     decide, mark = promote_run.next_step, promote_run.PromoteRun._mark_pending
 
     def hasty(snapshot: PromoteSnapshot, limits: Any) -> Step:
-        topic = snapshot.topics[0]
-        if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
-            return Step(*decide(snapshot, limits))
-        if snapshot.fenced_at is None:
-            return Step(StepKind.FENCE)
-        if not topic.acknowledged(snapshot.gateways) or topic.drain is None:
-            return Step(*decide(snapshot, limits))
-        return Step(StepKind.PERSIST_STOPPED if topic.stopped else StepKind.STOP_MIRROR)
+        return _hasty(snapshot) or Step(*decide(snapshot, limits))
 
     async def stop_first(run: Any, step: Step) -> None:
         await mark(run, step)
@@ -173,6 +178,13 @@ def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 
     ForwardedProduce._send_source = slowly  # type: ignore[method-assign]
 
 
+def relay_late_answers() -> None:
+    """What is in flight to the source at the flip is not dropped: its answer is relayed, which nothing else would."""
+    from gateway.proxy.flipped_lanes import FlippedLanes
+
+    FlippedLanes.routing_changed = lambda self, routing: None  # type: ignore[method-assign]
+
+
 def forget_an_acknowledgement() -> None:
     """The fence is acknowledged while writes are on their way to the source, where they come after the promote."""
     from gateway.proxy.forwarder import Forwarder
@@ -184,6 +196,7 @@ def forget_an_acknowledgement() -> None:
         held_until = held_until or asyncio.get_running_loop().time() + 4.0  # longer than a promote takes
         return FenceAck(self._gateway, topic, epoch, 0)
 
+    relay_late_answers()
     slow_source(held_until=lambda: held_until)
     Forwarder.fence = at_once  # type: ignore[method-assign]
 
@@ -234,6 +247,7 @@ def forget_a_fence_of_the_fleet() -> None:
         self._publisher.hold([Hold(str(body["topic"]), int(body["epoch"]))])
         return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
 
+    relay_late_answers()
     slow_source(4.0)  # longer than a promote takes, on a busy machine too
     FenceAnswers._fence = at_once  # type: ignore[method-assign]
 
