@@ -14,9 +14,10 @@ may have gone by a record that came after the audit began.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.jobs.audit.compare import Comparison
 from gateway.jobs.audit.evidence import record as shown
@@ -26,20 +27,19 @@ from gateway.jobs.audit.side import Feed
 from gateway.jobs.audit.sums import Difference, SideSums, Sums
 from protocol.record_reader import Record
 
-RECORDS_PER_BUCKET: Final = 2_000_000
+RECORDS_PER_BUCKET: Final = 1_000_000
 _KEY_BYTES: Final = 16
 
+Find = Callable[[bool, int], Record | None]
+"""Reads one record of the source's log (True) or the target's, by its offset."""
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A record that the other side lacks, `at` a target offset."""
+
+class _Open(NamedTuple):
+    """A record that the other side lacks, `at` a target offset. Its content is not kept: there may be many."""
 
     at: int
-    record: Record
-
-    @property
-    def is_tombstone(self) -> bool:
-        return self.record.value is None
+    offset: int
+    is_tombstone: bool
 
 
 def buckets_for(records: int) -> int:
@@ -73,7 +73,9 @@ class KeyedComparison:
         return self._buckets == 1 or _hash(record)[0] % self._buckets == self._bucket
 
     def _undecided(self, is_source: bool, at: int, record: Record) -> None:
-        self._open[is_source].setdefault(_hash(record), []).append(_Open(at, record))
+        self._open[is_source].setdefault(_hash(record), []).append(
+            _Open(at, record.offset, record.value is None and record.key is not None)
+        )
 
     def _seen(self, is_source: bool, at: int, record: Record) -> None:
         """A record on one side settles what the other side alone has before it."""
@@ -93,43 +95,55 @@ class KeyedComparison:
             at = self._piece.relation.next_on_target(record.offset) if is_source else record.offset
             self._found[is_source][key] = max(at, self._found[is_source].get(key, -1))
 
-    def finish(self) -> Sums:
+    def finish(self, find: Find) -> Sums:
         """What both passes found."""
         sums = self._sums
+        missing: list[tuple[int, bool, int]] = []
         for is_source, kinds in ((True, sums.source_only), (False, sums.target_only)):
             kinds[Kind.COMPACTION] += self._settled[is_source]
             for key, records in self._open[is_source].items():
-                self._judge(is_source, self._found[not is_source].get(key), records)
+                missing += self._judge(is_source, kinds, self._found[not is_source].get(key), records)
             del kinds[Kind.UNDECIDED]
             for kind in [kind for kind, count in kinds.items() if not count]:
                 del kinds[kind]
+        if missing:
+            self._note(*min(missing), find)
         if self._bucket:  # the offsets are counted once
             sums.source = SideSums(records=sums.source.records)
             sums.target = SideSums(records=sums.target.records)
         return sums
 
-    def _judge(self, is_source: bool, last: int | None, records: list[_Open]) -> None:
-        missing = Kind.MISSING_ON_TARGET if is_source else Kind.MISSING_ON_SOURCE
-        kinds = self._sums.source_only if is_source else self._sums.target_only
-        deleted = last is None and records[-1].is_tombstone and records[-1].record.key is not None
+    def _judge(
+        self, is_source: bool, kinds: Counter[Kind], last: int | None, records: list[_Open]
+    ) -> list[tuple[int, bool, int]]:
+        """Count the open records of one key; the first that is missing, if one is."""
+        deleted = last is None and records[-1].is_tombstone
         unknown = is_source and last is None and self._piece.rules.written_since
+        missing = []
         for one in records:
-            if deleted or unknown or (last is not None and last > one.at):
-                kinds[Kind.KEY_GONE if unknown and not deleted else Kind.COMPACTION] += 1
-                continue
-            kinds[missing] += 1
-            here, there = (one.record, None) if is_source else (None, one.record)
-            self._sums.note(
-                Difference(
-                    at=one.at,
-                    kind=missing,
-                    source_offset=None if here is None else here.offset,
-                    target_offset=None if there is None else there.offset,
-                    source=shown(here),
-                    target=shown(there),
-                )
+            if deleted or (last is not None and last > one.at):
+                kinds[Kind.COMPACTION] += 1
+            elif unknown:
+                kinds[Kind.KEY_GONE] += 1
+            else:
+                kinds[Kind.MISSING_ON_TARGET if is_source else Kind.MISSING_ON_SOURCE] += 1
+                missing.append((one.at, is_source, one.offset))
+        return missing[:1]
+
+    def _note(self, at: int, is_source: bool, offset: int, find: Find) -> None:
+        record = shown(find(is_source, offset))
+        self._sums.note(
+            Difference(
+                at=at,
+                kind=Kind.MISSING_ON_TARGET if is_source else Kind.MISSING_ON_SOURCE,
+                source_offset=offset if is_source else None,
+                target_offset=None if is_source else offset,
+                source=record if is_source else None,
+                target=None if is_source else record,
             )
+        )
 
 
 def _hash(record: Record) -> bytes:
-    return sha256(record.key or b"").digest()[:_KEY_BYTES]
+    key = b"" if record.key is None else b"k" + record.key
+    return sha256(key).digest()[:_KEY_BYTES]

@@ -116,6 +116,8 @@ class Relation:
             source = min(source, self.cut_at_target(target).source)
         if source < self.end.source:
             target = min(target, self.cut(source).target)
+        if (source, target) == self.end:
+            return self
         low = Point(min(self.begin.source, source), min(self.begin.target, target))
         last = Point(source, target)
         return Relation(self._between(0, low, last), begin=low, end=last)
@@ -154,5 +156,7 @@ def joined(parts: Iterable[Relation]) -> Relation:
         ValueError: they do not follow one another.
     """
     parts = list(parts)
+    if len(parts) == 1:  # there may be millions of segments
+        return parts[0]
     segments = [segment for part in parts for segment in part]
     return Relation(segments, begin=parts[0].begin, end=parts[-1].end) if parts else Relation(())

@@ -15,6 +15,7 @@ from gateway.jobs.audit.side import Feed, Side
 from gateway.jobs.audit.sums import Answer, SideSums, Sums
 from gateway.net.errors import NetError
 from protocol.errors import ProtocolError
+from protocol.record_reader import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,13 @@ def _sums(work: Work, logs: Logs) -> Sums:
         for batch in Side(logs.feed(is_source, span), span, SideSums()):
             for record in batch.records():
                 keyed.look(is_source, record)
-    return keyed.finish()
+
+    def find(is_source: bool, offset: int) -> Record | None:
+        span = Span(offset, offset + 1)
+        found = (record for batch in Side(logs.feed(is_source, span), span, SideSums()) for record in batch.records())
+        return next(found, None)
+
+    return keyed.finish(find)
 
 
 def works(pieces: Sequence[Piece]) -> list[Work]:
