@@ -9,8 +9,11 @@ from gateway.domain.records import MirrorMode, MirrorState
 from gateway.jobs.audit.asked_ways import is_live, relation, ways
 from gateway.jobs.audit.relation import Point
 from gateway.jobs.audit.verdict import Verdict
+from tests.audit_mutations import edits
 from tests.audit_mutations.history import History
-from tests.support.audit_logs import audit
+from tests.support.audit_logs import Log, audit
+from tests.support.audit_logs import given as made_up
+from tests.support.source_log import Given
 
 moves = st.lists(st.tuples(st.sampled_from(["write", "mirror", "turn"]), st.integers(1, 4)), max_size=24)
 
@@ -68,3 +71,58 @@ def test_offsets_of_the_same_record_belong_together(mode: MirrorMode, steps: lis
     for record in made.source.records():
         if record.offset >= known.begin.source and record.timestamp in there:
             assert known.on_target(record.offset) == there[record.timestamp]
+
+
+def consumed(log: Log, below: int) -> list[Given]:
+    """What a consumer gets, without offsets."""
+    return [one._replace(offset=0) for one in log.records() if one.offset < below]
+
+
+def spoil(log: Log, how: str, offset: int) -> None:
+    """Some edit of a log."""
+    if how == "change":
+        edits.change(log, offset, lambda one: one._replace(headers=(*one.headers, ("more", b""))))
+    elif how == "drop":
+        edits.drop(log, offset)
+    elif how == "close":
+        edits.drop_and_close(log, offset)
+    elif how == "insert":
+        edits.insert(log, offset, made_up(0, 10_000))
+    elif how == "double":
+        edits.double(log, edits.at(log, offset))
+    elif how == "cut":
+        edits.cut_off(log, offset)
+    elif how == "trim":
+        edits.trim(log, offset + 1)
+    else:
+        log.add([made_up(log.log_end, 20_000)])
+
+
+ways_to_spoil = st.sampled_from(["change", "drop", "close", "insert", "double", "cut", "trim", "add"])
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.sampled_from([MirrorMode.PRESERVE, MirrorMode.TRANSLATE]),
+    moves,
+    st.booleans(),
+    ways_to_spoil,
+    st.integers(0, 100),
+    st.integers(1, 4),
+)
+def test_never_identical_when_consumers_would_see_something_else(
+    mode: MirrorMode, steps: list[tuple[str, int]], on_source: bool, how: str, place: int, parts: int
+) -> None:
+    made = lived(mode, steps)
+    log = made.source if on_source else made.target
+    offsets = [one.offset for one in log.records()]
+    if offsets:
+        spoil(log, how, offsets[len(offsets) * place // 101])
+    live = is_live(made.record)
+    end = 1 << 62 if live else made.record.stopped_copy_at[0]
+
+    finding = audit(made.facts(), made.logs, parts=parts)
+
+    assert finding.closes or finding.verdict is not Verdict.IDENTICAL
+    if consumed(made.source, 1 << 62) != consumed(made.target, end):
+        assert finding.verdict in (Verdict.DIFFERENT, Verdict.INCOMPLETE), finding.sentence
