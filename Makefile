@@ -61,6 +61,10 @@ test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
 test-mutations: need-test venv brokers ## Seed faults into histories and gateways; each must be caught
 	@$(BIN)/python -m tests.mutations $(PYTEST_ARGS)
 
+.PHONY: test-audit-mutations
+test-audit-mutations: need-test venv ## Seed differences into pairs of logs; the audit must find each, and nothing in equal ones
+	@$(BIN)/python -m tests.audit_mutations $(PYTEST_ARGS)
+
 .PHONY: test-faults
 test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then two minutes of chaos
 	@$(BIN)/pytest tests/faults $(PYTEST_ARGS)

@@ -153,7 +153,7 @@ def judge(run: Run) -> Judgement:
     with view.step("audit") as step:
         run.start_job("audit", "audit", "--html", str(run.logs / "audit.html"))
         audit = run.finish_job("audit", JOB_DONE_S)
-        step.note = f"{audit['verdict']}: {audit['totals']['source_records']:,} records, digest {audit['digest'][:16]}"
+        step.note = f"{audit['verdict']}: {_sums(audit['totals'])}; digest {audit['digest'][:16]}"
     if run.settings.fault != "none":
         _spoil(run)
     with view.step("Read both clusters back, and count") as step:
@@ -168,6 +168,18 @@ def judge(run: Run) -> Judgement:
         exact = exact_groups(source, target, run.groups, there)
         step.note = f"{counted.acknowledged:,} acknowledged, {counted.found:,} on the target"
     return Judgement(counted, _verdict(audit), exact)
+
+
+def _sums(totals: dict[str, Any]) -> str:
+    """What the audit says that it compared; of each cluster, all that was asked for is in it."""
+    sides = []
+    for name in ("source", "target"):
+        side = totals[name]
+        left = {what: side[what] for what in ("markers", "aborted", "gaps", "deleted") if side[what]}
+        left |= totals[f"{name}_only"]
+        parts = [f"{totals['compared']:,} equal", *(f"{count:,} {what}" for what, count in left.items())]
+        sides.append(f"{name} {side['offsets']:,} offsets = {' + '.join(parts)}")
+    return f"{'; '.join(sides)}; sums {'close' if totals['closes'] else 'DO NOT CLOSE'}"
 
 
 def _verdict(audit: dict[str, Any]) -> str:

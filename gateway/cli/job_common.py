@@ -1,7 +1,7 @@
 """What the commands of `lockgate job` share: clusters, the session, reports, exit codes.
 
 0: done, and all is well. 1: done, and the report says what is not well; or a cluster refused. 2: wrong usage or input.
-3: a cluster cannot be reached.
+3: a cluster cannot be reached. An audit has more of them (`gateway.jobs.audit`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from gateway.cli.properties import read_properties
 from gateway.jobs.errors import reason
 from gateway.jobs.session import build_session
 from gateway.net.config import ClusterConfig
-from gateway.net.errors import BrokerError, ClusterUnavailable, NetError
+from gateway.net.errors import ClusterUnavailable, NetError
+from protocol.errors import ProtocolError
 
 Master = Annotated[
     str, typer.Option("--master", help="Spark master: local[*] (the default), spark://host:port, yarn, k8s://…")
@@ -71,30 +72,32 @@ def cluster(text: str) -> dict[str, str]:
 
 
 @contextmanager
-def job(name: str, master: str, py_files: str, conf: list[str] | None) -> Iterator[SparkSession]:
-    """A session for the time of the block; its errors become one line and an exit code."""
+def job(
+    name: str, master: str, py_files: str, conf: list[str] | None, *, refused: int = REFUSED
+) -> Iterator[SparkSession]:
+    """A session for the time of the block; its errors become one line and an exit code, `refused` for most."""
     settings = dict(_key_value(item) for item in conf or [])
     spark = build_session(f"lockgate {name}", master=master, py_files=py_files, configs=settings)
     try:
-        with one_line_errors():
+        with one_line_errors(refused):
             yield spark
     finally:
         spark.stop()
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors(refused: int = REFUSED) -> Iterator[None]:
     """Errors of clusters, of input and of tasks as one line on stderr."""
     try:
         yield
     except ClusterUnavailable as exc:
         fail(str(exc), UNREACHABLE)
-    except (BrokerError, NetError) as exc:
-        fail(str(exc), REFUSED)
+    except (NetError, ProtocolError) as exc:
+        fail(str(exc), refused)
     except ValueError as exc:
         fail(str(exc), USAGE)
     except (PySparkException, Py4JError) as exc:
-        fail(reason(exc), REFUSED)
+        fail(reason(exc), refused)
 
 
 def write_report(path: Path | None, report: Mapping[str, Any]) -> str:

@@ -43,11 +43,17 @@ class Loop:
             self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run until `work` has its result. Raises RuntimeError once the loop is closed."""
+        """Run until `work` has its result. Raises RuntimeError once the loop is closed.
+
+        Of the errors of a group of tasks the first one is raised, as itself: whoever reports them knows NetError.
+        """
         if self._loop.is_closed():
             work.close()  # else Python warns that nobody awaited it
             raise RuntimeError("this event loop is closed")
-        return self._loop.run_until_complete(work)
+        try:
+            return self._loop.run_until_complete(work)
+        except ExceptionGroup as group:
+            raise _first(group) from group
 
     async def _end(self) -> None:
         """Close what was opened, the last first, and end what an interrupted `run` has left behind."""
@@ -82,6 +88,12 @@ class Loop:
             return cluster
 
         return self.run(start())
+
+
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def ask(properties: Mapping[str, str], question: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:

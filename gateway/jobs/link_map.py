@@ -38,7 +38,7 @@ class MapReader:
     def __init__(self, target: Cluster, link: str) -> None:
         self._target = target
         self._tasks = Tasks()
-        self._maps = _ReadOnly(target, link, self._tasks)
+        self._maps = ReadOnlyMaps(target, link, self._tasks)
 
     async def close(self) -> None:
         """End everything."""
@@ -103,10 +103,11 @@ async def open_maps(target: Cluster, plan: LinkPlan) -> MapReader:
     return MapReader(target, plan.link)
 
 
-class _ReadOnly(LinkMaps):
+class ReadOnlyMaps(LinkMaps):
     """What is found out is kept here and not written down: that is for those who append."""
 
     def append(self, changes: Sequence[Change], done: Callable[[], None], error: Callable[[str], None]) -> None:
+        """Not written."""
         done()
 
 
@@ -138,22 +139,6 @@ def segments_of(spark: SparkSession, plan: LinkPlan) -> SegmentsOf | None:
         return _table(spark, rows)
 
     return make
-
-
-def positions_of(plan: LinkPlan) -> Callable[[LogRanges], Mapping[Partition, int]] | None:
-    """Tells from the target's logs how far each partition of a link is, in offsets of the source; None as above."""
-    if not plan.translated:
-        return None
-
-    def find(ranges: LogRanges) -> dict[Partition, int]:
-        translated, ends = _split(plan, ranges)
-        with Loop() as loop:
-            reader = loop.run(open_maps(loop.connect(plan.target), plan))
-            loop.on_close(reader.close)
-            found = loop.run(reader.positions(translated, ends))
-        return {key: end for key, (_, end) in ranges.items()} | found
-
-    return find
 
 
 def _split(plan: LinkPlan, ranges: LogRanges) -> tuple[tuple[MirrorSpec, ...], dict[Partition, int]]:

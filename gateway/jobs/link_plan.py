@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.records import PartitionStart
+from gateway.domain.records import Flip, MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
 
 _HIDDEN: Final = "********"
@@ -14,7 +14,8 @@ _HIDDEN: Final = "********"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPlan:
-    """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target."""
+    """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target.
+    `records`: of its mirror topics, with all the ways they have gone."""
 
     link: str
     source_cluster_id: str
@@ -23,6 +24,7 @@ class LinkPlan:
     target: Mapping[str, str]
     mirrors: tuple[MirrorSpec, ...]
     group_prefix: str = ""
+    records: tuple[MirrorRecord, ...] = ()
 
     @classmethod
     def without_link(cls, source: Mapping[str, str], target: Mapping[str, str], topics: Sequence[str]) -> LinkPlan:
@@ -63,6 +65,7 @@ class LinkPlan:
             target=_client("target", body["target"]["client"], target),
             mirrors=tuple(_mirror(mirror, body["link_name"]) for mirror in body["mirrors"]),
             group_prefix=body["group_prefix"],
+            records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
         )
 
 
@@ -79,7 +82,7 @@ def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
         source_topic=body["source_topic_name"],
         mirror_topic=body["mirror_topic_name"],
         producer_id=body["producer_id"],
-        starts=tuple(PartitionStart(start["source_start"], start["pad_to"]) for start in body["starts"]),
+        starts=_starts(body["starts"]),
         mode=body["mode"],
         link=link,
         mirror_id=body["mirror_id"],
@@ -87,3 +90,36 @@ def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
         implied=tuple((source, target) for source, target in body["implied"]),
         compacted=body["compacted"],
     )
+
+
+def _record(body: Mapping[str, Any], link: str) -> MirrorRecord:
+    """As the gateway keeps it, as far as it tells."""
+    if "history" not in body:
+        raise ValueError("the gateway is older than this job: it does not tell of the mirrors' ways")
+    told = body["history"]
+    return MirrorRecord(
+        link=link,
+        source_topic=body["source_topic_name"],
+        mirror_topic=body["mirror_topic_name"],
+        mirror_id=body["mirror_id"],
+        source_topic_id=told["source_topic_id"],
+        mirror_topic_id=told["mirror_topic_id"],
+        state=MirrorState(body["mirror_status"]),
+        mode=MirrorMode(body["mode"]),
+        compacted=body["compacted"],
+        starts=_starts(body["starts"]),
+        reverse_starts=_starts(told["reverse_starts"]),
+        direction=MirrorDirection(told["direction"]),
+        generation=told["generation"],
+        flips=tuple(Flip(tuple(flip["source"]), tuple(flip["target"])) for flip in told["flips"]),
+        restore_configs=told["restore_configs"],
+        stopped_at=tuple(told["stopped_at"]),
+        stopped_copy_at=tuple(told["stopped_copy_at"]),
+        handed_over_at=tuple(told["handed_over_at"]),
+        handed_over_from=tuple(told["handed_over_from"]),
+        not_mirrored=tuple(told["not_mirrored"]),
+    )
+
+
+def _starts(body: Sequence[Mapping[str, int]]) -> tuple[PartitionStart, ...]:
+    return tuple(PartitionStart(start["source_start"], start["pad_to"]) for start in body)

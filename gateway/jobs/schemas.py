@@ -74,29 +74,6 @@ RANGES: Final = StructType(
 """`kafka-ranges`: one row per range of offsets, `end_offset` not in it."""
 
 
-BLOCK_BITS: Final = 16
-"""A block is 2^16 offsets of one partition: the batches whose last offset is in it."""
-
-DIGESTS: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("block", LongType()),
-        StructField("batches", LongType()),
-        StructField("records", LongType()),
-        StructField("low", LongType()),
-        StructField("high", LongType()),
-        StructField("digest", StringType()),
-        StructField("places", StringType()),
-    ]
-)
-"""`kafka-digests`: one row per block that has data; batches of transaction markers and aborted data are left out.
-
-`low`, `high`: first and last offset of its batches. `digest`: SHA-256, in hex, over the hex of its batches' digests in
-order, put together. `places`: the same over their last offsets, 8 bytes each (little endian).
-"""
-
-
 def columns(table: StructType, *names: str) -> StructType:
     """Some columns of a table, for `spark.read.format(…).schema(…)`: the others are neither made nor carried.
 

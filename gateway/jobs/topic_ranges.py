@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,26 +37,6 @@ async def log_ranges(cluster: Cluster, topics: Collection[str], names: Mapping[s
     ends = await _ask(cluster, partitions, LATEST, names)
     starts = await _ask(cluster, partitions, EARLIEST, names)
     return {key: (min(starts[key], ends[key]), ends[key]) for key in partitions}
-
-
-async def wait_for_ends(
-    cluster: Cluster,
-    ranges: LogRanges,
-    wanted: Mapping[Partition, int],
-    timeout_s: float,
-    names: Mapping[str, str] = {},
-) -> LogRanges:
-    """Wait until every log has come to its wanted end, or for `timeout_s`; the ranges as they are then."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_s
-    found = dict(ranges)
-    while True:
-        behind = [key for key, end in wanted.items() if key in found and found[key][1] < end]
-        if not behind or loop.time() >= deadline:
-            return found
-        await asyncio.sleep(_POLL_S)
-        ends = await _ask(cluster, behind, LATEST, names)
-        found |= {key: (found[key][0], ends[key]) for key in behind}
 
 
 async def _ask(

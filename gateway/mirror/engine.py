@@ -19,7 +19,6 @@ from gateway.domain.progress import MirrorProgress
 from gateway.domain.records import LinkRecord, MirrorError, MirrorRecord, MirrorState
 from gateway.mirror.destination import Destination
 from gateway.mirror.link import LinkMirror
-from gateway.mirror.offset_maps import read_offset_maps
 from gateway.mirror.owned import PartlyOwned
 from gateway.mirror.topic import TopicMirror
 from gateway.net.cluster import Cluster
@@ -27,6 +26,7 @@ from gateway.net.config import ClusterConfig
 from gateway.net.host import wall_clock_ms
 from gateway.replication.appender import LANE
 from gateway.replication.map_topic import LinkMaps
+from gateway.replication.offset_maps import read_offset_maps
 from gateway.replication.runner import PartitionRunner
 from gateway.replication.tasks import Tasks
 

@@ -78,7 +78,7 @@ def test_audit_of_a_link(scene: Scene, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "IDENTICAL up to offset 100" in done.stdout
     found = load(report)
-    assert (found["verdict"], found["topics"], found["totals"]["source_records"]) == (
+    assert (found["verdict"], found["topics"], found["totals"]["compared"]) == (
         "IDENTICAL",
         [scene.topic],
         RECORDS,
@@ -97,7 +97,24 @@ def test_audit_that_finds_a_difference_ends_with_1(scene: Scene) -> None:
     done = job("audit", topic, *both, "--master", "local[2]")
 
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "DIVERGED at offset 0" in done.stdout
+    assert "DIFFERENT at offset 0" in done.stdout
+
+
+def test_an_audit_by_a_map_of_another_topic_is_incomplete(scene: Scene, tmp_path: Path) -> None:
+    offset_map = tmp_path / "map.csv"
+    offset_map.write_text(f"topic,partition,source_base,target_base,count\n{scene.topic}x,0,0,0,100\n")
+    both = ("--source", scene.source.bootstrap, "--target", scene.target.bootstrap, "--map", str(offset_map))
+
+    done = job("audit", scene.topic, *both, "--master", "local[2]")
+
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "it is not in the offset map" in done.stdout
+
+
+def test_a_link_that_the_gateway_does_not_have_is_no_difference(scene: Scene) -> None:
+    done = job("audit", "--link", "nobody", "--url", str(scene.gateway.api.base_url))
+
+    assert done.returncode == 4, done.stdout + done.stderr
 
 
 def test_a_dry_run_of_an_audit_reads_nothing(scene: Scene, tmp_path: Path) -> None:

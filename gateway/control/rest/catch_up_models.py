@@ -12,7 +12,7 @@ from gateway.control.links import redacted
 from gateway.control.rest.models import Body
 from gateway.domain import link_config
 from gateway.domain.mirror_way import way_of
-from gateway.domain.records import MirrorDirection, MirrorRecord
+from gateway.domain.records import MirrorDirection, MirrorRecord, PartitionStart
 
 
 class ClusterData(BaseModel):
@@ -28,10 +28,59 @@ class StartData(BaseModel):
     source_start: int
     pad_to: int
 
+    @classmethod
+    def of(cls, start: PartitionStart) -> StartData:
+        """From the record."""
+        return cls(source_start=start.source_start, pad_to=start.pad_to)
+
+
+class FlipData(BaseModel):
+    """A change of sides: where each partition's log ended on the source, and on the target."""
+
+    source: list[int]
+    target: list[int]
+
+
+class MirrorHistory(BaseModel):
+    """The ways that a mirror topic has gone, as its record tells (`domain.records.MirrorRecord`, `domain.ways`)."""
+
+    direction: str
+    generation: int
+    source_topic_id: str
+    mirror_topic_id: str
+    stopped_at: list[int]
+    stopped_copy_at: list[int]
+    handed_over_at: list[int]
+    handed_over_from: list[int]
+    flips: list[FlipData]
+    reverse_starts: list[StartData]
+    not_mirrored: list[int]
+    restore_configs: dict[str, str]
+
+    @classmethod
+    def of(cls, record: MirrorRecord) -> MirrorHistory:
+        """From the record."""
+        return cls(
+            direction=record.direction.value,
+            generation=record.generation,
+            source_topic_id=record.source_topic_id,
+            mirror_topic_id=record.mirror_topic_id,
+            stopped_at=list(record.stopped_at),
+            stopped_copy_at=list(record.stopped_copy_at),
+            handed_over_at=list(record.handed_over_at),
+            handed_over_from=list(record.handed_over_from),
+            flips=[FlipData(source=list(flip.source), target=list(flip.target)) for flip in record.flips],
+            reverse_starts=[StartData.of(start) for start in record.reverse_starts],
+            not_mirrored=list(record.not_mirrored),
+            restore_configs=dict(record.restore_configs),
+        )
+
 
 class PlannedMirror(BaseModel):
     """What a job must know of a mirror to append as it does, and to read its offset map: under which `mirror_id` and
-    `way` its breakpoints are kept, and per partition the (source, target) offset that holds without any (`implied`)."""
+    `way` its breakpoints are kept, and per partition the (source, target) offset that holds without any (`implied`).
+
+    All that is of the way from the source to the target. `history` tells of the others, and where each one ended."""
 
     source_topic_name: str
     mirror_topic_name: str
@@ -43,6 +92,7 @@ class PlannedMirror(BaseModel):
     producer_id: int
     starts: list[StartData]
     implied: list[tuple[int, int]]
+    history: MirrorHistory
 
     @classmethod
     def of(cls, record: MirrorRecord, link_id: int) -> PlannedMirror:
@@ -57,8 +107,9 @@ class PlannedMirror(BaseModel):
             compacted=record.compacted,
             way=way.number,
             producer_id=way.producer_id,
-            starts=[StartData(source_start=start.source_start, pad_to=start.pad_to) for start in way.starts],
+            starts=[StartData.of(start) for start in way.starts],
             implied=list(way.implied),
+            history=MirrorHistory.of(record),
         )
 
 

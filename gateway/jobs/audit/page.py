@@ -7,23 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
+from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.verdict import Verdict
 
 SHOWN: Final = 2000
 """Partitions on the page; those that are not identical come first."""
+
+_GOOD: Final = (Verdict.IDENTICAL, Verdict.IN_SAMPLE, Verdict.EMPTY)
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1b1f24; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; color: #57606a; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d0d7de; vertical-align: top; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }
-.IDENTICAL { color: #116329; } .INCOMPLETE { color: #7d4e00; } .DIVERGED { color: #a40e26; }
-.verdict { font-weight: 600; }
+ul { margin: .2rem 0; padding-left: 1.2rem; } small { color: #57606a; }
+.IDENTICAL { color: #116329; } .EMPTY { color: #57606a; } .INCOMPLETE { color: #7d4e00; } .DIFFERENT { color: #a40e26; }
+.verdict { font-weight: 600; } .sums { font-variant-numeric: tabular-nums; }
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; }
- .IDENTICAL { color: #4ac26b; } .INCOMPLETE { color: #d4a72c; } .DIVERGED { color: #ff8182; }
- th, td { border-color: #30363d; } caption { color: #8b949e; } }
+ .IDENTICAL { color: #4ac26b; } .INCOMPLETE { color: #d4a72c; } .DIFFERENT { color: #ff8182; }
+ th, td { border-color: #30363d; } caption, small, .EMPTY { color: #8b949e; } }
 """
 
 
@@ -34,19 +38,23 @@ def page(report: Mapping[str, Any], json_sha256: str) -> str:
         report: `Report.to_dict()`.
         json_sha256: of the JSON file that the page goes with.
     """
-    verdict = escape(report["verdict"])
+    verdict = report["verdict"]
     shown, note = _shown(report["partitions"])
     return "\n".join(
         (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>Audit: {verdict}</title><style>{_STYLE}</style></head><body>",
-            f'<h1>Audit: <span class="{verdict}">{verdict}</span></h1>',
-            _facts(report, json_sha256),
+            f"<title>Audit: {escape(verdict)}</title><style>{_STYLE}</style></head><body>",
+            f'<h1>Audit: <span class="{_class(verdict)}">{escape(verdict)}</span></h1>',
+            _headline(report["partitions"]),
+            "<h2>Sums</h2>",
+            _sums(report["totals"]),
+            *_differences(shown),
             "<h2>Partitions</h2>",
             _partitions(shown),
             note,
-            *_divergences(shown),
+            "<h2>What was compared</h2>",
+            _facts(report, json_sha256),
             "<h2>How it was compared</h2><ol>",
             *(f"<li>{escape(step)}</li>" for step in report["method"]),
             "</ol></body></html>\n",
@@ -54,20 +62,52 @@ def page(report: Mapping[str, Any], json_sha256: str) -> str:
     )
 
 
+def _class(verdict: str) -> str:
+    return verdict.split(maxsplit=1)[0]
+
+
+def _headline(partitions: Sequence[Mapping[str, Any]]) -> str:
+    """How many partitions have which verdict, and the worst one in a sentence."""
+    verdicts: dict[str, int] = {}
+    for one in partitions:
+        verdicts[one["verdict"]] = verdicts.get(one["verdict"], 0) + 1
+    counts = ", ".join(f"{count:,} {escape(verdict)}" for verdict, count in sorted(verdicts.items()))
+    bad = next(iter(sorted(partitions, key=_badness)), None)
+    if bad is None or bad["verdict"] in _GOOD:
+        return f"<p>Partitions: {counts}.</p>"
+    name = f"{bad['topic']}-{bad['partition']}"
+    return f'<p>Partitions: {counts}.</p><p class="verdict">{escape(name)}: {escape(bad["sentence"])}</p>'
+
+
+def _badness(partition: Mapping[str, Any]) -> int:
+    worst = (Verdict.DIFFERENT, Verdict.INCOMPLETE)
+    verdict = partition["verdict"]
+    return worst.index(verdict) if verdict in worst else len(worst)
+
+
+def _sums(totals: Mapping[str, Any]) -> str:
+    lines = "".join(f"<li>{escape(line)}</li>" for line in sum_lines(totals))
+    closes = "Every sum closes." if totals["closes"] else "Not every sum closes; see the partitions."
+    return f'<ul class="sums">{lines}</ul><p>{closes}</p>'
+
+
 def _facts(report: Mapping[str, Any], json_sha256: str) -> str:
     totals, sample, speed = report["totals"], report["sample"], report["speed"]
-    whole = sample["fraction"] >= 1
     rows = (
         ("Source cluster", _cluster(report["source"])),
         ("Target cluster", _cluster(report["target"])),
         ("Topics", ", ".join(report["topics"])),
         ("From", report["started"]),
         ("To", report["finished"]),
-        ("Compared", "every batch" if whole else f"a sample of {sample['fraction']:g}, seed {sample['seed']}"),
+        (
+            "Compared",
+            "all"
+            if sample["fraction"] >= 1
+            else f"a sample of {sample['fraction']:g}, seed {sample['seed']}: {totals['source']['records']:,} records",
+        ),
         ("Offsets", report["offsets"]),
-        ("Batches", f"{totals['source_batches']:,} on the source, {totals['equal_batches']:,} equal by digest"),
-        ("Records", f"{totals['source_records']:,} on the source, {totals['target_records']:,} on the target"),
-        ("Compared one by one", f"{totals['decoded']:,} records, {totals['different']:,} different"),
+        ("Batches", f"{totals['source']['batches']:,} on the source, {totals['equal_batches']:,} equal byte by byte"),
+        ("Compared one by one", f"{totals['decoded']:,} records"),
         ("Took", f"{speed['seconds']:g} s on {speed['cores']} cores"),
         ("Digest of all", report["digest"]),
         ("SHA-256 of the JSON report", json_sha256),
@@ -85,39 +125,43 @@ def _cluster(facts: Mapping[str, Any]) -> str:
 
 
 def _shown(partitions: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], str]:
-    """The rows of the page, those that are not identical first, and a word on those left out."""
-    worst_first = sorted(partitions, key=lambda one: one["verdict"] == Verdict.IDENTICAL)
+    """The rows of the page, the worst first, and a word on those left out."""
     left_out = len(partitions) - SHOWN
     note = f"<p>{left_out:,} more partitions are in the JSON report.</p>" if left_out > 0 else ""
-    return worst_first[:SHOWN], note
+    return sorted(partitions, key=_badness)[:SHOWN], note
 
 
 def _partitions(partitions: Iterable[Mapping[str, Any]]) -> str:
-    head = ("Topic", "Partition", "Result", "Offsets compared", "Batches", "Records", "Digest source / target")
+    head = ("Topic", "Partition", "Result, and the sums", "Source offsets", "Target offsets")
     rows = []
     for one in partitions:
-        notes = "".join(f"<br><small>{escape(note)}</small>" for note in one["notes"])
-        digests = f"<code>{one['source_digest']}<br>{one['target_digest']}</code>"
+        asked = "".join(
+            f'<td class="n">{one["asked"][side]["start"]}–{one["asked"][side]["end"]}</td>' for side in _SIDES
+        )
+        lines = [*sum_lines(one), *(f"digest of the {side}: {one[f'{side}_digest']}" for side in _SIDES)]
         rows.append(
             f'<tr><td>{escape(one["topic"])}</td><td class="n">{one["partition"]}</td>'
-            f'<td class="verdict {one["verdict"]}">{escape(one["sentence"])}{notes}</td>'
-            f'<td class="n">{one["compared"]["start"]}–{one["compared"]["end"]}</td>'
-            f'<td class="n">{one["source_batches"]:,}</td><td class="n">{one["source_records"]:,}</td>'
-            f"<td>{digests}</td></tr>"
+            f'<td><span class="verdict {_class(one["verdict"])}">{escape(one["sentence"])}</span>'
+            f'<br><small class="sums">{"<br>".join(map(escape, lines))}</small></td>{asked}</tr>'
         )
     heads = "".join(f"<th>{name}</th>" for name in head)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _divergences(partitions: Iterable[Mapping[str, Any]]) -> list[str]:
+_SIDES: Final = ("source", "target")
+
+
+def _differences(partitions: Iterable[Mapping[str, Any]]) -> list[str]:
     found = []
     for one in partitions:
-        first = one["first_divergence"]
+        first = one["first_difference"]
         if first is None:
             continue
-        found.append(f"<h2>First divergence of {escape(one['topic'])}-{one['partition']}: {first['difference']}</h2>")
+        name = f"{escape(one['topic'])}-{one['partition']}"
+        what = f"{escape(first['difference'])}; {one['different']:,} in all"
+        found.append(f"<h2>First difference of {name}: {what}</h2>")
         found.append("<table><tr><th>Source</th><th>Target</th></tr><tr>")
-        for side in ("source", "target"):
+        for side in _SIDES:
             text = "no record" if first[side] is None else json.dumps(first[side], indent=1, ensure_ascii=False)
             found.append(f"<td><pre>{escape(text)}</pre></td>")
         found.append("</tr></table>")

@@ -1,4 +1,4 @@
-"""The report of an audit, as JSON: what was compared, when, how, and what was found."""
+"""The report of an audit, as JSON: what was compared, when, how, what was found, and the sums that it rests on."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from gateway.jobs.audit.verdict import Finding, Verdict, overall
-from gateway.jobs.schemas import BLOCK_BITS
+from gateway.jobs.audit.pieces import Span
+from gateway.jobs.audit.sums import DIGEST_BYTES, SideSums, Sums
+from gateway.jobs.audit.verdict import EXIT_CODES, Finding, Verdict, overall
 from gateway.version import VERSION
 
-FORMAT: Final = "lockgate-audit/1"
+FORMAT: Final = "lockgate-audit/2"
 
-_METHOD: Final = f"""
-Every record batch of the compared ranges was read from both clusters; its CRC-32C was checked.
+_METHOD: Final = """
+Of each partition both logs were read between the offsets that are named here: on the source up to its last stable
+offset when the audit began, on the target what belongs to that, and whatever else it had there and was not written
+since a cutover. The CRC-32C of every batch was checked.
 
-A batch's digest is SHA-256 over its attributes (codec and timestamp type only), last offset delta, base and maximum
-timestamp and record count, big-endian as in its header, and over its records as they are encoded. Left out are the
-fields that a copy has of its own: offsets, leader epoch, producer id, epoch, sequence, checksum, the transactional bit.
+Every offset is in one count: deleted while it was read, a record, a transaction marker, data of an aborted
+transaction, or no record at all, which only compaction explains. Every record is in one count, too: equal to its
+partner, different from it, or without one, by why. An audit whose counts do not add up to the offsets asked for is not
+IDENTICAL.
 
-Two batches are equal when both end at the same offset (the source's brought to the target by the offset map) and have
-the same digest. Equal batches hold the same keys, values, headers and timestamps in the same order.
+A record's partner is the one at the same offset, brought to the target by the offset maps of all ways that the topic
+has gone. Two batches at the same place with equal bytes (records, base and maximum timestamp, count, codec, timestamp
+type) hold the same records. All others were decoded and compared record by record: key, value, headers in order,
+timestamp.
 
-Where offsets are the same on both clusters and records are small, this is told of all batches of a block at once: by
-the block's digest, and by the last offsets of its batches. A partition with a block that is not equal is compared batch
-by batch.
+A record below the other log's start counts as explained when that topic's retention may have deleted it: it is older
+than retention.ms, or the log holds retention.bytes. In a compacted topic a record that one log lacks counts as
+explained when that log has a later one with its key, or none at all of a key that ends in a tombstone.
 
-Where a batch has no equal partner, the records of all batches from the first such block to the last were decoded on
-both clusters and compared at each offset: key, value, headers in order, timestamp.
-
-Transaction markers and data of aborted transactions, which consumers do not see, are left out.
-
-A partition's digest is SHA-256 over the hex digests of its blocks in order, put together; a block's digest is SHA-256
-over the hex digests of its batches in order, put together; block n holds the batches whose last target offset is in
-n * 2^{BLOCK_BITS} .. (n + 1) * 2^{BLOCK_BITS} - 1.
+A partition's digest is the sum, modulo 2^256, over its data batches: of each SHA-256 over its own digest and, as 8
+bytes big-endian, its last offset on the target. A batch's own digest is SHA-256 over its attributes (codec and
+timestamp type only), last offset delta, base and maximum timestamp and record count, big-endian as in its header, and
+over its records as they are encoded.
 """
 
 METHOD: Final = tuple(" ".join(step.split()) for step in _METHOD.split("\n\n"))
@@ -55,20 +57,20 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """An audit's outcome. Times of day are UTC; `batches_s`, `total_s`: seconds of comparing batches, and of all.
+    """An audit's outcome. Times of day are UTC; `compared_s`, `total_s`: seconds of comparing, and of all.
 
-    `source_bytes`: size of the source's logs on disk, 0 when it was not told. `mapped`: an offset map was used.
+    `source_bytes`: size of the source's logs on disk, 0 when it was not told. `relation`: how offsets relate, in words.
     """
 
     source: ClusterFacts
     target: ClusterFacts
     topics: tuple[str, ...]
-    mapped: bool
+    relation: str
     fraction: float
     seed: int
     started: datetime
     finished: datetime
-    batches_s: float
+    compared_s: float
     total_s: float
     source_bytes: int
     spark_version: str
@@ -78,46 +80,51 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """The worst of all partitions."""
-        return overall(list(self.findings))
+        return overall(self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command."""
+        return EXIT_CODES[self.verdict]
 
     @property
     def bytes_per_s(self) -> float:
         """Log bytes compared a second; each was read twice, once from each cluster."""
-        return self.source_bytes * min(1.0, self.fraction) / self.batches_s if self.batches_s else 0.0
+        return self.source_bytes * min(1.0, self.fraction) / self.compared_s if self.compared_s else 0.0
 
-    def total(self, name: str) -> int:
-        """A count of `Counts`, summed up."""
-        return sum(getattr(finding.counts, name) for finding in self.findings)
+    @property
+    def sums(self) -> Sums:
+        """Those of all partitions."""
+        found = Sums()
+        for finding in self.findings:
+            found.add(finding.sums)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
             "format": FORMAT,
             "verdict": str(self.verdict),
+            "exit_code": self.exit_code,
             "started": self.started.isoformat(timespec="milliseconds"),
             "finished": self.finished.isoformat(timespec="milliseconds"),
             "source": asdict(self.source),
             "target": asdict(self.target),
             "topics": list(self.topics),
-            "offsets": "through an offset map" if self.mapped else "equal on both clusters",
+            "offsets": self.relation,
             "sample": {"fraction": self.fraction, "seed": self.seed},
             "totals": {
-                name: self.total(name)
-                for name in (
-                    "source_batches",
-                    "equal_batches",
-                    "source_records",
-                    "target_records",
-                    "decoded",
-                    "different",
-                )
+                **_sums(self.sums),
+                "before_start": sum(one.asked.before_start for one in self.findings),
+                "since_cutover": sum(one.asked.since_cutover for one in self.findings),
+                "closes": all(one.closes for one in self.findings),
             },
             "digest": self.digest,
             "method": list(METHOD),
             "versions": {"lockgate": VERSION, "spark": self.spark_version, "python": platform.python_version()},
             "speed": {
                 "seconds": round(self.total_s, 3),
-                "seconds_batches": round(self.batches_s, 3),
+                "seconds_batches": round(self.compared_s, 3),
                 "source_log_bytes": self.source_bytes,
                 "bytes_per_second": round(self.bytes_per_s),
                 "cores": self.cores,
@@ -129,7 +136,7 @@ class Report:
     def digest(self) -> str:
         """SHA-256 over `topic partition end digest` lines of the source: one number that stands for all of it."""
         lines = [
-            f"{one.range.topic} {one.range.partition} {one.identical_up_to} {one.counts.source_digest}\n"
+            f"{one.asked.topic} {one.asked.partition} {one.identical_up_to} {digest_text(one.sums.source)}\n"
             for one in self.findings
         ]
         return sha256("".join(lines).encode()).hexdigest()
@@ -140,18 +147,63 @@ def to_json(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
 
 
+def digest_text(side: SideSums) -> str:
+    """In hex; "" for a side without a batch."""
+    return side.digest.to_bytes(DIGEST_BYTES).hex() if side.batches else ""
+
+
+def _sums(sums: Sums) -> dict[str, Any]:
+    return {
+        "source": _side(sums.source),
+        "target": _side(sums.target),
+        "compared": sums.compared,
+        "different": sums.different,
+        "decoded": sums.decoded,
+        "equal_batches": sums.equal_batches,
+        "pairs": _kinds(sums.pairs),
+        "source_only": _kinds(sums.source_only),
+        "target_only": _kinds(sums.target_only),
+    }
+
+
+def _side(side: SideSums) -> dict[str, Any]:
+    return {name: value for name, value in asdict(side).items() if name != "digest"}
+
+
+def _kinds(kinds: Mapping[Any, int]) -> dict[str, int]:
+    return {str(kind): count for kind, count in sorted(kinds.items()) if count}
+
+
+def _span(span: Span) -> dict[str, int]:
+    return {"start": span.low, "end": span.high}
+
+
 def _partition(finding: Finding) -> dict[str, Any]:
-    one = finding.range
+    one, sums, first = finding.asked, finding.sums, finding.sums.first
     return {
         "topic": one.topic,
+        "target_topic": one.target_topic,
         "partition": one.partition,
         "verdict": str(finding.verdict),
         "sentence": finding.sentence,
         "identical_up_to": finding.identical_up_to,
-        "compared": {"start": one.start, "end": one.end},
-        "source_log": {"start": one.source_start, "end": one.source_end},
-        "target_log": {"start": one.target_start, "end": one.target_end},
-        **asdict(finding.counts),
-        "notes": list(finding.notes),
-        "first_divergence": finding.first_divergence,
+        "reasons": list(finding.reasons),
+        "closes": finding.closes,
+        "asked": {"source": _span(one.source), "target": _span(one.target)},
+        "source_log": _span(one.source_log),
+        "target_log": _span(one.target_log),
+        "before_start": one.before_start,
+        "since_cutover": one.since_cutover,
+        **_sums(sums),
+        "source_digest": digest_text(sums.source),
+        "target_digest": digest_text(sums.target),
+        "first_difference": None
+        if first is None
+        else {
+            "difference": str(first.kind),
+            "source_offset": first.source_offset,
+            "target_offset": first.at if first.target_offset is None else first.target_offset,
+            "source": first.source,
+            "target": first.target,
+        },
     }

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-
-from gateway.jobs.audit.pieces import Piece, Side, Span
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import MirrorRecord
+from gateway.jobs.audit import asked_ways
+from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
+from gateway.jobs.audit.clusters import Offsets, Side
+from gateway.jobs.audit.link_maps import WayMaps
+from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
-from gateway.jobs.audit.slices import Slice, slices
-from gateway.jobs.audit.tail import without_data
-from gateway.jobs.audit.verdict import Compared
 from gateway.jobs.kafka import Loop
-from gateway.jobs.offset_map import RANGES, identity_segments, locate
-from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges, wait_for_ends
-from gateway.net.cluster import Cluster
-from gateway.net.errors import NetError
-from gateway.net.log_dirs import log_sizes
 from gateway.net.routed import Partition
 
-PositionsOf = Callable[[LogRanges], Mapping[Partition, int]]
+Maps = Mapping[Partition, tuple[OffsetMap, ...] | str]
+
 _POLL_S: Final = 0.5
 BYTES_PER_TASK: Final = 128 * 1024 * 1024
 """Of a log: enough to make a task's start cheap, little enough to show how far the audit is."""
@@ -38,21 +34,22 @@ class AuditOptions:
     Attributes:
         source, target: Kafka client properties.
         names: topic -> its name on the target; those that are not in it have the same name there.
-        segments: makes the offset map (SEGMENTS) from the target's logs; None when offsets are equal on both clusters
-            (mode `preserve`).
-        positions: of a live mirror with such a map: from the target's log ends how far each partition is, in offsets of
-            the source.
+        link, records: of a gateway's mirrors, by source topic; each topic has a record then.
+        records_now: asks the gateway for the records again, at the end.
+        given: an offset map instead: by source topic and partition. A partition that is not in it cannot be compared.
         fraction: of the offsets of each partition to compare, above 0 up to 1.
         seed: draws the sample.
-        wait_s: how long the target may take to come to the source's end of when the audit began.
+        wait_s: how long the copy may take to come to the other side's end of when the audit began.
     """
 
     source: Mapping[str, str]
     target: Mapping[str, str]
     topics: Sequence[str]
     names: Mapping[str, str] = field(default_factory=dict)
-    segments: Callable[[LogRanges], DataFrame] | None = None
-    positions: PositionsOf | None = None
+    link: str = ""
+    records: Mapping[str, MirrorRecord] = field(default_factory=dict)
+    records_now: Callable[[], Mapping[str, MirrorRecord]] | None = None
+    given: Mapping[Partition, Relation | str] | None = None
     fraction: float = 1.0
     seed: int = 0
     wait_s: float = 60.0
@@ -60,144 +57,180 @@ class AuditOptions:
 
 @dataclass(slots=True)
 class Scene:
-    """What both clusters said when the audit began. `bytes`: size of the source's logs. `tasks`: that read a piece."""
+    """What both clusters said when the audit began. `bytes`: of the source's logs. `sizes`: of each. `began_ms`: then.
+    `ids`: of the topics, on the source and on the target."""
 
     source: ClusterFacts
     target: ClusterFacts
-    source_ranges: LogRanges
-    target_ranges: LogRanges
-    bytes: int
-    segments: DataFrame
-    tasks: int
-    compared: list[Compared] = field(default_factory=list)
-    pieces: list[dict[Partition, Piece]] = field(default_factory=list)
+    asked: list[Asked]
+    sizes: Mapping[Partition, int]
+    began_ms: int
+    ids: tuple[Mapping[str, str], Mapping[str, str]]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the source's logs, 0 when it was not told."""
+        return sum(self.sizes.values())
+
+    def pieces(self, options: AuditOptions, slots: int) -> dict[Partition, list[Piece]]:
+        """What to compare: for `slots` tasks at a time at least, and none of them too large."""
+        total = sum(one.source.size + one.target.size for one in self.asked) or 1
+        found = {}
+        for one in self.asked:
+            key = (one.topic, one.partition)
+            share = slots * (one.source.size + one.target.size) / total
+            parts = max(1, round(share), -(-self.sizes.get(key, 0) // BYTES_PER_TASK))
+            found[key] = one.pieces(parts, options.fraction, options.seed)
+        return found
 
 
-def prepare(spark: SparkSession, options: AuditOptions) -> Scene:
-    """Ask both clusters for their logs, wait for the target, and settle on what to compare."""
-    scene = _ask(spark, options)
-    bounds, complete = scene.target_ranges, set[Partition]()
-    if options.segments is not None:
-        scene.segments = options.segments(scene.target_ranges).persist()
-        bounds = _map_bounds(scene.segments)
-        complete = _readable_ends(options, scene, bounds)
-    for key, (start, end) in sorted(scene.source_ranges.items()):
-        low, high = bounds.get(key, (end, end if start == end else start))
-        high = max(high, end) if key in complete else high
-        first = min(max(start, low), end)
-        one = Compared(
-            topic=key[0],
-            partition=key[1],
-            source_start=start,
-            source_end=end,
-            target_start=scene.target_ranges[key][0],
-            target_end=scene.target_ranges[key][1],
-            start=first,
-            end=max(first, min(end, high)),
-        )
-        scene.compared.append(one)
-    cuts = {(one.topic, one.partition): slices(one, options.fraction, options.seed) for one in scene.compared}
-    there = None if options.segments is None else _on_target(spark, scene.segments, cuts)
-    scene.pieces = _pieces(scene, cuts, there)
-    return scene
+def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) -> Scene:
+    """Ask both clusters for their logs, wait for the copy, and settle on what to compare.
 
-
-def _ask(spark: SparkSession, options: AuditOptions) -> Scene:
-    with Loop() as loop:
-        source, target = loop.connect(options.source), loop.connect(options.target)
-        found = loop.run(log_ranges(source, options.topics))
-        there = loop.run(log_ranges(target, options.topics, options.names))
-        if found.keys() != there.keys():
-            topic = min(found.keys() ^ there.keys())[0]
-            raise ValueError(f"topic {topic} has another number of partitions on the target")
-        ends = {key: end for key, (_, end) in found.items()}
-        if options.segments is None:
-            there = loop.run(wait_for_ends(target, there, ends, options.wait_s, options.names))
-        elif options.positions is not None:
-            there = _wait_for_positions(loop, source, target, options, ends, there)
-        try:
-            sizes = loop.run(log_sizes(source, options.topics))
-        except NetError:  # it may not be allowed; only the throughput is not known then
-            sizes = {}
-        facts = [
-            ClusterFacts(cluster.view.cluster_id, properties["bootstrap.servers"], len(cluster.view.brokers))
-            for cluster, properties in ((source, options.source), (target, options.target))
-        ]
-    segments = identity_segments(as_table(spark, there))
-    total = sum(sizes.values())
-    tasks = max(spark.sparkContext.defaultParallelism, math.ceil(total / BYTES_PER_TASK))
-    return Scene(facts[0], facts[1], found, there, total, segments, tasks)
-
-
-def _wait_for_positions(
-    loop: Loop,
-    source: Cluster,
-    target: Cluster,
-    options: AuditOptions,
-    ends: Mapping[Partition, int],
-    there: LogRanges,
-) -> LogRanges:
-    """Wait until the mirror has all that the source had, or until the time is up; the target's logs as of then."""
-    deadline = time.monotonic() + options.wait_s
-    while options.positions is not None:
-        positions = options.positions(there)
-        left = {key: (positions.get(key, end), end) for key, end in ends.items()}
-        if len(loop.run(without_data(source, left))) == len(left) or time.monotonic() >= deadline:
-            break
-        loop.run(asyncio.sleep(_POLL_S))
-        there = loop.run(log_ranges(target, options.topics, options.names))
-    return there
-
-
-def _readable_ends(options: AuditOptions, scene: Scene, bounds: Mapping[Partition, tuple[int, int]]) -> set[Partition]:
-    """Partitions whose source has no record behind the end of the map: nothing is missing there."""
-    spans = {key: (bounds.get(key, (start, start))[1], end) for key, (start, end) in scene.source_ranges.items()}
-    with Loop() as loop:
-        return loop.run(without_data(loop.connect(options.source), spans))
-
-
-def _map_bounds(segments: DataFrame) -> dict[Partition, tuple[int, int]]:
-    """The first source offset of the map, and the one after its last, of each partition."""
-    ends = F.max(F.col("source_base") + F.col("count")).alias("high")
-    rows = segments.groupBy("topic", "partition").agg(F.min("source_base").alias("low"), ends).collect()
-    return {key_of(row): (row.low, row.high) for row in rows}
-
-
-def _on_target(
-    spark: SparkSession, segments: DataFrame, found: Mapping[Partition, list[Slice]]
-) -> dict[tuple[Partition, int], int]:
-    """The borders of all slices, through the map."""
-    rows = {(*key, at, at) for key, cuts in found.items() for low_high in cuts for at in low_high}
-    located = locate(spark.createDataFrame(sorted(rows), RANGES), "log_start", segments)
-    known = located.where(F.col("target_offset").isNotNull()).collect()
-    return {(key_of(row), row.log_start): row.target_offset for row in known}
-
-
-def _pieces(
-    scene: Scene, found: Mapping[Partition, list[Slice]], there: Mapping[tuple[Partition, int], int] | None
-) -> list[dict[Partition, Piece]]:
-    """The slices on both sides: piece n of every partition that has so many, for each n.
-
-    Args:
-        there: (partition, source offset) -> target offset; None where they are the same.
+    Raises:
+        ValueError: a topic that a cluster does not have.
+        NetError: a cluster does not answer.
     """
-    return [
-        {
-            key: Piece(
-                Side(Span(*cuts[number]), scene.source_ranges[key][1], number == len(cuts) - 1),
-                Side(
-                    Span(*(at if there is None else there[key, at] for at in cuts[number])),
-                    scene.target_ranges[key][1],
-                    number == len(cuts) - 1,
-                ),
-            )
-            for key, cuts in found.items()
-            if number < len(cuts)
-        }
-        for number in range(max((len(cuts) for cuts in found.values()), default=0))
-    ]
+    with Loop() as loop:
+        source = Side(loop.connect(options.source), options.topics)
+        target = Side(loop.connect(options.target), options.topics, options.names)
+        maps = WayMaps(source.cluster, target.cluster, options.link)
+        loop.on_close(maps.close)
+        facts, sizes, began_ms = loop.run(_Gathering(options, source, target, maps, say).run())
+        clusters = [
+            ClusterFacts(side.cluster.view.cluster_id, properties["bootstrap.servers"], len(side.cluster.view.brokers))
+            for side, properties in ((source, options.source), (target, options.target))
+        ]
+    asked = [ask(one) for one in facts]
+    return Scene(clusters[0], clusters[1], asked, sizes, began_ms, (source.ids, target.ids))
 
 
-def key_of(row: Row) -> Partition:
-    """The partition of a row."""
-    return row.topic, row.partition
+def changed(scene: Scene, options: AuditOptions) -> dict[str, str]:
+    """Topics that are not what they were when the audit began, and how that is known. Raises as `prepare`."""
+    found: dict[str, str] = {}
+    with Loop() as loop:
+        source = Side(loop.connect(options.source), options.topics)
+        target = Side(loop.connect(options.target), options.topics, options.names)
+        loop.run(source.look())
+        loop.run(target.look())
+    for name, before, now in (("source", scene.ids[0], source.ids), ("target", scene.ids[1], target.ids)):
+        for topic, known in before.items():
+            if now.get(topic) != known:
+                found[topic] = f"the topic on the {name} was created anew while it was compared"
+    records = options.records_now() if options.records_now is not None else options.records
+    for topic, record in options.records.items():
+        if _sides(records.get(topic)) != _sides(record):
+            found[topic] = "the mirror changed sides, mode or partitions while it was compared"
+    return found
+
+
+def _sides(record: MirrorRecord | None) -> tuple[object, ...]:
+    if record is None:
+        return ()
+    live = asked_ways.is_live(record)
+    return record.mirror_id, record.mode, record.direction, record.generation, live, len(record.starts)
+
+
+class _Gathering:
+    """One gathering of facts. A copy's end is asked for before the other side's, and again once it should be level."""
+
+    def __init__(
+        self, options: AuditOptions, source: Side, target: Side, maps: WayMaps, say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._source = source
+        self._target = target
+        self._maps = maps
+        self._say = say
+        self._said = False
+
+    async def run(self) -> tuple[list[PartitionFacts], Mapping[Partition, int], int]:
+        """Facts of all partitions, the sizes of the source's logs, and when it began (ms since the epoch)."""
+        source, target = self._source, self._target
+        await source.look()
+        await target.look()
+        began_ms = time.time_ns() // 1_000_000
+        here_before, there, here = await source.ends(), await target.ends(), await source.ends()
+        there_before = dict(there)
+        policies = await source.policies(self._lifted(reverse=True)), await target.policies(self._lifted(reverse=False))
+        maps = await self._level(here, there)
+        starts = await source.starts(), await target.starts()  # last: a log start is never beyond the end that is used
+        facts = []
+        for topic in self._options.topics:
+            for index in sorted({*source.partitions[topic], *target.partitions[topic]}):
+                key = (topic, index)
+                facts.append(
+                    PartitionFacts(
+                        topic=topic,
+                        target_topic=target.name(topic),
+                        partition=index,
+                        source=_state(key, index in source.partitions[topic], starts[0], here, here_before),
+                        target=_state(key, index in target.partitions[topic], starts[1], there, there_before),
+                        source_policy=policies[0].get(key),
+                        target_policy=policies[1].get(key),
+                        record=self._options.records.get(topic),
+                        maps=maps.get(key, ()),
+                        given=(self._options.given or {}).get(key),
+                        is_mapped=self._options.given is not None,
+                        source_id=source.ids[topic],
+                        target_id=target.ids[topic],
+                        problem=self._silent(key),
+                    )
+                )
+        return facts, await source.sizes(), began_ms
+
+    def _lifted(self, *, reverse: bool) -> dict[str, Mapping[str, str]]:
+        """The configs that the copies on one side do not have now."""
+        records = self._options.records.items()
+        return {topic: record.restore_configs for topic, record in records if record.is_reverse == reverse}
+
+    def _is_reverse(self, topic: str) -> bool:
+        record = self._options.records.get(topic)
+        return record is not None and record.is_reverse
+
+    async def _level(self, here: Offsets, there: Offsets) -> Maps:
+        """Wait until every copy has what the other side had, or until the time is up. Moves the copies' ends on.
+
+        Returns:
+            The maps up to the copies' ends.
+        """
+        options = self._options
+        deadline = time.monotonic() + options.wait_s
+        while True:
+            copies = {key: here[key] if self._is_reverse(key[0]) else end for key, end in there.items() if key in here}
+            maps = await self._maps.read(options.records, copies)
+            behind = {key for key in copies if self._is_behind(key, maps, here, there)}
+            if not behind or time.monotonic() >= deadline:
+                return maps
+            if not self._said:
+                self._say(f"{len(behind)} partition(s) of the copy are behind: waiting up to {options.wait_s:g} s")
+                self._said = True
+            await asyncio.sleep(_POLL_S)
+            here |= await self._source.ends({key for key in behind if self._is_reverse(key[0])})
+            there |= await self._target.ends({key for key in behind if not self._is_reverse(key[0])})
+
+    def _is_behind(self, key: Partition, maps: Maps, here: Offsets, there: Offsets) -> bool:
+        topic = key[0]
+        record = self._options.records.get(topic)
+        if record is not None and not asked_ways.is_live(record):
+            return False
+        read = maps.get(key) or ()
+        if isinstance(read, str):
+            return False
+        if read:
+            return read[-1].read_to < (there if self._is_reverse(topic) else here)[key]
+        given = (self._options.given or {}).get(key)
+        if isinstance(given, Relation):
+            return there[key] < min(given.end.target, given.cut(here[key]).target)
+        return here[key] < there[key] if self._is_reverse(topic) else there[key] < here[key]
+
+    def _silent(self, key: Partition) -> str:
+        """Why a partition cannot be compared that is there."""
+        silent = self._source.silent.get(key) or self._target.silent.get(key)
+        return f"it gives no answer: {silent}" if silent else ""
+
+
+def _state(key: Partition, exists: bool, starts: Offsets, ends: Offsets, before: Offsets) -> LogState | None:
+    if not exists or key not in starts or key not in ends:
+        return None
+    return LogState(min(starts[key], ends[key]), ends[key], before.get(key, ends[key]))

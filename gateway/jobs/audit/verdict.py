@@ -1,112 +1,191 @@
-"""What the audit says of one partition. Pure: counts and offsets in, a verdict out."""
+"""What the audit says of one partition: the sums of its pieces, and whether they close. Pure.
+
+What the verdicts mean is in `gateway.jobs.audit`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Final
+
+from gateway.jobs.audit.asked import Asked
+from gateway.jobs.audit.kinds import OPEN, Kind
+from gateway.jobs.audit.pieces import Piece
+from gateway.jobs.audit.retention import why_not
+from gateway.jobs.audit.sums import Answer, Sums
 
 
 class Verdict(StrEnum):
-    """IDENTICAL: all that was compared is equal, up to the source's end when the audit began. INCOMPLETE: equal as far
-    as the target goes, which is not to that end. DIVERGED: something differs."""
+    """See `gateway.jobs.audit`. IN_SAMPLE: identical, as far as a sample went."""
 
     IDENTICAL = "IDENTICAL"
+    IN_SAMPLE = "IDENTICAL in the sample"
+    EMPTY = "EMPTY"
     INCOMPLETE = "INCOMPLETE"
-    DIVERGED = "DIVERGED"
+    DIFFERENT = "DIFFERENT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One partition's range. Source offsets start .. end - 1 were compared, where the source's log was
-    source_start .. source_end - 1 and the target's target_start .. target_end - 1 when the audit began."""
+EXIT_CODES: Final = {
+    Verdict.IDENTICAL: 0,
+    Verdict.DIFFERENT: 1,
+    Verdict.INCOMPLETE: 4,
+    Verdict.EMPTY: 5,
+    Verdict.IN_SAMPLE: 6,
+}
+"""Of the command. 2 is wrong usage, 3 a cluster out of reach."""
 
-    topic: str
-    partition: int
-    source_start: int
-    source_end: int
-    target_start: int
-    target_end: int
-    start: int
-    end: int
+_WORST_FIRST: Final = (Verdict.DIFFERENT, Verdict.INCOMPLETE, Verdict.IN_SAMPLE, Verdict.IDENTICAL, Verdict.EMPTY)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """What was found. Batches and records as read; `decoded` records were compared one by one, `different` of them."""
-
-    source_batches: int = 0
-    target_batches: int = 0
-    equal_batches: int = 0
-    source_records: int = 0
-    target_records: int = 0
-    decoded: int = 0
-    different: int = 0
-    source_digest: str = ""
-    target_digest: str = ""
+_WHY_OPEN: Final = {
+    Kind.BEHIND: "record(s) are not mirrored yet",
+    Kind.LEFT_BEHIND: "record(s) were left behind on the source when the topic failed over",
+    Kind.NOT_IN_MAP: "record(s) are where the offset map tells nothing",
+    Kind.KEY_GONE: "record(s) are of keys that the target has nothing of; it may have deleted them since the cutover",
+    Kind.UNDECIDED: "record(s) of the compacted topic were not looked up by their keys",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The audit's word on one partition. `identical_up_to`: every compared record before this source offset is equal.
-    `first_divergence`: both records, as JSON, or None. `notes`: what a reader should know."""
+    """The audit's word on one partition.
 
-    range: Compared
-    counts: Counts
+    identical_up_to: what was compared before this source offset is equal. reasons: why it is INCOMPLETE, or
+    would be. sampled: not all of what was asked was to be compared.
+    """
+
+    asked: Asked
+    sums: Sums
     verdict: Verdict
     identical_up_to: int
-    first_divergence: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    sampled: bool = False
 
     @property
     def sentence(self) -> str:
         """One line for people."""
-        end = self.range.source_end
-        if self.verdict is Verdict.IDENTICAL:
-            return f"IDENTICAL up to offset {self.identical_up_to}"
+        if self.verdict is Verdict.DIFFERENT:
+            return f"DIFFERENT at offset {self.identical_up_to}: {self._first}; {self.sums.different:,} in all"
         if self.verdict is Verdict.INCOMPLETE:
-            return f"INCOMPLETE: identical up to offset {self.identical_up_to}, the source ends at {end}"
-        what = self.first_divergence["difference"] if self.first_divergence else "unknown"
-        return f"DIVERGED at offset {self.identical_up_to}: {what}"
+            return f"INCOMPLETE: {'; '.join(self.reasons)}; {self.sums.compared:,} records are equal, none differs"
+        if self.verdict is Verdict.EMPTY:
+            return "EMPTY: nothing to compare"
+        if self.verdict is Verdict.IN_SAMPLE:
+            read, asked = self.sums.source.offsets, self.asked.source.size
+            return f"IDENTICAL in the sample: {self.sums.compared:,} records, {read:,} of {asked:,} offsets"
+        return f"IDENTICAL up to offset {self.identical_up_to}"
+
+    @property
+    def _first(self) -> str:
+        return "unknown" if self.sums.first is None else str(self.sums.first.kind)
+
+    @property
+    def closes(self) -> bool:
+        """Every offset and every record that was read is in one count, and every offset asked for was read."""
+        return not _open_sums(self.asked, self.sums, sampled=self.sampled)
 
 
-def judge(compared: Compared, counts: Counts, divergence: dict[str, Any] | None) -> Finding:
+def judge(asked: Asked, planned: Sequence[Piece], answers: Iterable[Answer], now_ms: int) -> Finding:
     """The verdict on a partition.
 
     Args:
-        divergence: `source_offset`, `target_offset`, `difference`, `source` and `target` of the first pair that
-            differs; None when none does.
+        planned: its pieces.
+        answers: what became of them.
+        now_ms: when the audit began, for retention.
     """
-    if divergence is not None:
-        at = divergence["source_offset"]
-        up_to = divergence["target_offset"] if at is None else at
-        return Finding(
-            range=compared,
-            counts=counts,
-            verdict=Verdict.DIVERGED,
-            identical_up_to=up_to,
-            first_divergence=divergence,
-            notes=_notes(compared),
-        )
-    complete = compared.end >= compared.source_end
-    verdict = Verdict.IDENTICAL if complete else Verdict.INCOMPLETE
-    return Finding(range=compared, counts=counts, verdict=verdict, identical_up_to=compared.end, notes=_notes(compared))
+    sums, reasons = gather(planned, answers)
+    read = sum(piece.source.size for piece in planned), sum(piece.target.size for piece in planned)
+    sampled = read != (asked.source.size, asked.target.size)
+    reasons = [*asked.problems, *reasons, *_open_sums(asked, sums, sampled=sampled), *_unexplained(asked, sums, now_ms)]
+    verdict = _verdict(sums, reasons, sampled=sampled)
+    return Finding(
+        asked=asked,
+        sums=sums,
+        verdict=verdict,
+        identical_up_to=_up_to(asked, sums),
+        reasons=tuple(reasons),
+        sampled=sampled,
+    )
 
 
-def overall(findings: list[Finding]) -> Verdict:
-    """The worst verdict of all partitions."""
+def gather(planned: Sequence[Piece], answers: Iterable[Answer]) -> tuple[Sums, list[str]]:
+    """The sums of all pieces, each of which must have one answer, and why they are not all."""
+    spans = {piece.number: piece for piece in planned}
+    given: Counter[int] = Counter()
+    sums, problems = Sums(), []
+    for answer in answers:
+        given[answer.piece] += 1
+        if given[answer.piece] > 1:
+            continue
+        if answer.sums is None:
+            piece = spans.get(answer.piece)
+            where = "" if piece is None else f"source offsets {piece.source.low}..{piece.source.high - 1}: "
+            problems.append(f"{where}{answer.problem or 'no answer'}")
+        else:
+            sums.add(answer.sums)
+    missing = [piece for piece in planned if not given[piece.number]]
+    if missing:
+        low, high = missing[0].source
+        problems.append(f"{len(missing)} of {len(planned)} pieces gave no answer, the first one is {low}..{high - 1}")
+    odd = sorted(number for number, times in given.items() if times > 1 or number not in spans)
+    if odd:
+        problems.append(f"{len(odd)} piece(s) gave more than one answer, or none that was asked for")
+    return sums, problems
+
+
+def _open_sums(asked: Asked, sums: Sums, *, sampled: bool) -> list[str]:
+    """The sums that do not close."""
+    found = []
+    for name, side, span in (("source", sums.source, asked.source), ("target", sums.target, asked.target)):
+        if side.unaccounted:
+            found.append(f"{side.unaccounted} offset(s) of the {name} are in no count: it changed while it was read")
+        if side.offsets != span.size and not sampled:
+            found.append(f"{side.offsets} of {span.size} offsets of the {name} were read")
+    source, target = sums.unaccounted
+    if source or target:
+        found.append(f"{source} record(s) of the source and {target} of the target are in no count")
+    return found
+
+
+def _unexplained(asked: Asked, sums: Sums, now_ms: int) -> list[str]:
+    """What was not compared, and for which there is no explanation."""
+    found = [f"{sums.kinds[kind]:,} {_WHY_OPEN[kind]}" for kind in Kind if kind in OPEN and sums.kinds[kind]]
+    for name, count, newest, policy, start in (
+        ("target", sums.source_only[Kind.TARGET_RETENTION], sums.newest_source, asked.target_policy, asked.target_log),
+        ("source", sums.target_only[Kind.SOURCE_RETENTION], sums.newest_target, asked.source_policy, asked.source_log),
+    ):
+        why = why_not(policy, newest, now_ms) if count else ""
+        if why:
+            found.append(f"{count:,} record(s) are missing below the {name}'s log start {start.low}, and {why}")
+    for name, gaps, compacted in (
+        ("source", sums.source.gaps, asked.rules.source_compacted),
+        ("target", sums.target.gaps, asked.rules.target_compacted),
+    ):
+        if gaps and not compacted:
+            found.append(f"{gaps:,} offset(s) of the {name} gave no record, and it is not known to be compacted")
+    return found
+
+
+def _verdict(sums: Sums, reasons: Sequence[str], *, sampled: bool) -> Verdict:
+    if sums.different:
+        return Verdict.DIFFERENT
+    if reasons:
+        return Verdict.INCOMPLETE
+    if not sums.compared:
+        return Verdict.EMPTY
+    return Verdict.IN_SAMPLE if sampled else Verdict.IDENTICAL
+
+
+def _up_to(asked: Asked, sums: Sums) -> int:
+    first = sums.first
+    if first is not None:
+        return (first.target_offset or 0) if first.source_offset is None else first.source_offset
+    return asked.source.high if sums.open_at is None else sums.open_at
+
+
+def overall(findings: Sequence[Finding]) -> Verdict:
+    """The worst verdict of all partitions; one that is EMPTY does not matter beside others."""
     verdicts = {finding.verdict for finding in findings}
-    for verdict in (Verdict.DIVERGED, Verdict.INCOMPLETE):
-        if verdict in verdicts:
-            return verdict
-    return Verdict.IDENTICAL
-
-
-def _notes(compared: Compared) -> tuple[str, ...]:
-    notes = []
-    if compared.start > compared.source_start:
-        notes.append(
-            f"source offsets {compared.source_start}..{compared.start - 1} were not compared: "
-            f"the target's log begins after them"
-        )
-    return tuple(notes)
+    return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), Verdict.EMPTY)

@@ -6,7 +6,6 @@ from pyspark.sql import SparkSession
 
 from gateway.jobs.shipping import ship_wheels
 from gateway.jobs.source.batches import KafkaBatches
-from gateway.jobs.source.digests import KafkaDigests
 from gateway.jobs.source.range_rows import KafkaRanges
 from gateway.jobs.source.records import KafkaRecords
 
@@ -17,4 +16,3 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(KafkaBatches)
     spark.dataSource.register(KafkaRecords)
     spark.dataSource.register(KafkaRanges)
-    spark.dataSource.register(KafkaDigests)

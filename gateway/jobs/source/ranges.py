@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -111,21 +111,6 @@ def split(ranges: list[OffsetRange], min_partitions: int) -> list[OffsetRange]:
         cuts = [one.start + one.size * index // count for index in range(count + 1)]
         parts.extend(OffsetRange(one.topic, one.partition, low, high) for low, high in pairwise(cuts))
     return parts
-
-
-def aligned(ranges: list[OffsetRange], bits: int) -> list[OffsetRange]:
-    """The same offsets, where each range but a partition's first begins at a multiple of 2^bits."""
-    found: list[OffsetRange] = []
-    for one in sorted(ranges, key=lambda one: (one.topic, one.partition, one.start)):
-        before = found[-1] if found else None
-        if before is None or (before.topic, before.partition, before.end) != (one.topic, one.partition, one.start):
-            found.append(one)
-            continue
-        border = max(before.start, one.start >> bits << bits)
-        found[-1:] = [replace(before, end=border), replace(one, start=border)]
-        if found[-2].size == 0:
-            del found[-2]
-    return sorted(found, key=lambda one: one.size, reverse=True)
 
 
 async def _resolve(cluster: Cluster, position: Position, partitions: list[Partition], read_committed: bool) -> Offsets:

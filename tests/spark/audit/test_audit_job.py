@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from gateway.devcluster import DevCluster
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.page import page
+from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import Report, to_json
 from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.audit.verdict import Verdict
-from gateway.jobs.offset_map import SEGMENTS
 from tests.support.logs import create_topic
 from tests.support.mirror_lab import mirror_lab
 
@@ -87,18 +87,20 @@ def test_a_mirrored_topic_is_identical_batch_by_batch(
 
     end = 3 * RECORDS // PARTITIONS
     assert [one.sentence for one in report.findings] == [f"IDENTICAL up to offset {end}"] * PARTITIONS
-    assert report.total("source_records") == report.total("target_records") == 3 * RECORDS
-    assert report.total("equal_batches") == report.total("source_batches") > 3
-    assert report.total("decoded") == 0
-    assert all(one.counts.source_digest == one.counts.target_digest != "" for one in report.findings)
-    assert report.source.cluster_id != report.target.cluster_id
-    segments = spark.createDataFrame([(topic, index, 0, 0, end) for index in range(PARTITIONS)], SEGMENTS)
-    through_map = audit(spark, source, target, topic, segments=lambda _: segments)
+    sums = report.sums
+    assert sums.source.records == sums.target.records == sums.compared == 3 * RECORDS
+    assert sums.source.batches == sums.target.batches > 3
+    assert sums.equal_batches > 0
+    assert all(one.closes and one.sums.source.digest == one.sums.target.digest for one in report.findings)
+    assert (report.exit_code, report.source.cluster_id != report.target.cluster_id) == (0, True)
+    given = {(topic, index): Relation([(0, 0, end)]) for index in range(PARTITIONS)}
+    through_map = audit(spark, source, target, topic, given=given)
     assert [one.sentence for one in through_map.findings] == [one.sentence for one in report.findings]
     assert through_map.digest == report.digest
     sampled = audit(spark, source, target, topic, fraction=0.2, seed=3)
-    assert sampled.verdict is Verdict.IDENTICAL
-    assert 0 < sampled.total("source_records") < 3 * RECORDS
+    assert (sampled.verdict, sampled.exit_code) == (Verdict.IN_SAMPLE, 6)
+    assert 0 < sampled.sums.source.records == sampled.sums.compared < 3 * RECORDS
+    assert f"of {end} offsets" in sampled.findings[0].sentence
 
 
 def test_other_batches_with_the_same_records_are_identical(
@@ -111,8 +113,8 @@ def test_other_batches_with_the_same_records_are_identical(
     report = audit(spark, source, target, topic)
 
     assert report.verdict is Verdict.IDENTICAL
-    assert report.total("equal_batches") == 0
-    assert (report.total("decoded"), report.total("different")) == (RECORDS, 0)
+    assert report.sums.equal_batches == 0
+    assert (report.sums.decoded, report.sums.different) == (RECORDS, 0)
 
 
 def changed_value(wanted: list[Record]) -> None:
@@ -166,18 +168,18 @@ def test_a_seeded_difference_is_found(
 
     report = audit(spark, source, target, topic)
 
-    assert report.verdict is Verdict.DIVERGED
+    assert report.verdict is Verdict.DIFFERENT
     good, bad = report.findings
     assert good.sentence == f"IDENTICAL up to offset {RECORDS // PARTITIONS}"
     assert bad.identical_up_to == 150  # record 301 is the 150th of partition 1
-    assert bad.first_divergence is not None
-    assert bad.first_divergence["difference"] in (difference, "value")
-    assert bad.first_divergence["source"]["timestamp_ms"] == START_MS + 301
-    assert bad.first_divergence["target"]["offset"] == 150
-    assert bad.counts.decoded <= RECORDS // PARTITIONS + 1
+    first = bad.sums.first
+    assert first is not None
+    assert first.kind in (difference, "value")
+    assert (first.source or {})["timestamp_ms"] == START_MS + 301
+    assert first.target_offset == 150
     text = to_json(report.to_dict())
     shown = page(json.loads(text), sha256(text.encode()).hexdigest())
-    assert "DIVERGED at offset 150" in shown
+    assert "DIFFERENT at offset 150" in shown
     assert "http" not in shown.replace("html", "")
 
 
@@ -191,7 +193,7 @@ def test_a_target_that_lags_is_incomplete(
     report = audit(spark, source, target, topic)
 
     assert [one.sentence for one in report.findings] == [
-        "INCOMPLETE: identical up to offset 200, the source ends at 300"
+        "INCOMPLETE: 100 record(s) are not mirrored yet; 200 records are equal, none differs"
     ] * PARTITIONS
 
 

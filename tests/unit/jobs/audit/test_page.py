@@ -1,52 +1,86 @@
+"""The page of a report: the verdict, the sums and the first difference are on it, and nothing breaks out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from gateway.jobs.audit.page import SHOWN, page
 from gateway.jobs.audit.report import ClusterFacts, Report
-from gateway.jobs.audit.verdict import Compared, Counts, judge
+from gateway.jobs.audit.sum_lines import sum_lines
+from gateway.jobs.audit.verdict import Finding
+from tests.support.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
 
-def report(partitions: int, bad: int) -> Report:
-    findings = []
-    for index in range(partitions):
-        compared = Compared(
-            topic="<b>t</b>",
-            partition=index,
-            source_start=0,
-            source_end=10,
-            target_start=0,
-            target_end=10,
-            start=0,
-            end=10,
-        )
-        difference = {"source_offset": 3, "target_offset": 3, "difference": "value", "source": None, "target": None}
-        findings.append(judge(compared, Counts(), difference if index == bad else None))
+def finding(source: Log, target: Log, index: int = 0) -> Finding:
+    logs = Logs(source, target)
+    found = audit(facts_of(logs, topic="<b>t</b>"), logs)
+    return replace(found, asked=replace(found.asked, partition=index))
+
+
+def report(*findings: Finding) -> dict[str, Any]:
     return Report(
         source=ClusterFacts("s", "a:1", 1),
         target=ClusterFacts("t", "b:1", 1),
         topics=("<b>t</b>",),
-        mapped=False,
+        relation="equal on both clusters",
         fraction=1.0,
         seed=0,
         started=datetime(2026, 1, 1, tzinfo=UTC),
         finished=datetime(2026, 1, 2, tzinfo=UTC),
-        batches_s=2.0,
+        compared_s=2.0,
         total_s=3.0,
         source_bytes=1000,
         spark_version="4",
         cores=2,
         findings=tuple(findings),
-    )
+    ).to_dict()
 
 
 def test_the_page_shows_the_worst_first_and_says_what_it_leaves_out() -> None:
-    shown = page(report(SHOWN + 5, bad=SHOWN + 4).to_dict(), "f" * 64)
+    source = plain_log(10)
+    good = finding(source, copied(source))
+    many = [replace(good, asked=replace(good.asked, partition=index)) for index in range(SHOWN + 4)]
+    shown = page(report(*many, finding(Log(), source, SHOWN + 4)), "f" * 64)
 
-    assert f"First divergence of &lt;b&gt;t&lt;/b&gt;-{SHOWN + 4}: value" in shown
+    assert f"First difference of &lt;b&gt;t&lt;/b&gt;-{SHOWN + 4}: beyond_end; 10 in all" in shown
     assert "5 more partitions are in the JSON report" in shown
+    assert "1 DIFFERENT, 2,004 IDENTICAL" in shown
     assert "f" * 64 in shown
 
 
+def test_the_page_says_why_it_is_incomplete() -> None:
+    source = plain_log(20)
+    shown = page(report(finding(source, copied(source, 14))), "")
+    assert '<h1>Audit: <span class="INCOMPLETE">INCOMPLETE</span></h1>' in shown
+    assert "&lt;b&gt;t&lt;/b&gt;-0: INCOMPLETE: 6 record(s) are not mirrored yet" in shown
+    assert "source records: 20 = 14 equal + 6 not mirrored yet" in shown
+    assert "Every sum closes." in shown
+
+
 def test_names_are_escaped() -> None:
-    shown = page(report(1, bad=9).to_dict(), "")
+    source = plain_log(3)
+    shown = page(report(finding(source, copied(source))), "")
     assert "<b>t</b>" not in shown
     assert '<span class="IDENTICAL">IDENTICAL</span>' in shown
+
+
+def test_the_sums_in_words() -> None:
+    source = plain_log(20).add_marker()
+    found = report(finding(source, copied(plain_log(20))))
+    assert sum_lines(found["totals"]) == [
+        "source offsets: 21 = 20 records + 1 transaction markers",
+        "target offsets: 20 = 20 records",
+        "source records: 20 = 20 equal",
+        "target records: 20 = 20 equal",
+    ]
+    assert sum_lines(found["partitions"][0]) == sum_lines(found["totals"])
+
+
+def test_a_report_can_be_signed() -> None:
+    source = plain_log(20)
+    one, other = report(finding(source, copied(source))), report(finding(source, copied(source)))
+    assert one["digest"] == other["digest"] != report(finding(source, copied(source, 14)))["digest"]
+    assert one["exit_code"] == 0
+    assert one["totals"]["closes"] is True

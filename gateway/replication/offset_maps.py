@@ -36,11 +36,28 @@ async def read_offset_maps(
         ends = tuple(found[way.copy, index].offset for index in partitions)
     result = dict(kept)
     for index in partitions:
-        if index in kept:
-            continue
-        ledger = maps.ledger(way.map_key(index), way.implied[index])
-        ledger.begin_run()  # nobody in this process appends under it
-        await maps.decide(ledger, copies, way.copy, index, ends[index])
-        ledger.map.advance(ends[index], ledger.position(ends[index]) if read_to is None else read_to[index])
-        result[index] = ledger.map
+        if index not in kept:
+            known = read_to[index] if read_to else None
+            result[index] = await read_offset_map(maps, copies, way, index, ends[index], known)
     return tuple(result[index] for index in partitions)
+
+
+async def read_offset_map(
+    maps: LinkMaps, copies: Cluster, way: MirrorWay, partition: int, end: int, read_to: int | None
+) -> OffsetMap:
+    """The map of one partition.
+
+    Args:
+        copies: the cluster that has the copy.
+        end: the copy's log end, as it was just before, or at the flip that ended the way.
+        read_to: up to which offset the origin was read then; None: as far as map and log tell.
+
+    Raises:
+        NetError, ProtocolError: it could not be read.
+        LookupError: the map does not go with the log.
+    """
+    ledger = maps.ledger(way.map_key(partition), way.implied[partition])
+    ledger.begin_run()  # nobody in this process appends under it
+    await maps.decide(ledger, copies, way.copy, partition, end)
+    ledger.map.advance(end, ledger.position(end) if read_to is None else read_to)
+    return ledger.map

@@ -1,0 +1,262 @@
+"""What an audit is asked to account for in one partition: which offsets of which log. Pure: logs in, ranges out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gateway.domain.offset_map import OffsetMap
+from gateway.domain.records import MirrorRecord
+from gateway.jobs.audit import asked_ways
+from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.pieces import Piece, Rules, Span, cuts, sample, whole
+from gateway.jobs.audit.relation import Point, Relation
+from gateway.jobs.audit.retention import Policy
+
+_FAR: Final = (1 << 63) - 1
+_BELOW, _ABOVE = Point(0, 0), Point(_FAR, _FAR)
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """A partition's log. `end`: its last stable offset; `before`: the same, asked before the other log's `end` was."""
+
+    start: int
+    end: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """What is known of one partition when an audit begins.
+
+    source, target: None where the cluster has no such partition. `source_policy`, `target_policy`: None when the
+    configs may not be read. `source_id`, `target_id`: of the topics, "" where brokers have none. `record`: of the
+    mirror, None without a link; `maps`: of its ways, in mode translate, or why they cannot be read. `given`: the map
+    from a file, or what is wrong with it; `is_mapped`: there is such a file. `problem`: what stands in the way.
+    """
+
+    topic: str
+    target_topic: str
+    partition: int
+    source: LogState | None
+    target: LogState | None
+    source_policy: Policy | None = None
+    target_policy: Policy | None = None
+    record: MirrorRecord | None = None
+    maps: Sequence[OffsetMap] | str = ()
+    given: Relation | str | None = None
+    is_mapped: bool = False
+    source_id: str = ""
+    target_id: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The offsets of one partition that must be accounted for.
+
+    before_start: source offsets that the mirror was never to copy. since_cutover: target offsets behind the cutover,
+    which are the target's own. problems: why it cannot be whole.
+    """
+
+    topic: str
+    target_topic: str
+    partition: int
+    source_log: Span
+    target_log: Span
+    source: Span
+    target: Span
+    relation: Relation
+    rules: Rules
+    source_policy: Policy | None = None
+    target_policy: Policy | None = None
+    before_start: int = 0
+    since_cutover: int = 0
+    problems: tuple[str, ...] = field(default=())
+
+    def pieces(self, parts: int, fraction: float = 1.0, seed: int = 0) -> list[Piece]:
+        """What to compare, in about so many pieces; of a sample, those that it draws."""
+        if fraction < 1:
+            draw = f"{seed}/{self.topic}/{self.partition}"
+            pairs = sample(self.source, self.target, self.relation, fraction, draw)
+        else:
+            pairs = cuts(self.source, self.target, self.relation, parts)
+        ends = whole(self.source, self.target)
+        return [
+            Piece(
+                topic=self.topic,
+                target_topic=self.target_topic,
+                partition=self.partition,
+                number=number,
+                source=Span(low.source, high.source),
+                target=Span(low.target, high.target),
+                relation=self.relation.part(_BELOW if low == ends[0] else low, _ABOVE if high == ends[1] else high),
+                rules=self.rules,
+            )
+            for number, (low, high) in enumerate(pairs)
+        ]
+
+
+def ask(facts: PartitionFacts) -> Asked:
+    """What is to be accounted for, as far as it can be."""
+    source, target, record = facts.source, facts.target, facts.record
+    problem = facts.problem or _in_the_way(facts)
+    if problem or source is None or target is None:
+        return _nothing(facts, problem)
+    try:
+        found = _without_record(facts, source, target) if record is None else _mirror(facts, record, source, target)
+    except ValueError as exc:
+        return _nothing(facts, str(exc))
+    return replace(found, rules=_compacted(facts, found.rules))
+
+
+def _in_the_way(facts: PartitionFacts) -> str:
+    """Why nothing can be compared; "" where it can."""
+    record = facts.record
+    if facts.source is None:
+        return "the source has no such partition"
+    if facts.target is None:
+        return "the target has no such partition"
+    if facts.is_mapped and facts.given is None:
+        return "it is not in the offset map"
+    if isinstance(facts.given, str):
+        return facts.given
+    if isinstance(facts.maps, str):
+        return facts.maps
+    if record is None:
+        return ""
+    if facts.partition >= len(record.starts):
+        return "the mirror's record has no such partition"
+    return _other_topic("source", facts.source_id, record.source_topic_id) or _other_topic(
+        "target", facts.target_id, record.mirror_topic_id
+    )
+
+
+def _other_topic(side: str, found: str, known: str) -> str:
+    """A topic of the same name that is not the one that is mirrored."""
+    if not known or not found or found == known:
+        return ""
+    return f"the topic on the {side} was created anew: its id is {found}, the mirror's is {known}"
+
+
+def _compacted(facts: PartitionFacts, rules: Rules) -> Rules:
+    """The mirror's record remembers what the topic's configs may not say any more."""
+    recorded = facts.record is not None and facts.record.compacted
+    source, target = facts.source_policy, facts.target_policy
+    return replace(
+        rules,
+        source_compacted=recorded or (source is not None and source.compacts),
+        target_compacted=target is not None and target.compacts,
+    )
+
+
+def _asked(facts: PartitionFacts, source: Span, target: Span, relation: Relation, rules: Rules) -> Asked:
+    here, there = facts.source or LogState(0, 0, 0), facts.target or LogState(0, 0, 0)
+    return Asked(
+        topic=facts.topic,
+        target_topic=facts.target_topic,
+        partition=facts.partition,
+        source_log=Span(here.start, here.end),
+        target_log=Span(there.start, there.end),
+        source=source,
+        target=target,
+        relation=relation,
+        rules=replace(rules, source_start=here.start, target_start=there.start),
+        source_policy=facts.source_policy,
+        target_policy=facts.target_policy,
+    )
+
+
+def _nothing(facts: PartitionFacts, problem: str) -> Asked:
+    here, there = facts.source or LogState(0, 0, 0), facts.target or LogState(0, 0, 0)
+    found = _asked(facts, Span(here.start, here.start), Span(there.start, there.start), Relation(()), Rules())
+    return replace(found, problems=(problem,))
+
+
+def _without_record(facts: PartitionFacts, source: LogState, target: LogState) -> Asked:
+    """Two clusters; the target is filled from the source."""
+    given = facts.given
+    known = given if isinstance(given, Relation) else Relation.identity(0, max(source.end, target.end))
+    rules = Rules()
+    if known.end.source < source.end:  # of what is behind its end a map tells nothing
+        rules = Rules(source_beyond=Kind.NOT_IN_MAP, target_beyond=Kind.NOT_IN_MAP)
+    return _filled(facts, source, target, known, rules, 0)
+
+
+def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, target: LogState) -> Asked:
+    first = asked_ways.begin(record, facts.partition)
+    maps = () if isinstance(facts.maps, str) else facts.maps
+    known = asked_ways.relation(record, facts.partition, maps, Point(source.end, target.end))
+    rules, begin = Rules(), 0
+    if first is not None and asked_ways.ways(record)[0].is_reverse:
+        rules = Rules(source_before=Kind.BEFORE_START)
+    elif first is not None:
+        rules, begin = Rules(target_before=Kind.BEFORE_START), first.source
+    if not asked_ways.is_live(record):
+        return _stopped(facts, record, source, target, known, rules, begin)
+    return (_filled_back if record.is_reverse else _filled)(facts, source, target, known, rules, begin)
+
+
+def _filled(
+    facts: PartitionFacts, source: LogState, target: LogState, known: Relation, rules: Rules, begin: int
+) -> Asked:
+    """The target is the copy: up to the source's end, and whatever the target had beyond that before."""
+    known = known.limited(Point(_FAR, target.end))
+    level = known.cut(source.end).target
+    low = min(max(source.start, begin), source.end)
+    high = max(target.before, min(target.end, level))
+    limited = known.limited(Point(source.end, level))
+    found = _asked(facts, Span(low, source.end), Span(min(target.start, high), high), limited, rules)
+    return replace(found, before_start=low - source.start, problems=_beyond("target", target, level))
+
+
+def _filled_back(
+    facts: PartitionFacts, source: LogState, target: LogState, known: Relation, rules: Rules, begin: int
+) -> Asked:
+    """The source is the copy."""
+    rules = replace(rules, source_beyond=Kind.BEYOND_END, target_beyond=Kind.BEHIND)
+    known = known.limited(Point(source.end, _FAR))
+    level = known.cut_at_target(target.end).source
+    high = max(source.before, min(source.end, level))
+    low = min(max(source.start, begin), high)
+    limited = known.limited(Point(level, target.end))
+    found = _asked(facts, Span(low, high), Span(target.start, target.end), limited, rules)
+    return replace(found, before_start=low - source.start, problems=_beyond("source", source, level))
+
+
+def _beyond(name: str, log: LogState, level: int) -> tuple[str, ...]:
+    """A copy whose log begins behind all that there is to copy had something of its own."""
+    if log.start <= level:
+        return ()
+    return (f"the {name}'s log begins at {log.start}, beyond {level}, which is all that there is to copy",)
+
+
+def _stopped(
+    facts: PartitionFacts,
+    record: MirrorRecord,
+    source: LogState,
+    target: LogState,
+    known: Relation,
+    rules: Rules,
+    begin: int,
+) -> Asked:
+    """Up to the cutover on the target; what is behind it is the target's own. On the source nothing is to be there."""
+    cut = asked_ways.cutover(record, facts.partition)
+    rules = replace(
+        rules,
+        source_beyond=Kind.LEFT_BEHIND if record.not_mirrored else Kind.AFTER_CUTOVER,
+        written_since=target.end > cut.target,
+    )
+    low = min(max(source.start, begin), source.end)
+    high = max(target.start, min(target.end, cut.target))
+    found = _asked(facts, Span(low, source.end), Span(target.start, high), known, rules)
+    problems = [
+        f"the {name}'s log ends at {log.end}, before the cutover at {at}"
+        for name, log, at in (("target", target, cut.target), ("source", source, cut.source))
+        if log.end < at
+    ]
+    return replace(
+        found, before_start=low - source.start, since_cutover=max(0, target.end - high), problems=tuple(problems)
+    )

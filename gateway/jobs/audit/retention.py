@@ -1,0 +1,64 @@
+"""Whether a log's retention explains that records are gone which the other log still has. Pure.
+
+A broker deletes whole segments: by `retention.ms` when the highest timestamp in one is older, by `retention.bytes` as
+long as what is left is that much at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from gateway.domain.topic_configs import OWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What deletes records of a topic. `retention_ms`, `retention_bytes`: -1 for no limit. `log_bytes`: of a
+    partition, 0 when it is not known."""
+
+    deletes: bool
+    compacts: bool
+    retention_ms: int
+    retention_bytes: int
+    log_bytes: int = 0
+
+    @classmethod
+    def of(cls, configs: Mapping[str, str | None], lifted: Mapping[str, str] = {}) -> Self:
+        """From a topic's configs.
+
+        Args:
+            lifted: those that were taken off while it is a copy, and did their work before.
+        """
+        known = {name: value for name, value in lifted.items() if value != OWN}
+        both = {name: value or "" for name, value in configs.items()} | known
+        policies = (both.get("cleanup.policy", "") + "," + (configs.get("cleanup.policy") or "")).split(",")
+        return cls(
+            deletes="delete" in policies,
+            compacts="compact" in policies,
+            retention_ms=_number(both.get("retention.ms")),
+            retention_bytes=_number(both.get("retention.bytes")),
+        )
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.lstrip("-").isdecimal() else -1
+
+
+def why_not(policy: Policy | None, newest_ms: int, now_ms: int) -> str:
+    """Why retention does not explain that records up to this timestamp are gone; "" when it does.
+
+    Args:
+        newest_ms: the highest timestamp of the records that are gone, -1 when they have none.
+        now_ms: when the audit began.
+    """
+    if policy is None:
+        return "its configs could not be read"
+    if not policy.deletes or (policy.retention_ms < 0 and policy.retention_bytes < 0):
+        return "it has no retention"
+    if policy.retention_ms >= 0 and 0 <= newest_ms < now_ms - policy.retention_ms:
+        return ""
+    if 0 <= policy.retention_bytes <= policy.log_bytes:
+        return ""
+    return "its retention would have kept them"

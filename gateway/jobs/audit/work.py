@@ -1,0 +1,88 @@
+"""What one task does: one piece, or one part of the keys of a compacted partition. The logs are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gateway.jobs.audit.asked import Asked
+from gateway.jobs.audit.compare import compare
+from gateway.jobs.audit.keys import KeyedComparison, buckets_for
+from gateway.jobs.audit.kinds import Kind
+from gateway.jobs.audit.pieces import Piece, Span
+from gateway.jobs.audit.side import Feed, Side
+from gateway.jobs.audit.sums import Answer, SideSums, Sums
+from gateway.net.errors import NetError
+from protocol.errors import ProtocolError
+from protocol.record_reader import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece; `buckets` above 0: the second look at a compacted partition, and this is part `piece.number` of it."""
+
+    piece: Piece
+    buckets: int = 0
+
+
+class Logs(Protocol):
+    """Both logs of a piece's partition."""
+
+    def feed(self, is_source: bool, span: Span) -> Feed:
+        """Some of the source's log, or of the target's. Its iteration raises NetError or ProtocolError."""
+
+    def now(self, is_source: bool) -> Span:
+        """From its log start to its readable end as of now. Raises NetError."""
+
+
+def do(work: Work, logs: Logs) -> Answer:
+    """The answer to one piece of work; that a log could not be read is one, too."""
+    piece = work.piece
+    key = {"topic": piece.topic, "partition": piece.partition, "piece": piece.number}
+    try:
+        return Answer(**key, sums=_sums(work, logs))  # type: ignore[arg-type]
+    except (NetError, ProtocolError) as exc:
+        return Answer(**key, sums=None, problem=f"cannot be read: {exc}")  # type: ignore[arg-type]
+
+
+def _sums(work: Work, logs: Logs) -> Sums:
+    piece = work.piece
+    source, target = logs.feed(True, piece.source), logs.feed(False, piece.target)
+    if not work.buckets:
+        return compare(piece, source, target)
+    keyed = KeyedComparison(piece, piece.number, work.buckets)
+    keyed.walk(source, target)
+    for is_source in keyed.to_look_at:
+        span = logs.now(is_source)
+        for batch in Side(logs.feed(is_source, span), span, SideSums()):
+            for record in batch.records():
+                keyed.look(is_source, record)
+
+    def find(is_source: bool, offset: int) -> Record | None:
+        span = Span(offset, offset + 1)
+        found = (record for batch in Side(logs.feed(is_source, span), span, SideSums()) for record in batch.records())
+        return next(found, None)
+
+    return keyed.finish(find)
+
+
+def works(pieces: Sequence[Piece]) -> list[Work]:
+    """The first look at some pieces."""
+    return [Work(piece) for piece in pieces]
+
+
+def by_keys(asked: Asked, sums: Sums) -> list[Work]:
+    """The second look at a partition, all of it; none when the first one has told everything."""
+    if not (sums.source_only[Kind.UNDECIDED] or sums.target_only[Kind.UNDECIDED]):
+        return []
+    (piece,) = asked.pieces(1)
+    buckets = buckets_for(max(sums.source.records, sums.target.records))
+    return [Work(replace(piece, number=number), buckets) for number in range(buckets)]
+
+
+def planned_again(works: Sequence[Work]) -> list[Piece]:
+    """The pieces of a second look, as `verdict.judge` counts them: the offsets are read for the first one."""
+    low, high = works[0].piece.source.low, works[0].piece.target.low
+    first, *others = (work.piece for work in works)
+    return [first, *(replace(piece, source=Span(low, low), target=Span(high, high)) for piece in others)]
