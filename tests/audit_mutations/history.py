@@ -154,7 +154,7 @@ class History:
         """Writes go to the target."""
         self.mirror()
         pending = replace(self.record, state=MirrorState.PENDING_STOPPED)
-        self.record = stopped(pending, (self.source.log_end,), (self.target.log_end,), (), 1)
+        self.record = stopped(pending, (self.source.log_end,), (self.target.log_end,), ((),), 1)
         return self
 
     def fail_over(self) -> History:
@@ -187,7 +187,7 @@ class History:
         """Writes go to the source again."""
         self.mirror()
         pending = replace(self.record, state=MirrorState.PENDING_STOPPED)
-        self.record = stopped(pending, (self.target.log_end,), (self.source.log_end,), (), 1)
+        self.record = stopped(pending, (self.target.log_end,), (self.source.log_end,), ((),), 1)
         self.record = replace(self.record, state=MirrorState.ACTIVE, mode=self.mode)
         self.position = self.source.log_end
         self._begin_way()
