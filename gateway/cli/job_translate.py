@@ -29,6 +29,7 @@ from gateway.cli.output import table
 from gateway.jobs.inputs import read_table, topic_names
 from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
@@ -73,11 +74,12 @@ def translate_offsets(
     plan = _plan(topic_names(topic or []), link, source, target, url)
     there = plan.target
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
-        segments = segments_given(spark, plan, offset_map)
+        segments = segments_given(spark, offset_map)
+        by_link = ByLink(plan) if plan.link else None
         if checkpoint is not None:
             if any(topic != name for topic, name in plan.names.items()):
                 fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
-            _checkpoint(spark, checkpoint, new_checkpoint, there, segments, report, dry_run)
+            _checkpoint(spark, checkpoint, new_checkpoint, there, segments, by_link, report, dry_run)
             return
         if mm2:
             found = _mm2(spark, there, plan.source, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
@@ -85,7 +87,15 @@ def translate_offsets(
             table_ = (
                 _file(spark, offsets, group) if offsets else _groups(spark, plan, group or [], topic_names(topic or []))
             )
-            found = translate_groups(spark, table_, there, segments, names=plan.names, group_prefix=plan.group_prefix)
+            found = translate_groups(
+                spark,
+                table_,
+                there,
+                segments,
+                by_link=by_link,
+                names=plan.names,
+                group_prefix=plan.group_prefix,
+            )
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
         outcome = run(spark, found, there, write=commit and not dry_run, say=say, tell=view.show)
@@ -165,12 +175,13 @@ def _checkpoint(
     new: Path | None,
     target: Mapping[str, str],
     segments: SegmentsOf | None,
+    by_link: ByLink | None,
     report: Path | None,
     dry_run: bool,
 ) -> None:
     if new is None and not dry_run:
         fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
-    found = rewrite(spark, old, new or old, target, segments, write=not dry_run)
+    found = rewrite(spark, old, new or old, target, segments, by_link=by_link, write=not dry_run)
     write_report(report, found)
     for row in found["last_batch_not_exact"]:
         say(f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']}")

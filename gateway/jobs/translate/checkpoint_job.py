@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from gateway.jobs.offset_map import Rule, identity_segments
+from gateway.jobs.offset_map import Rule
 from gateway.jobs.topic_ranges import LogRanges, as_table
-from gateway.jobs.translate.apply import translate
-from gateway.jobs.translate.job import target_ranges
+from gateway.jobs.translate.by_link import ByLink
+from gateway.jobs.translate.job import target_ranges, through
 from gateway.jobs.translate.schemas import OFFSETS
 from gateway.jobs.translate.spark_checkpoint import OffsetsFile, read_checkpoint, write_checkpoint
 
@@ -37,6 +37,7 @@ def rewrite(
     target: Mapping[str, str],
     segments: Callable[[LogRanges], DataFrame] | None,
     *,
+    by_link: ByLink | None = None,
     write: bool = True,
 ) -> dict[str, Any]:
     """Translate every offset in the folder `old` and write the folder `new` (if `write`); the old one stays.
@@ -48,7 +49,7 @@ def rewrite(
     table = offsets_table(spark, files)
     topics = sorted({topic for file in files for found in file.kafka.values() for topic, _ in found})
     logs = target_ranges(target, topics)
-    rows = translate(table, identity_segments(as_table(spark, logs)) if segments is None else segments(logs)).collect()
+    rows = through(table, logs, as_table(spark, logs), segments, by_link).collect()
     found: dict[Key, int] = {
         (row["group"], int(row.metadata), row.topic, row.partition): row.target_offset
         for row in rows

@@ -18,6 +18,7 @@ from gateway.jobs.spark_progress import Tell, told_of_tasks
 from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
+from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.commit import TASKS_PER_CORE, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
@@ -59,6 +60,7 @@ def translate_groups(
     target: Mapping[str, str],
     segments: Callable[[LogRanges], DataFrame] | None,
     *,
+    by_link: ByLink | None = None,
     names: Mapping[str, str] = {},
     group_prefix: str = "",
 ) -> DataFrame:
@@ -66,16 +68,30 @@ def translate_groups(
 
     Args:
         segments: makes the offset map (SEGMENTS) from the target's logs; without it offsets are equal on both clusters.
+        by_link: goes before `segments`.
         names: topic -> its name on the target, if another.
         group_prefix: what groups' names begin with on the target.
     """
     logs = target_ranges(target, topics_of(offsets), names)
     ranges = as_table(spark, logs)
-    found = clamp(translate(offsets, identity_segments(ranges) if segments is None else segments(logs)), ranges)
+    found = clamp(through(offsets, logs, ranges, segments, by_link), ranges)
     if any(topic != name for topic, name in names.items()):
         table = F.create_map(*(F.lit(text) for pair in names.items() for text in pair))
         found = found.withColumn("topic", F.coalesce(table[F.col("topic")], "topic"))
     return found.withColumn("group", F.concat(F.lit(group_prefix), "group")) if group_prefix else found
+
+
+def through(
+    offsets: DataFrame,
+    logs: LogRanges,
+    ranges: DataFrame,
+    segments: Callable[[LogRanges], DataFrame] | None,
+    by_link: ByLink | None,
+) -> DataFrame:
+    """OFFSETS -> TRANSLATED by the link's own maps, else by segments, else with equal offsets. `ranges`: `logs`."""
+    if by_link is not None:
+        return by_link(offsets, logs)
+    return translate(offsets, identity_segments(ranges) if segments is None else segments(logs))
 
 
 def translate_mm2(
