@@ -26,16 +26,19 @@ from gateway.cli.job_common import (
 from gateway.cli.job_link import Link, MapFile, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
-from gateway.jobs.inputs import read_table, topic_names
+from gateway.domain.records import GroupState
+from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
+from gateway.jobs.translate.commit import Terms
+from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
-from gateway.jobs.translate.schemas import OFFSETS
 
 _SHOWN = 50
+_ON_TARGET = (GroupState.PENDING_PROMOTED, GroupState.PROMOTED)
 
 
 def translate_offsets(
@@ -60,6 +63,9 @@ def translate_offsets(
     checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint folder of Spark Structured Streaming.")] = None,
     new_checkpoint: Annotated[Path | None, typer.Option(help="Where to write it, translated.")] = None,
     commit: Annotated[bool, typer.Option("--commit", help="Commit on the target (never back, groups empty).")] = False,
+    inexact: Annotated[
+        bool, typer.Option("--inexact", help="Offsets that are not exact too: records are read twice, or skipped.")
+    ] = False,
     output: Annotated[str, typer.Option(help="Write the translated offsets as Parquet to this folder.")] = "",
     report: job_common.Report = None,
     dry_run: DryRun = False,
@@ -98,7 +104,8 @@ def translate_offsets(
             )
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
-        outcome = run(spark, found, there, write=commit and not dry_run, say=say, tell=view.show)
+        terms = Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
+        outcome = run(spark, found, there, write=commit and not dry_run, terms=terms, say=say, tell=view.show)
     write_report(report, outcome.report)
     _show(outcome.report)
     if outcome.failed:
@@ -161,12 +168,7 @@ def _mm2(
 def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
     if group and len(group) > 1:
         fail("--offsets are those of one group", USAGE)
-    name = (group or [""])[0]
-    table_ = OFFSETS
-    columns = ["offset" if field.name == "source_offset" else field.name for field in table_]
-    wanted = type(table_)([type(field)(one, field.dataType) for one, field in zip(columns, table_, strict=True)])
-    found = read_table(spark, path, wanted, optional={"group": name, "metadata": ""})
-    return found.withColumnRenamed("offset", "source_offset").na.fill("")
+    return read_offsets_file(spark, path, (group or [""])[0])
 
 
 def _checkpoint(
@@ -208,5 +210,8 @@ def _show(report: dict[str, Any]) -> None:
         say(f"and {len(groups) - _SHOWN} more groups; --report has them all")
     if report["committed"]:
         say("on the target: " + ", ".join(f"{name} {count}" for name, count in sorted(report["outcomes"].items())))
+    for one in report["not_exact"][: _SHOWN if not report["committed"] else 0]:
+        where = f"{one['topic']}-{one['partition']} at {one['source_offset']}"
+        say(f"not exact: {one['group']} {where}: {one['rule']} {one['why']}".rstrip())
     for one in report.get("problems", ())[:_SHOWN]:
         say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

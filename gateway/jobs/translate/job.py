@@ -19,7 +19,7 @@ from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
 from gateway.jobs.translate.by_link import ByLink
-from gateway.jobs.translate.commit import TASKS_PER_CORE, commit
+from gateway.jobs.translate.commit import TASKS_PER_CORE, Terms, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
 
@@ -27,12 +27,12 @@ FORMAT = "lockgate-translate/1"
 Say = Callable[[str], None]
 _TASKS_OF_A_SORT = 3
 """Of each core, about: reading, sorting, summing up."""
-_BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED)
+_BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED, Outcome.NOT_EXACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What became of a run. `report`: JSON. `failed`: some offset is not on the target although it was asked for."""
+    """What became of a run. `report`: JSON. `failed`: an offset is not exact, or not on the target although asked for."""
 
     report: dict[str, Any]
     failed: bool
@@ -132,10 +132,11 @@ def run(
     target: Mapping[str, str],
     *,
     write: bool,
+    terms: Terms = Terms(),
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Outcomes:
-    """Report on TRANSLATED, and commit it if `write`. `say` gets a line now and then, `tell` how far it is."""
+    """Report on TRANSLATED, and commit it if `write`, on these terms. `say` gets a line now and then, `tell` how far it is."""
     started, clock = datetime.now(UTC), time.monotonic()
     translated = translated.persist()
     try:
@@ -152,16 +153,18 @@ def run(
             "versions": {"lockgate": VERSION, "spark": spark.version},
         }
         with told_of_tasks(spark, TASKS_PER_CORE * spark.sparkContext.defaultParallelism, 0, tell):
-            failed = write and _commit(spark, translated, target, report)
+            failed = _commit(spark, translated, target, terms, report) if write else False
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)
-    return Outcomes(report=report, failed=failed)
+    return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 
-def _commit(spark: SparkSession, translated: DataFrame, target: Mapping[str, str], report: dict[str, Any]) -> bool:
+def _commit(
+    spark: SparkSession, translated: DataFrame, target: Mapping[str, str], terms: Terms, report: dict[str, Any]
+) -> bool:
     """Commit, note the outcomes in the report; True when something is not as asked for."""
-    outcomes = commit(spark, target, translated).persist()
+    outcomes = commit(spark, target, translated, terms).persist()
     try:
         counts = {row.outcome: row["count"] for row in outcomes.groupBy("outcome").count().collect()}
         bad = outcomes.where(F.col("outcome").isin(*_BAD))
