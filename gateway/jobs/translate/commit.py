@@ -35,12 +35,13 @@ class Terms(NamedTuple):
     inexact: bool = False
 
 
-_PLAIN: Final = Terms()
+PLAIN: Final = Terms()
+_OF_WANTED: Final = ("target_offset", "note", "exact", "why")
 _PROMOTED: Final = "the gateway has promoted the group: it reads on the target"
 
 
 def commit(
-    spark: SparkSession, properties: Mapping[str, str], translated: DataFrame, terms: Terms = _PLAIN
+    spark: SparkSession, properties: Mapping[str, str], translated: DataFrame, terms: Terms = PLAIN
 ) -> DataFrame:
     """Commit TRANSLATED on the target -> COMMITS. Lazy as every DataFrame; a second run of it changes nothing."""
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -67,10 +68,7 @@ def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[R
             for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
                 cluster = cluster or loop.connect(properties)
                 wanted = {
-                    (row["topic"], row["partition"]): Wanted(
-                        row["target_offset"], row["note"], row["exact"], row["why"]
-                    )
-                    for row in of_group
+                    (row["topic"], row["partition"]): Wanted(*(row[name] for name in _OF_WANTED)) for row in of_group
                 }
                 yield from loop.run(commit_group(cluster, group, wanted, terms))
 
@@ -78,7 +76,7 @@ def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[R
 
 
 async def commit_group(
-    cluster: Cluster, group: str, wanted: Mapping[Partition, Wanted], terms: Terms = _PLAIN
+    cluster: Cluster, group: str, wanted: Mapping[Partition, Wanted], terms: Terms = PLAIN
 ) -> list[CommitRow]:
     """Commit one group's offsets and read them back. What went wrong is in the rows, not raised."""
     before: dict[Partition, int] = {}

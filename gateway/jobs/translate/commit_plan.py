@@ -16,9 +16,9 @@ class Outcome(StrEnum):
     """What became of one offset.
 
     COMMITTED: written, and read back. UNCHANGED: the target had it already. AHEAD: the target had a higher one,
-    which was left. REFUSED: nothing of the group was written: it has members on the target, or was promoted, or another of its
-    offsets is not exact. NOT_EXACT: that one: the record that would be read next is not the source's. NOT_MIRRORED: there
-    is no target offset. FAILED: the write was refused, or what was read back is not what was written.
+    which was left. REFUSED: nothing of the group was written: it has members on the target, or was promoted, or another
+    of its offsets is not exact. NOT_EXACT: that one: the record that would be read next is not the source's.
+    NOT_MIRRORED: there is no target offset. FAILED: the write was refused, or what was read back is not what was written.
     """
 
     COMMITTED = "committed"
@@ -31,8 +31,8 @@ class Outcome(StrEnum):
 
 
 class Wanted(NamedTuple):
-    """An offset to commit; None for a partition without a target offset. `exact`: see `schemas.TRANSLATED`; `why`: of one
-    that is not."""
+    """An offset to commit; None for a partition without a target offset. `exact`: see `schemas.TRANSLATED`; `why`: of
+    one that is not."""
 
     target_offset: int | None
     metadata: str
@@ -46,7 +46,7 @@ def withheld(wanted: Mapping[Partition, Wanted], *, inexact: bool) -> dict[Parti
     A group that had half of its offsets would begin the other half anew, by its auto.offset.reset.
 
     Args:
-        inexact: offsets that are not exact are committed too, as somebody asked for it. What has no target offset never.
+        inexact: offsets that are not exact are committed too, as somebody asked for it.
     """
     bad = {key for key, value in wanted.items() if value.target_offset is None or not (value.exact or inexact)}
     if not bad:

@@ -19,7 +19,7 @@ from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
 from gateway.jobs.translate.by_link import ByLink
-from gateway.jobs.translate.commit import TASKS_PER_CORE, Terms, commit
+from gateway.jobs.translate.commit import PLAIN, TASKS_PER_CORE, Terms, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
 
@@ -32,7 +32,7 @@ _BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED, Outcome.NOT_EXACT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What became of a run. `report`: JSON. `failed`: an offset is not exact, or not on the target although asked for."""
+    """What became of a run. `report`: JSON. `failed`: an offset is not exact, or is not on the target as asked for."""
 
     report: dict[str, Any]
     failed: bool
@@ -132,11 +132,16 @@ def run(
     target: Mapping[str, str],
     *,
     write: bool,
-    terms: Terms = Terms(),
+    terms: Terms = PLAIN,
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Outcomes:
-    """Report on TRANSLATED, and commit it if `write`, on these terms. `say` gets a line now and then, `tell` how far it is."""
+    """Report on TRANSLATED, and commit it if `write`, on these terms.
+
+    Args:
+        say: gets a line now and then.
+        tell: how far it is.
+    """
     started, clock = datetime.now(UTC), time.monotonic()
     translated = translated.persist()
     try:
