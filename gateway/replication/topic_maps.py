@@ -91,7 +91,7 @@ class TopicMaps:
         except (NetError, ProtocolError) as exc:  # it is asked again after the next empty answers
             _log.debug("look ahead of %s-%d: %s", *runner.key, exc)
         else:
-            runner.looked_ahead(offset, bound, header is not None and header.base_offset < bound)
+            runner.looked_ahead(offset, bound, None if header is None else max(offset, header.base_offset))
 
     # open transactions
 

@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     COMMITTED: written, and read back. UNCHANGED: the target had it already. AHEAD: the target had a higher one,
     which was left. REFUSED: nothing of the group was written: it has members on the target, or was promoted, or another
     of its offsets is not exact. NOT_EXACT: that one: the record that would be read next is not the source's.
-    NOT_MIRRORED: there is no target offset. FAILED: the write was refused, or what was read back is not what was written.
+    NOT_MIRRORED: there is no target offset. FAILED: the write was refused, or what was read back is something else.
     """
 
     COMMITTED = "committed"
