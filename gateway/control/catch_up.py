@@ -23,11 +23,12 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict
 from gateway.control.measure import Measure
 from gateway.control.stand_aside import Key, StandAside
+from gateway.domain.leases import CATCH_UP_LEASE_S
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import MirrorEngine
 from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
 
-LEASE_S: Final = 15.0
+LEASE_S: Final = CATCH_UP_LEASE_S
 
 _STATES: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.SOURCE_UNAVAILABLE)
 _log = structlog.get_logger("lockgate.control")

@@ -30,6 +30,12 @@ _FIXED: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.session.timeZone": "UTC",
     "spark.task.maxFailures": str(TASK_ATTEMPTS),
+    # One attempt of a task at a time: no second one beside it, and one that was cancelled or lost is dead before the
+    # next one begins. An executor that does not hear the driver ends itself (60 s) before it is given up (120 s).
+    "spark.speculation": "false",
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "30s",
+    "spark.executor.heartbeat.maxFailures": "6",
     "spark.ui.showConsoleProgress": "false",
 }
 
@@ -69,6 +75,16 @@ def build_session(
         spark.conf.set(_SHUFFLE, str(max(_LEAST_SHUFFLE, SHUFFLE_PER_CORE * spark.sparkContext.defaultParallelism)))
     register(spark)
     return spark
+
+
+def refuse_speculation(spark: SparkSession) -> None:
+    """For whatever writes.
+
+    Raises:
+        ValueError: Spark may run a task twice at the same time.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
+        raise ValueError("spark.speculation is true: attempts of a task would append beside each other; turn it off")
 
 
 def with_attempts(master: str) -> str:

@@ -48,7 +48,7 @@ class WriteTask:
         return Written(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
 
     def copy(self, ranges: Sequence[OffsetRange]) -> Written:
-        """Copy ranges of the source. Raises as `RangeCopy.run` does."""
+        """Copy ranges of the source. What failed is in the answer."""
         if not ranges:
             return Written()
         clusters = self._connected()
