@@ -111,5 +111,5 @@ def batch_bytes(column: pa.Array) -> memoryview:
     if column.null_count:
         raise ValueError("a row without its batch")
     _, bounds, data = column.buffers()
-    bounds = memoryview(bounds).cast("i")
+    bounds = memoryview(bounds).cast("q" if pa.types.is_large_binary(column.type) else "i")
     return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]

@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+IDS: Final = "@ids"
+"""Beside the topics in the offsets of this project's own sources (`jobs.source.stream`)."""
+
 Partition = tuple[str, int]
 SourceOffsets = dict[Partition, int]
 
@@ -67,6 +70,7 @@ def parse_offsets(text: str) -> SourceOffsets | None:
         value = json.loads(text)
         if not isinstance(value, dict) or not value:
             return None
+        value.pop(IDS, None)  # of the topics on the old cluster; a query notes those of the new one by itself
         return {(topic, int(index)): int(at) for topic, parts in value.items() for index, at in parts.items()}
     except (ValueError, AttributeError, TypeError):
         return None
