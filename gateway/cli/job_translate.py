@@ -28,14 +28,13 @@ from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
 from gateway.domain.records import GroupState
 from gateway.jobs.inputs import topic_names
-from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.translate.by_link import ByLink
-from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.commit import Terms
 from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
+from gateway.jobs.versions import require_same_on_executors
 
 _SHOWN = 50
 _ON_TARGET = (GroupState.PENDING_PROMOTED, GroupState.PROMOTED)
@@ -81,11 +80,25 @@ def translate_offsets(
     there = plan.target
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
         segments = segments_given(spark, offset_map)
+        require_same_on_executors(spark)
         by_link = ByLink(plan) if plan.link else None
         if checkpoint is not None:
             if any(topic != name for topic, name in plan.names.items()):
                 fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
-            _checkpoint(spark, checkpoint, new_checkpoint, there, segments, by_link, report, dry_run)
+            if new_checkpoint is None and not dry_run:
+                fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
+            rewritten = rewrite(
+                spark,
+                checkpoint,
+                new_checkpoint or checkpoint,
+                there,
+                segments,
+                by_link=by_link,
+                inexact=inexact,
+                source=plan.source,
+                write=not dry_run,
+            )
+            _show_checkpoint(rewritten, report, inexact=inexact)
             return
         if mm2:
             found = _mm2(spark, there, plan.source, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
@@ -171,23 +184,16 @@ def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
     return read_offsets_file(spark, path, (group or [""])[0])
 
 
-def _checkpoint(
-    spark: SparkSession,
-    old: Path,
-    new: Path | None,
-    target: Mapping[str, str],
-    segments: SegmentsOf | None,
-    by_link: ByLink | None,
-    report: Path | None,
-    dry_run: bool,
-) -> None:
-    if new is None and not dry_run:
-        fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
-    found = rewrite(spark, old, new or old, target, segments, by_link=by_link, write=not dry_run)
+def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: bool) -> None:
     write_report(report, found)
     for row in found["last_batch_not_exact"]:
-        say(f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']}")
-    say(f"{found['offsets']} offsets in {len(found['files'])} files" + ("" if dry_run else f", written to {new}"))
+        say(
+            f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']} {row['why']}".rstrip()
+        )
+    done = f", written to {new}" if found["written"] else ", nothing was written"
+    say(f"{found['offsets']} offsets in {len(found['files'])} files{done}")
+    if found["last_batch_not_exact"] and not inexact:
+        fail("the query would read records twice, or skip some; --inexact writes the checkpoint even so", REFUSED)
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.session import refuse_speculation
 from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
+from gateway.jobs.versions import require_same_on_executors
 from gateway.net.cluster import Cluster
 from gateway.net.routed import Partition
 
@@ -127,6 +128,7 @@ class CatchUp:
             ValueError: spark.speculation is on; the clusters are not the link's, or the start cannot be moved.
         """
         refuse_speculation(self._spark)
+        require_same_on_executors(self._spark)
         plan = self._plan
         report = CatchUpReport(
             link=plan.link,

@@ -48,7 +48,7 @@ def build_session(
     ui: bool = False,
     configs: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or take the session that runs already, with this project's data sources registered.
+    """Start Spark, or take the session that runs already, as it is, with this project's data sources registered.
 
     Args:
         app_name: shown by Spark's own pages.
@@ -57,6 +57,10 @@ def build_session(
         ui: serve Spark's web page while the job runs.
         configs: Spark's own settings; they win over ours.
     """
+    running = SparkSession.getActiveSession()
+    if running is not None:  # somebody else's, whose settings are theirs
+        register(running)
+        return running
     # Executors of a local master, and the driver's own helpers, run this interpreter with its packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = _SUBMITTED in os.environ
