@@ -30,6 +30,7 @@ from gateway.domain.records import GroupState
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.translate.by_link import ByLink
+from gateway.jobs.translate.checkpoint_job import rewrite
 from gateway.jobs.translate.commit import Terms
 from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
@@ -187,10 +188,9 @@ def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
 def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: bool) -> None:
     write_report(report, found)
     for row in found["last_batch_not_exact"]:
-        say(
-            f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']} {row['why']}".rstrip()
-        )
-    done = f", written to {new}" if found["written"] else ", nothing was written"
+        where = f"{row['topic']}-{row['partition']} at {row['source_offset']}"
+        say(f"not exact: {where}: {row['rule']} {row['why']}".rstrip())
+    done = f", written to {found['new']}" if found["written"] else ", nothing was written"
     say(f"{found['offsets']} offsets in {len(found['files'])} files{done}")
     if found["last_batch_not_exact"] and not inexact:
         fail("the query would read records twice, or skip some; --inexact writes the checkpoint even so", REFUSED)
