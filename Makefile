@@ -74,6 +74,19 @@ test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults,
 chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2 BUSY=1)
 	@$(BIN)/python -m tests.chaos --duration $(DURATION) --gateways $(GATEWAYS) $(SEEDED) $(if $(filter 1,$(BUSY)),--busy 2)
 
+.PHONY: simulate
+simulate: venv ## The fleet in virtual time, judged (SEED=7: one run as a story; SEEDS=2000)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST))
+
+.PHONY: simulate-mutations
+simulate-mutations: venv ## Seed faults into the shipped code; the simulation must find each
+	@$(BIN)/python -m tests.simulation.mutations
+
+.PHONY: test-broker-model
+test-broker-model: need-demo venv brokers ## The simulation's brokers against real ones: the same requests, the same answers
+	@$(BIN)/python -m tests.broker_model --kafka 3.9.1
+	@$(BIN)/python -m tests.broker_model --kafka 4.3.1
+
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
 	@$(BIN)/python -m bench

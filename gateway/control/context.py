@@ -139,11 +139,12 @@ class ControlContext:
 
         Raises:
             NotFound, WrongState: nothing was changed.
-            Conflict: others changed it again and again.
+            Conflict: it is being created, or others changed it again and again.
             StoreError: it could not be written.
         """
         for _ in range(_ATTEMPTS):
             old = self.mirror(link, topic)
+            require_created(old)
             new = apply(operation, old, self.now_ms(), **changes)
             try:
                 await self.store.replace(old, new)
@@ -159,6 +160,12 @@ class ControlContext:
             )
             return new
         raise Conflict(f"mirror topic '{topic}' is being changed by other operations; try again")
+
+
+def require_created(mirror: MirrorRecord) -> None:
+    """Raises Conflict: its create has not come to its end, so there is nothing yet that an operation could change."""
+    if not mirror.created:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is being created; try again when it is")
 
 
 async def _no_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:

@@ -40,6 +40,7 @@ class GroupProgress:
     waits_for: str = ""
     known: tuple[CarriedOffset, ...] | None = None
     known_at: float = 0.0
+    mirrors_at: int = -1
     gated_everywhere: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

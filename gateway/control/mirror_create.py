@@ -16,6 +16,7 @@ import structlog
 from gateway.control.access import TopicInfo
 from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
+from gateway.control.mirror_groups import require_no_promoted_readers
 from gateway.control.mirror_plan import MirrorPlan, plan_mirror
 from gateway.control.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.control.until_known import until_known
@@ -50,7 +51,8 @@ class MirrorCreator:
         Raises:
             BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
             NotFound: no such link, or no such topic on the source.
-            Conflict: already mirrored, or the target has a topic of this name with other data.
+            Conflict: already mirrored, or the target has a topic of this name with other data, or a promoted group has
+                offsets of the topic on the source.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
         config = link_config.parse(self._context.link(link_name).configs)
@@ -88,7 +90,11 @@ class MirrorCreator:
             raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
 
     async def finish(self, link: str, topic: str) -> None:
-        """Go on with a create that was begun, until it is done or refused; returns at once when there is none."""
+        """Go on with a create that was begun, until it is done or its record dropped; at once when there is none.
+
+        A refusal that leaves the record ends nothing: that a gateway is waited for, or a topic is in the way, passes.
+        """
+        said = ""
         while await until_known(self._context.store):  # else another gateway leads
             intent = self._context.store.mirrors.get((link, topic))
             if intent is None:
@@ -104,8 +110,10 @@ class MirrorCreator:
                 _log.warning("create not finished yet", topic=topic, error=str(exc))
                 await asyncio.sleep(_AGAIN_S)
             except ControlError as exc:
-                _log.error("a create that was begun failed", topic=topic, error=str(exc))
-                return
+                if str(exc) != said:
+                    said = str(exc)
+                    _log.error("a create that was begun is refused", topic=topic, error=said)
+                await asyncio.sleep(_AGAIN_S)
 
     def _start(self, record: MirrorRecord) -> None:
         """Its write was told to be of unknown outcome, and was made: nobody has begun the mirror."""
@@ -165,6 +173,7 @@ class MirrorCreator:
         )
         try:
             await self._context.fleet.read_by_all()
+            await require_no_promoted_readers(self._context, intent)
         except ControlError:
             if besides is None:  # an earlier attempt may have asked
                 await self._drop(intent)

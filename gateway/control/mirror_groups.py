@@ -7,11 +7,13 @@ import asyncio
 import structlog
 
 from gateway.control.context import ControlContext, source_errors
+from gateway.control.errors import Conflict
 from gateway.control.store import StoreConflict
 from gateway.domain.group_kind import MemberTopics, is_mirror_group
-from gateway.domain.records import GroupRecord, LinkRecord
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorRecord
 
 _ASK_S = 5.0
+_AT_ONCE = 16
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -65,3 +67,39 @@ async def record_group(context: ControlContext, link: LinkRecord, group: str, so
             raise
         return
     _log.info("mirror group found", link=link.name, group=group)
+
+
+async def require_no_promoted_readers(context: ControlContext, intent: MirrorRecord) -> None:
+    """A group that is promoted reads on the target: nobody can carry its offsets of one topic more over any more.
+
+    Asked once the intent is stored: a group that is promoted later is promoted with this topic's offsets, too.
+
+    Raises:
+        Conflict: such a group has committed offsets of the topic on the source; names it and the way out.
+        SourceUnreachable: the source did not tell.
+    """
+    promoted = [
+        record
+        for record in context.store.groups.values()
+        if record.link == intent.link and record.state is GroupState.PROMOTED
+    ]
+    if not promoted:
+        return
+    access = await context.sources.reach(context.link(intent.link))
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def offsets_of(record: GroupRecord) -> dict[int, int]:
+        async with slots, asyncio.timeout(_ASK_S):
+            committed = await access.committed_offsets(record.source_name)
+        return {index: each.offset for (topic, index), each in committed.items() if topic == intent.source_topic}
+
+    with source_errors(intent.link):
+        found = await asyncio.gather(*(offsets_of(record) for record in promoted))
+    for record, offsets in zip(promoted, found, strict=True):
+        if offsets:
+            index, offset = min(offsets.items())
+            raise Conflict(
+                f"group '{record.group}' is promoted, and stands at offset {offset} of partition {index} of topic "
+                f"'{intent.source_topic}' on the source: on the target it would begin anew; demote it first (lockgate "
+                f"group demote {record.group}), or delete its offsets of the topic on the source"
+            )

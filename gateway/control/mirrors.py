@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from gateway.control.catch_up import CatchUp, CatchUps
-from gateway.control.context import ControlContext
+from gateway.control.context import ControlContext, require_created
 from gateway.control.errors import BadRequest, Conflict, ControlError
 from gateway.control.measure import Measure
 from gateway.control.mirror_create import MirrorCreator
@@ -21,6 +21,7 @@ from gateway.domain.per_partition import WrongLength
 from gateway.domain.ports import PartitionStatus
 from gateway.domain.records import MirrorRecord, MirrorState
 
+_BEING_CREATED = "it is being created"
 _BEGUN = (MirrorState.PENDING_STOPPED, MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
 _log = structlog.get_logger("lockgate.control")
 
@@ -65,7 +66,7 @@ class Mirrors:
         await self._creator.resume(intent)
 
     async def finish_create(self, link: str, topic: str) -> None:
-        """Go on with it until it is done or refused; see `MirrorCreator.finish`."""
+        """Go on with it until it is done or dropped; see `MirrorCreator.finish`."""
         await self._creator.finish(link, topic)
 
     def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
@@ -163,6 +164,7 @@ class Mirrors:
             partitions=partitions,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
             waiting_for=broken
+            or ("" if mirror.created else _BEING_CREATED)
             or self._context.topic_promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._context.way_back_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
@@ -176,6 +178,7 @@ class Mirrors:
         return f"the target does not answer; the mirror goes on afterwards: {trouble}" if trouble else ""
 
     def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
+        require_created(mirror)
         try:
             transition(operation, mirror.state)
         except WrongState as exc:

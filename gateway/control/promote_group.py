@@ -191,6 +191,8 @@ class GroupPromotions:
         def as_seen() -> None:
             if progress.members_at != looked_at or self._clock() - looked_at > MARK_S:
                 raise _LookedAway
+            if progress.mirrors_at < self._context.store.mirrors_grown_at:  # of one topic more there are no offsets
+                raise _LookedAway
 
         try:
             await self._offsets.store(
@@ -208,7 +210,9 @@ class GroupPromotions:
         if not progress.gated_everywhere:
             await self._context.fleet.read_by_all()  # nobody takes the group for one that has no gate
             progress.gated_everywhere = True
+        mirrors_at = self._context.store.mirrors_grown_at
         offsets, left = await self._offsets.on_source(record)
+        progress.mirrors_at = mirrors_at
         progress.offsets, progress.offsets_at = offsets, self._clock()
         progress.remember(offsets, progress.offsets_at)
         progress.maps = await OffsetsBetween(self._context, record.link).maps(offset.topic for offset in offsets)

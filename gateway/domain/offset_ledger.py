@@ -138,6 +138,7 @@ class OffsetLedger:
         self._seen = seen
         mark = _NO_MARK if self._was_read else self._mark
         self._was_read = True
+        self._own_below(mark)
         settled: dict[int, Promised] = {}
         for (base, writer), (offset, chunk) in sorted(self._incoming.items()):
             below_mark = base < mark.settled_to
@@ -151,6 +152,11 @@ class OffsetLedger:
         self._incoming.clear()
         self._take(settled.values())
         self._decided = max(self._decided, mark.settled_to)
+
+    def _own_below(self, mark: Mark) -> None:
+        """Whoever left the mark has decided about chunks of this run, too, before it heard that they are in the log."""
+        for base in [base for base in self._own_read if base < mark.settled_to]:
+            self._incoming[base, self._writer] = self._own_read.pop(base)
 
     # -- what the log says -----------------------------------------------------------------------------------
 

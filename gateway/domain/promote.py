@@ -51,6 +51,7 @@ from gateway.domain.routing import Phase
 WAIT_S = 0.1
 LOOK_AGAIN_S = 0.003  # under the fence, where milliseconds count
 
+_READINGS = (StepKind.READ_ENDS, StepKind.READ_COPY)
 _PROMOTABLE = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
 
 
@@ -78,7 +79,10 @@ def _decide(snapshot: PromoteSnapshot, limits: PromoteLimits) -> Step:
         return Step(StepKind.MARK_PENDING)
     if snapshot.fenced_at is None:
         return _before_fence(snapshot, limits)
-    return _under_fence(snapshot, limits)
+    step = _under_fence(snapshot, limits)
+    if snapshot.unreachable_since is not None and step.kind in _READINGS:  # an error may have taken no time at all
+        return step._replace(delay_s=max(step.delay_s, LOOK_AGAIN_S))
+    return step
 
 
 def _after_flip(snapshot: PromoteSnapshot) -> Step:

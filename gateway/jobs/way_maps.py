@@ -79,7 +79,6 @@ class WayMaps:
         copies = self._source if record.is_reverse else self._target
         end, read_to = live_end, None
         if end is None:
-            ends, read = record.stopped_copy_at or record.stopped_at, record.stopped_at
-            end = ends[index] if index < len(ends) else 0  # a partition that came later had nothing then
-            read_to = read[index] if index < len(read) else 0
+            ended = asked_ways.ended(record)
+            read_to, end = ended[0][index], ended[1][index]
         return await read_offset_map(self._maps, copies, way_of(record, _NO_LINK), index, end, read_to)

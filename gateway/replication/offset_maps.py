@@ -37,7 +37,7 @@ async def read_offset_maps(
     result = dict(kept)
     for index in partitions:
         if index not in kept:
-            known = read_to[index] if read_to else None
+            known = None if read_to is None else read_to[index]
             result[index] = await read_offset_map(maps, copies, way, index, ends[index], known)
     return tuple(result[index] for index in partitions)
 

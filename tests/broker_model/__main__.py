@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -121,6 +122,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.replay is not None:
         return _replay(options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the cluster is stopped on the way out
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
         start = running_cluster(

@@ -19,6 +19,7 @@ from protocol.messages import (
     DescribeGroupsRequest,
     DescribeTransactionsRequest,
     FindCoordinatorRequest,
+    ListOffsetsRequest,
     MetadataRequest,
 )
 from tests.broker_model.normal import Normal
@@ -42,6 +43,7 @@ TRANSIENT = frozenset(
 _AGAIN_S = 0.02
 _LIMIT_S = 20.0
 _GROUP, _TRANSACTION = 0, 1
+_CONSUMER, _DEBUGGING = -1, -2  # replica ids of ListOffsets: sees the high watermark, or the end of the leader's log
 
 
 @dataclass(slots=True)
@@ -103,10 +105,17 @@ class Context:
         self.producers: list[ProducerInfo] = []
         self.members: dict[str, MemberInfo] = {}
         self.sessions: dict[int, list[int]] = {}
+        self.era = 0
         self.trace: list[Entry] = []
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._heard: list[tuple[str, Any]] = []
         self.requests = 0
+
+    @property
+    def mine(self) -> str:
+        """What the names of groups end with. They are other ones after a topic was deleted: when brokers delete the
+        offsets of its partitions, and groups without any, is left to chance."""
+        return f"@{self.prefix}{self.era}"
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -117,24 +126,28 @@ class Context:
         low = max(low, codec.valid_versions[0], lowest)
         return rng.randint(min(low, high), max(low, min(high, codec.max_version, highest)))
 
-    async def ask(
-        self, label: str, node: int, key: int, version: int, message: Any, *, connection: str = "main"
-    ) -> Any:
-        """Ask, again while the answer is a transient one, and note the answer."""
+    async def ask(self, label: str, node: int, key: int, version: int, message: Any, *, once: bool = False) -> Any:
+        """Ask, again while the answer is a transient one (unless only `once`), and note the answer."""
         deadline = asyncio.get_running_loop().time() + _LIMIT_S
         while True:
-            answer = await self._send(node, connection, key, version, message)
-            if not is_transient(answer) or asyncio.get_running_loop().time() > deadline:
+            answer = await self._send(node, "main", key, version, message)
+            if once or not is_transient(answer) or asyncio.get_running_loop().time() > deadline:
                 break
             await _pause(_AGAIN_S)
         self.note(f"{label} v{version}", answer)
         return answer
 
+    async def ask_everywhere(self, label: str, key: int, version: int, message: Any, lists: str) -> None:
+        """Ask every broker for what it has; what is of this sequence is noted, wherever it was found."""
+        answers = [await self._send(node, "main", key, version, message) for node in self.side.nodes]
+        found = [each for answer in answers for each in getattr(answer, lists)]
+        mine = [each for each in found if getattr(each, "group_id", self.mine).endswith(self.mine)]
+        setattr(answers[0], lists, mine)
+        self.note(f"{label} v{version}", answers[0])
+
     async def ask_filtered(self, label: str, node: int, key: int, version: int, message: Any) -> None:
-        """Ask for what a cluster has; only what is of this sequence is noted."""
+        """Ask, and note the answer without what depends on where something lies."""
         answer = await self._send(node, "main", key, version, message)
-        if hasattr(answer, "groups"):
-            answer.groups = [each for each in answer.groups if each.group_id.startswith(self.prefix)]
         for found in (answer, *getattr(answer, "coordinators", ())):
             if getattr(found, "node_id", -1) > 0:
                 found.node_id = 1
@@ -142,7 +155,36 @@ class Context:
 
     async def until_quiet(self) -> None:
         """Give the brokers a moment to hear of a change that no answer tells of."""
-        await _pause(self.side.settle_s)
+        await _pause(self.side.settle_s * len(self.side.nodes))
+
+    async def until_replicated(self, topic: str, index: int) -> None:
+        """Wait until the high watermark has reached the end of the leader's log."""
+        while True:
+            node = await self.leader(topic, index)
+            ends = [await self._end(node, topic, index, replica) for replica in (_CONSUMER, _DEBUGGING)]
+            if ends[0] == ends[1]:
+                return
+            await _pause(_AGAIN_S)
+
+    async def _end(self, node: int, topic: str, index: int, replica: int) -> tuple[int, int]:
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=index, current_leader_epoch=-1, timestamp=-1
+        )
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
+        message = ListOffsetsRequest(replica_id=replica, isolation_level=0, topics=[asked])
+        answer = await self._send(node, "lookup", ApiKey.LIST_OFFSETS, 4, message)
+        found = answer.topics[0].partitions[0]
+        return found.error_code, found.offset
+
+    async def until_parked(self, member: MemberInfo) -> None:
+        """Wait until a JoinGroup is answered, or the group is in the rebalance that it waits for."""
+        node = await self.group_coordinator(member.group)
+        message = DescribeGroupsRequest(groups=[member.group], include_authorized_operations=False)
+        while member.waits:
+            answer = await self._send(node, "lookup", ApiKey.DESCRIBE_GROUPS, 3, message)
+            if answer.groups[0].group_state == "PreparingRebalance":
+                return
+            await _pause(_AGAIN_S)
 
     async def _send(self, node: int, connection: str, key: int, version: int, message: Any) -> Any:
         self.requests += 1
@@ -248,6 +290,22 @@ class Context:
                 if led == partitions:
                     break
                 await _pause(_AGAIN_S)
+        for index in range(partitions):
+            await self._until_led(topic, index)
+
+    async def _until_led(self, topic: str, index: int) -> None:
+        """Wait until the leader knows that it leads."""
+        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+            partition_index=index, current_leader_epoch=0, timestamp=-1
+        )
+        asked = ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[part])
+        message = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[asked])
+        while True:
+            node = await self.leader(topic, index)
+            answer = await self._send(node, "lookup", ApiKey.LIST_OFFSETS, 4, message)
+            if not answer.topics[0].partitions[0].error_code:
+                return
+            await _pause(_AGAIN_S)
 
 
 async def _pause(seconds: float) -> None:

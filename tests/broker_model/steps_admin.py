@@ -106,6 +106,8 @@ async def delete_topic(ctx: Context, rng: Random) -> None:
     if answer is not CLOSED and not answer.responses[0].error_code:
         ctx.topics.pop(topic.name)
         ctx.sessions.clear()
+        ctx.era += 1
+        ctx.members = {name: member for name, member in ctx.members.items() if member.waits}
         for producer in ctx.producers:
             producer.partitions = {key for key in producer.partitions if key[0] != topic.name}
             producer.sent = {key: sent for key, sent in producer.sent.items() if key[0] != topic.name}

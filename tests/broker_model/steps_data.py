@@ -51,6 +51,8 @@ async def _produce(
     acks = rng.choice((-1, -1, -1, 1))
     message = _produce_message(version, topic, partition, records, acks, transactional_id)
     answer = await ctx.ask(label, node, ApiKey.PRODUCE, version, message)
+    if acks != -1 and topic.name in ctx.topics and partition < topic.partitions:
+        await ctx.until_replicated(topic.name, partition)
     if answer is None or answer is CLOSED:
         return None
     return answer.responses[0].partition_responses[0]
@@ -85,6 +87,7 @@ async def produce_unacknowledged(ctx: Context, rng: Random) -> None:
     message = _produce_message(version, topic, partition, batch(_keys(rng), _time(ctx, rng)), 0, None)
     node = await ctx.leader(topic.name, partition)
     await ctx.ask("produce with acks=0", node, ApiKey.PRODUCE, version, message)
+    await ctx.until_replicated(topic.name, partition)
 
 
 def _next_sequence(sent: list[Sent], producer: ProducerInfo) -> int:
@@ -215,7 +218,7 @@ async def fetch_in_session(ctx: Context, rng: Random) -> None:
         forgotten_topics_data=[],
         rack_id="",
     )
-    answer = await ctx.ask("fetch in a session", node, ApiKey.FETCH, version, message)
+    answer = await ctx.ask("fetch in a session", node, ApiKey.FETCH, version, message, once=True)
     if answer is CLOSED:
         return
     if answer.error_code:

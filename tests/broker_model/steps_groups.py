@@ -11,6 +11,7 @@ from typing import Any
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.messages import (
+    ConsumerGroupDescribeRequest,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -34,7 +35,7 @@ _BY_ID = 10
 
 
 def _group(ctx: Context, rng: Random) -> str:
-    return f"{ctx.prefix}group{rng.randrange(2)}"
+    return f"group{rng.randrange(2)}{ctx.mine}"
 
 
 def _subscription(topics: list[str]) -> bytes:
@@ -78,6 +79,7 @@ async def join_group(ctx: Context, rng: Random) -> None:
     )
     node = await ctx.group_coordinator(known.group)
     ctx.start(f"{name} joins", node, ApiKey.JOIN_GROUP, version, message, known)
+    await ctx.until_parked(known)
 
 
 @step(12)
@@ -227,6 +229,16 @@ async def describe_groups(ctx: Context, rng: Random) -> None:
     await ctx.ask("describe groups", node, ApiKey.DESCRIBE_GROUPS, ctx.version(rng, ApiKey.DESCRIBE_GROUPS), message)
 
 
+@step(2)
+async def consumer_group_describe(ctx: Context, rng: Random) -> None:
+    """As a group of KIP-848, which none is."""
+    group = _group(ctx, rng) if rng.random() < 0.9 else ""
+    node = await ctx.group_coordinator(group)
+    message = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    version = ctx.version(rng, ApiKey.CONSUMER_GROUP_DESCRIBE)
+    await ctx.ask("consumer group describe", node, ApiKey.CONSUMER_GROUP_DESCRIBE, version, message)
+
+
 @step(3)
 async def list_groups(ctx: Context, rng: Random) -> None:
     """Those of this sequence."""
@@ -236,14 +248,13 @@ async def list_groups(ctx: Context, rng: Random) -> None:
     message = ListGroupsRequest(
         states_filter=states if version >= 4 else [], types_filter=types if version >= 5 else []
     )
-    for node in ctx.side.nodes:
-        await ctx.ask_filtered("list groups", node, ApiKey.LIST_GROUPS, version, message)
+    await ctx.ask_everywhere("list groups", ApiKey.LIST_GROUPS, version, message, "groups")
 
 
 @step(1)
 async def let_a_member_fall_silent(ctx: Context, rng: Random) -> None:
     """A group of one whose session ends."""
-    group = f"{ctx.prefix}silent{rng.randrange(2)}"
+    group = f"silent{rng.randrange(2)}{ctx.mine}"
     node = await ctx.group_coordinator(group)
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
     join = JoinGroupRequest(

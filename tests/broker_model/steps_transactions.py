@@ -127,7 +127,7 @@ async def add_offsets_to_txn(ctx: Context, rng: Random) -> None:
         transactional_id=producer.transactional_id,
         producer_id=producer.producer_id,
         producer_epoch=_epoch(rng, producer),
-        group_id=f"{ctx.prefix}group{rng.randrange(2)}",
+        group_id=f"group{rng.randrange(2)}{ctx.mine}",
     )
     node = await ctx.txn_coordinator(producer.transactional_id)
     version = ctx.version(rng, ApiKey.ADD_OFFSETS_TO_TXN)
@@ -140,7 +140,7 @@ async def txn_offset_commit(ctx: Context, rng: Random) -> None:
     producer, topic = a_producer(ctx, rng, transactional=True), a_topic(ctx, rng)
     if producer is None or topic is None or producer.transactional_id is None:
         return
-    group = f"{ctx.prefix}group{rng.randrange(2)}"
+    group = f"group{rng.randrange(2)}{ctx.mine}"
     members = [each for each in ctx.members.values() if each.group == group and each.member_id]
     version = ctx.version(rng, ApiKey.TXN_OFFSET_COMMIT, _ENDS_V1)
     member_id, generation = "", -1
@@ -223,5 +223,4 @@ async def list_transactions(ctx: Context, rng: Random) -> None:
     states = rng.choice(([], [], ["Ongoing"], ["CompleteCommit", "Empty"], ["Nonsense"]))
     version = ctx.version(rng, ApiKey.LIST_TRANSACTIONS, 1)
     message = ListTransactionsRequest(state_filters=states, producer_id_filters=ids, duration_filter=-1)
-    for node in ctx.side.nodes:
-        await ctx.ask("list transactions", node, ApiKey.LIST_TRANSACTIONS, version, message)
+    await ctx.ask_everywhere("list transactions", ApiKey.LIST_TRANSACTIONS, version, message, "transaction_states")

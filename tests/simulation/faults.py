@@ -6,7 +6,6 @@ to sockets by then is on its way.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, Protocol
@@ -38,6 +37,9 @@ class Scene(Protocol):
 
     def soon(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run something beside the story; its end is awaited before the run is judged."""
+
+    async def hold(self, seconds: float) -> None:
+        """What is broken stays so: for so long, or until a moment after the operation is done."""
 
     async def join(self) -> None:
         """One gateway more, for a while: partitions are given out anew."""
@@ -90,29 +92,29 @@ class Faults:
     def _leave(self, gateway: GatewayNode | None, fault: Fault) -> str:
         if gateway is None:
             return ""
-        self._scene.soon(_restarted(gateway, gateway.stop, fault.hold_s), f"restart {gateway.name}")
+        self._scene.soon(_restarted(self._scene, gateway, gateway.stop, fault.hold_s), f"restart {gateway.name}")
         return f"{gateway.name} is stopped in order, and started again"
 
     def _kill(self, gateway: GatewayNode | None, fault: Fault) -> str:
         if gateway is None:
             return ""
         gateway.kill()
-        self._scene.soon(_restarted(gateway, None, fault.hold_s), f"start {gateway.name}")
-        return f"{gateway.name} is killed, and started again after {fault.hold_s:g} s"
+        self._scene.soon(_restarted(self._scene, gateway, None, fault.hold_s), f"start {gateway.name}")
+        return f"{gateway.name} is killed, and started again after {fault.hold_s:g} s at most"
 
     def _pause(self, gateway: GatewayNode | None, fault: Fault) -> str:
         if gateway is None:
             return ""
         gateway.pause()
-        self._scene.soon(_woken(gateway, fault.hold_s), f"wake {gateway.name}")
-        return f"{gateway.name} is paused for {fault.hold_s:g} s"
+        self._scene.soon(_woken(self._scene, gateway, fault.hold_s), f"wake {gateway.name}")
+        return f"{gateway.name} is paused for {fault.hold_s:g} s at most"
 
     def _rebalance(self, fault: Fault) -> str:
         """A follower is away for just long enough that its partitions go elsewhere, and come back."""
         gateway = self._follower()
         if gateway is None:
             return ""
-        self._scene.soon(_restarted(gateway, gateway.stop, 0.0), f"restart {gateway.name}")
+        self._scene.soon(_restarted(self._scene, gateway, gateway.stop, 0.0), f"restart {gateway.name}")
         return f"{gateway.name} leaves and comes back at once: partitions move"
 
     def _join(self, fault: Fault) -> str:
@@ -152,8 +154,9 @@ class Faults:
         if broker not in self._scene.living(cluster):
             return ""
         cluster.kill_broker(broker)
-        self._scene.soon(_broker_back(cluster, broker, fault.hold_s), f"start {cluster.name}-{broker}")
-        return f"{cluster.name}-{broker}, which leads {found[0]}/{found[1]}, is killed; back after {fault.hold_s:g} s"
+        self._scene.soon(_broker_back(self._scene, cluster, broker, fault.hold_s), f"start {cluster.name}-{broker}")
+        led = f"{found[0]}/{found[1]}"
+        return f"{cluster.name}-{broker}, which leads {led}, is killed; back after {fault.hold_s:g} s at most"
 
     def _coordinators(self, cluster: ClusterModel) -> str:
         for kind, keys in (("group", (FLEET_GROUP, GROUP)), ("transaction", ("tx", TRANSACTIONAL_ID))):
@@ -196,28 +199,28 @@ class Faults:
         for name in names:
             network.cut(name, gateway.name)
         self._scene.soon(_healed(self._scene, gateway.name, names, fault.hold_s), f"heal {gateway.name}")
-        return f"nothing of the target reaches {gateway.name} for {fault.hold_s:g} s"
+        return f"nothing of the target reaches {gateway.name} for {fault.hold_s:g} s at most"
 
 
-async def _restarted(gateway: GatewayNode, stop: Undo | None, after_s: float) -> None:
+async def _restarted(scene: Scene, gateway: GatewayNode, stop: Undo | None, after_s: float) -> None:
     if stop is not None:
         await stop()
-    await asyncio.sleep(after_s)
+    await scene.hold(after_s)
     if not gateway.runs:
         await gateway.start()
 
 
-async def _woken(gateway: GatewayNode, after_s: float) -> None:
-    await asyncio.sleep(after_s)
+async def _woken(scene: Scene, gateway: GatewayNode, after_s: float) -> None:
+    await scene.hold(after_s)
     gateway.wake()
 
 
-async def _broker_back(cluster: ClusterModel, broker: int, after_s: float) -> None:
-    await asyncio.sleep(after_s)
+async def _broker_back(scene: Scene, cluster: ClusterModel, broker: int, after_s: float) -> None:
+    await scene.hold(after_s)
     await cluster.start_broker(broker)
 
 
 async def _healed(scene: Scene, gateway: str, names: list[str], after_s: float) -> None:
-    await asyncio.sleep(after_s)
+    await scene.hold(after_s)
     for name in names:
         scene.loop.network.heal(name, gateway)

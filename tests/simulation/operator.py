@@ -44,9 +44,15 @@ class Operator:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def create_link(self, bootstrap: str) -> None:
-        """Name the source."""
-        body = {"link_name": LINK, "configs": [{"name": "bootstrap.servers", "value": bootstrap}]}
+    async def create_link(self, bootstrap: str, *, synced: bool = False) -> None:
+        """Name the source. `synced`: the offsets of its groups are synced, as often as can be."""
+        configs = [{"name": "bootstrap.servers", "value": bootstrap}]
+        if synced:
+            configs += [
+                {"name": "consumer.offset.sync.enable", "value": "true"},
+                {"name": "consumer.offset.sync.ms", "value": "1000"},
+            ]
+        body = {"link_name": LINK, "configs": configs}
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
@@ -57,7 +63,8 @@ class Operator:
         """Mirror a topic; ACTIVE when this returns."""
 
         async def active() -> bool:
-            return await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
+            created = (await self.mirrors()).get(topic, {}).get("waiting_for") != "it is being created"
+            return created and await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
 
         async def ask() -> None:
             if not await self._mirrors((topic,)):
@@ -81,7 +88,59 @@ class Operator:
 
     async def restore(self, topic: str) -> None:
         """Create the old source topic anew, and fill it from the target."""
-        await self._change((topic,), "truncate-and-restore", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"))
+
+        async def active() -> bool:
+            shown = await self._shown(topic)
+            return shown == ("ACTIVE", "REVERSE")
+
+        await self._until(active, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+
+    # -- operations that end where they began, or FAILED -----------------------------------------------------------
+
+    async def promote_in_vain(self, topic: str, given_up: Callable[[], bool]) -> None:
+        """Ask for a promote until one was given up, and the mirror is as before."""
+
+        async def ask() -> None:
+            if not given_up() and await self._shown(topic) == ("ACTIVE", "FORWARD"):
+                body = {"mirror_topic_names": [topic], "force": True}
+                await self._say("POST", f"/v3/links/{LINK}/mirrors:promote", body)
+
+        await self._back(topic, ("ACTIVE", "FORWARD"), ask, given_up)
+
+    async def reverse_in_vain(self, topic: str, given_up: Callable[[], bool]) -> None:
+        """The same of a reverse."""
+
+        async def ask() -> None:
+            if not given_up() and await self._shown(topic) == ("STOPPED", "FORWARD"):
+                body = {"mirror_topic_names": [topic]}
+                await self._say("POST", f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body)
+
+        await self._back(topic, ("STOPPED", "FORWARD"), ask, given_up)
+
+    async def restore_in_vain(self, topic: str) -> None:
+        """Ask for a restore until the mirror is FAILED."""
+
+        async def failed() -> bool:
+            return (await self._shown(topic))[0] == "FAILED"
+
+        await self._until(failed, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+
+    async def _back(
+        self, topic: str, where: Shown, ask: Callable[[], Awaitable[None]], given_up: Callable[[], bool]
+    ) -> None:
+        async def there() -> bool:
+            return given_up() and await self._shown(topic) == where
+
+        await self._until(there, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+
+    async def _ask_restore(self, topic: str) -> None:
+        if await self._shown(topic) == ("STOPPED", "FORWARD") or (await self._shown(topic))[0] == "FAILED":
+            body = {"mirror_topic_names": [topic]}
+            await self._say("POST", f"/v3/links/{LINK}/mirrors:truncate-and-restore", body)
+
+    async def _shown(self, topic: str) -> Shown:
+        listed = (await self.mirrors()).get(topic, {})
+        return listed.get("mirror_status", ""), listed.get("mirror_direction", "")
 
     async def promoted(self, group: str) -> None:
         """Until the group is promoted, by itself or at a word."""

@@ -1,7 +1,8 @@
 """Where the shipped operations are in their course: tells each step they take, at the moment before it is taken.
 
 Promotes, failbacks and group promotes ask a pure resolver for each step, so one wrapper around the resolver tells all
-of them. Operations without a resolver (create, failover, demote, leaving) are told by the calls of which they are made.
+of them. Operations without a resolver (create, failover, demote, leaving) are told by the calls of which they are made,
+and so is a flip's publishing: a step of its own it is only after a store whose outcome was unknown.
 Nothing of the product is changed but for the wrapper: what is wrapped is called with the same arguments, and its answer
 is passed on.
 """
@@ -26,9 +27,11 @@ _RESOLVERS: Final = (
 
 _CALLS: Final = (
     ("gateway.control.mirror_create", "MirrorCreator.create", "create", "begin"),
+    ("gateway.control.mirror_create", "MirrorCreator._begin", "create", "intent"),
     ("gateway.control.fleet_quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
     ("gateway.control.net_access", "NetAccess.create_topic", "create", "create_topic"),
     ("gateway.control.mirror_create", "MirrorCreator._store", "create", "store"),
+    ("gateway.control.promote_run", "PromoteRun._publish_switched", "promote", "publish_switched"),
     ("gateway.control.failover", "Failover.run", "failover", "begin"),
     ("gateway.control.failover", "Failover._hold_everywhere", "failover", "hold"),
     ("gateway.control.failover", "Failover._drain", "failover", "drain"),
@@ -36,7 +39,7 @@ _CALLS: Final = (
     ("gateway.control.net_access", "NetAccess.log_ranges", "failover", "log_ranges"),
     ("gateway.control.failover", "Failover._persist", "failover", "persist"),
     ("gateway.control.failover", "Failover._after", "failover", "after"),
-    ("gateway.control.promote_group", "demote_group", "demote", "begin"),
+    ("gateway.control.promote_group", "demote_group", "demote", "begin"),  # where it is called
     ("gateway.control.demote_group", "_answered", "demote", "answered"),
     ("gateway.control.demote_group", "_carry_back", "demote", "carry_back"),
     ("gateway.control.demote_group", "_mark_active", "demote", "mark_active"),

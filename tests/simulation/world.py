@@ -8,20 +8,35 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tests.simulation import logs
 from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
+from tests.simulation.events import EARLY, Events
 from tests.simulation.faults import Faults
 from tests.simulation.fleet import GatewayNode, NotServing
+from tests.simulation.giving_up import Trouble
 from tests.simulation.judge import Judge, Verdict, unread
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
 from tests.simulation.operator import LINK, Operator, Stuck, TopicFailed
-from tests.simulation.plan import GROUP, PLAIN, SET, STEPS, TOPICS, Act, Fault, FaultKind, Operation, RunPlan
+from tests.simulation.plan import (
+    GROUP,
+    PLAIN,
+    SET,
+    STEPS,
+    TOPICS,
+    Act,
+    Event,
+    EventKind,
+    Fault,
+    FaultKind,
+    Operation,
+    RunPlan,
+)
 from tests.simulation.recorder import Recorder
 from tests.simulation.steps import watched
 from tests.simulation.story import Line, Story
@@ -32,8 +47,11 @@ _REST_S: Final = 120.0
 _LOOK_S: Final = 0.1
 _WATCH_S: Final = 0.05
 _STEADY_S: Final = 0.5
+_JOINED_S: Final = 2.0
+_AFTER_S: Final = 0.5
+"""What is broken stays so for no longer after its operation is done: then nothing happens but waiting."""
 _SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "fleet": {"lease_s": 20},
+    "fleet": {"lease_s": 8},
     "groups": {"quiet_period_s": 1},
 }
 """Leases shorter than the longest pauses, so that they do end."""
@@ -50,6 +68,10 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.RESTORE: ("back",),
     Operation.REBALANCE: ("rebalance",),
     Operation.RESTART: ("leave",),
+    Operation.PROMOTE_GIVEN_UP: ("promote",),
+    Operation.GROUP_GIVEN_UP: ("group",),
+    Operation.REVERSE_GIVEN_UP: ("back",),
+    Operation.RESTORE_GIVEN_UP: ("back",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
@@ -103,22 +125,25 @@ class World:
         self.plan = plan
         self.loop = loop
         self.story = Story(loop.time, listener)
-        self.source = ClusterModel(loop, name=SOURCE, version=plan.source_kafka, rng=loop.random(SOURCE))
-        self.target = ClusterModel(loop, name=TARGET, version="4.3.1", rng=loop.random(TARGET))
+        self.source = _cluster(loop, SOURCE, plan.source_kafka)
+        self.target = _cluster(loop, TARGET, "4.3.1")
         for cluster in (self.source, self.target):
             cluster.on_trace = lambda text, name=cluster.name: self.story.tell(name, text)
         self.recorder = Recorder(loop.time)
         self.gateways = [self._gateway(number) for number in range(plan.gateways)]
         self._operator = Operator(self._asked, loop.time, lambda text: self.story.tell("operator", text))
         self._faults = Faults(self, loop.random("faults"))
+        self._events = Events(self)
         self._beside: list[asyncio.Task[None]] = []
         self._act: Act | None = None
-        self._waiting: list[Fault] = []
+        self._over = asyncio.Event()  # the operation of the act
+        self._waiting: list[Fault | Event] = []
         self._joined = 0
         self.outcome = Outcome(plan)
         self._producers: list[Producer | TransactionalProducer] = []
         self._members: list[GroupMember] = []
         self.judge = Judge(self.recorder, self.source, self.target, loop.time)
+        self._trouble = Trouble(self.source, self.target, self.recorder)
 
     def _gateway(self, number: int) -> GatewayNode:
         return GatewayNode(self.loop, f"gw-{number}", self.target.bootstrap, _SETTINGS)
@@ -147,13 +172,21 @@ class World:
         """See `faults.Scene`."""
         self._beside.append(self.loop.spawn(self.loop.lab, work, name))
 
+    async def hold(self, seconds: float) -> None:
+        """See `faults.Scene`. In every fourth run all of it, whatever the operation does."""
+        until = self.loop.time() + seconds
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await (asyncio.sleep(seconds) if self.plan.seed % 4 == 0 else self._over.wait())
+        await asyncio.sleep(max(0.0, min(_AFTER_S, until - self.loop.time())))
+
     async def join(self) -> None:
         """See `faults.Scene`."""
         self._joined += 1
         gateway = self._gateway(self.plan.gateways + self._joined - 1)
         self.gateways.append(gateway)
         await gateway.start()
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(_JOINED_S)
         if gateway.runs:
             await gateway.stop()
         self.gateways.remove(gateway)
@@ -163,6 +196,36 @@ class World:
         names = {number: f"{cluster.name}-{number}" for number in cluster.brokers}
         up = {number for number, name in names.items() if self.loop.node(name).state is State.RUNNING}
         return up if len(up) == len(names) else set()
+
+    @property
+    def operator(self) -> Operator:
+        """See `events.Stage`."""
+        return self._operator
+
+    def act(self) -> Act | None:
+        """See `events.Stage`."""
+        return self._act
+
+    def producers(self) -> list[str]:
+        """See `events.Stage`."""
+        return [producer.name for producer in self._producers]
+
+    def member(self, name: str, bootstrap: str, side: str, group: str = GROUP) -> GroupMember:
+        """See `events.Stage`."""
+        topics, positions = (PLAIN, self._members[0].positions) if group == GROUP else (SET[:1], None)
+        member = GroupMember(self.loop, name, bootstrap, group, topics, self.recorder, positions=positions, side=side)
+        member.on_error.append(self.story.tell)
+        return member
+
+    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = "", side: str = SOURCE) -> Producer:
+        """See `events.Stage`."""
+        at, topics = bootstrap or self.source.bootstrap, {topic: partitions}
+        return Producer(self.loop, name, at, topics, self.recorder, rate_per_s=20.0, side=side)
+
+    def begin(self, producer: Producer) -> None:
+        """See `events.Stage`."""
+        self._producers.append(producer)
+        producer.start()
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
@@ -206,7 +269,7 @@ class World:
         for topic, partitions in TOPICS.items():
             self.source.create_topic(topic, partitions, 3, {"min.insync.replicas": "2"})
         await asyncio.gather(*(gateway.start() for gateway in self.gateways))
-        await self._operator.create_link(self.source.bootstrap)
+        await self._operator.create_link(self.source.bootstrap, synced=self.plan.synced)
         plain = {topic: TOPICS[topic] for topic in PLAIN}
         loop, at, recorder = self.loop, self.source.bootstrap, self.recorder
         self._producers = [
@@ -214,6 +277,8 @@ class World:
             Producer(loop, "rd", at, plain, recorder, style="librdkafka", rate_per_s=20.0, side=SOURCE),
             TransactionalProducer(loop, "tx", at, {topic: TOPICS[topic] for topic in SET}, recorder, side=SOURCE),
         ]
+        if self.plan.brief and not self._created() & set(SET):
+            self._producers.pop()
         positions: dict[tuple[str, str], int] = {}
         self._members = [
             GroupMember(loop, f"reader-{n}", at, GROUP, PLAIN, recorder, positions=positions, side=SOURCE)
@@ -222,21 +287,29 @@ class World:
         for client in (*self._producers, *self._members):
             client.on_error.append(self.story.tell)
             client.start()
+        if any(event.kind is EventKind.GROUP_ASKS for event in self.plan.events):
+            self._events.early = self.member("early", at, SOURCE, EARLY)
+            self._events.early.start()
 
     @property
-    def _bootstrap(self) -> str:
+    def gateway_bootstrap(self) -> str:
+        """Where clients of gateways connect."""
         return ",".join(gateway.bootstrap for gateway in self.gateways[: self.plan.gateways])
 
     async def _perform(self, act: Act) -> None:
         self._act = act
+        self._over.clear()
         self.story.tell("operator", f"== {self._named(act)}")
-        self._waiting = [fault for fault in self.plan.faults if fault.act == act.number and fault.step]
-        for fault in self.plan.faults:
-            if fault.act == act.number and not fault.step:
+        both: tuple[Fault | Event, ...] = (*self.plan.faults, *self.plan.events)
+        here = [each for each in both if each.act == act.number]
+        self._waiting = [fault for fault in here if fault.step]
+        for fault in here:
+            if not fault.step:
                 self.soon(self._strike_later(fault), f"fault {fault.kind}")
         await getattr(self, f"_do_{act.operation.name.lower()}")(act)
         self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART)
         self.story.tell("operator", f"== done {self._named(act)}")
+        self._over.set()
         await self._settled()
 
     async def _settled(self) -> None:
@@ -251,6 +324,7 @@ class World:
         act = self._act
         if act is None or family not in _FAMILIES[act.operation]:
             return
+        self._trouble.stepped(act, step)
         for fault in [one for one in self._waiting if one.step == step]:
             self._waiting.remove(fault)
             if fault.delay_s:
@@ -258,11 +332,15 @@ class World:
             else:
                 self._strike(fault)
 
-    async def _strike_later(self, fault: Fault) -> None:
+    async def _strike_later(self, fault: Fault | Event) -> None:
         await asyncio.sleep(fault.delay_s)
         self._strike(fault)
 
-    def _strike(self, fault: Fault) -> None:
+    def _strike(self, fault: Fault | Event) -> None:
+        if isinstance(fault, Event):
+            if happened := self._events.strike(fault):
+                self.story.tell("EVENT", f"{happened} (at {self._named(self._act)} {fault.step or 'anywhere'})")
+            return
         done = self._faults.strike(fault)
         if not done:
             return
@@ -277,9 +355,12 @@ class World:
 
     async def _do_create(self, act: Act) -> None:
         await self._operator.create(act.topics[0])
-        if act.topics[0] == SET[-1]:
+        await self._events.created(act.topics[0])
+        last = max(one.number for one in self.plan.acts if one.operation is Operation.CREATE)
+        if act.number == last if self.plan.brief else act.topics[0] == SET[-1]:
             for producer in self._producers:
-                await producer.restart(self._bootstrap, TARGET)
+                if producer.side == SOURCE:
+                    await producer.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_promote(self, act: Act) -> None:
         await self._operator.promote(act.topics, twice=act.twice)
@@ -303,19 +384,35 @@ class World:
     async def _do_restore(self, act: Act) -> None:
         await self._operator.restore(act.topics[0])
 
+    async def _do_promote_given_up(self, act: Act) -> None:
+        await self._operator.promote_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "mark_active"))
+
+    async def _do_reverse_given_up(self, act: Act) -> None:
+        await self._operator.reverse_in_vain(act.topics[0], lambda: self._trouble.was_taken(act, "abort"))
+
+    async def _do_restore_given_up(self, act: Act) -> None:
+        self.judge.allowed.add(act.topics[0])
+        with self._trouble.no_deletes():
+            await self._operator.restore_in_vain(act.topics[0])
+        self.judge.look()
+        self.judge.allowed.remove(act.topics[0])
+
     async def _do_group_promote(self, act: Act) -> None:
         await self._roll_members()
         await self._operator.promoted(GROUP)
+
+    _do_group_given_up = _do_group_promote
 
     async def _roll_members(self) -> None:
         """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
 
         async def committed() -> bool:
-            return len(self.source.committed(GROUP)) == TOPICS[PLAIN[0]]
+            return len(self.source.committed(GROUP)) >= TOPICS[PLAIN[0]]
 
         await self._until(committed, f"group {GROUP} has not committed on the source")
         for member in self._members:
-            await member.restart(self._bootstrap, TARGET)
+            if member.side == SOURCE:
+                await member.restart(self.gateway_bootstrap, TARGET)
 
     async def _do_demote(self, act: Act) -> None:
         for member in self._members:
@@ -345,7 +442,7 @@ class World:
             await producer.stop()
         await self._level(tuple(TOPICS))
         await self._until(self._read_out, "a group has not read to the end")
-        for member in self._members:
+        for member in (*self._members, *self._events.members()):
             await member.stop()
 
     async def _level(self, topics: tuple[str, ...]) -> None:
@@ -355,19 +452,34 @@ class World:
         async def level() -> bool:
             listed, now = await self._operator.mirrors(), self.loop.time()
             is_level = bool(listed) and all(
-                _is_level(listed[t]) if t in listed else t not in self._created() for t in topics
+                self._is_level(listed[t]) if t in listed else t not in self._created() for t in topics
             )
             since[0] = min(since[0], now) if is_level else float("inf")
             return now - since[0] >= _STEADY_S
 
         await self._until(level, "a mirror is not level")
 
+    def _is_level(self, mirror: dict[str, Any]) -> bool:
+        """By the logs: a mirror that has not heard of the last records yet says that it is level."""
+        if mirror["mirror_status"] == "STOPPED":
+            return True
+        topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "FAILED":
+            raise TopicFailed(f"{topic}: {mirror}")
+        origin = self.target if mirror["mirror_direction"] == "REVERSE" else self.source
+        return bool(lags) and all(
+            one["phase"] == "copying"
+            and one["lag"] == 0
+            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            for one in lags
+        )
+
     def _created(self) -> set[str]:
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
 
     async def _read_out(self) -> bool:
-        side = self._members[0].side
-        return not unread(self._members[0], self.source if side == SOURCE else self.target)
+        members = (self._members[0], *self._events.members())
+        return not any(unread(one, self.source if one.side == SOURCE else self.target) for one in members)
 
     async def _until(self, reached: Callable[[], Coroutine[Any, Any, bool]], what: str) -> None:
         until = self.loop.time() + _REST_S
@@ -378,15 +490,12 @@ class World:
             await asyncio.sleep(_LOOK_S)
 
 
+def _cluster(loop: SimLoop, name: str, version: str) -> ClusterModel:
+    """Groups begin at once, but in every eighth run as brokers have it by default: 3 s in which nothing happens."""
+    configs = {} if loop.seed % 8 == 0 else {"group.initial.rebalance.delay.ms": "0"}
+    return ClusterModel(loop, name=name, version=version, configs=configs, rng=loop.random(name))
+
+
 def leads(gateway: GatewayNode) -> bool:
     """It has begun a term of leadership, and not ended it as far as it knows."""
     return gateway.serves and gateway.gateway._term is not None
-
-
-def _is_level(mirror: dict[str, Any]) -> bool:
-    if mirror["mirror_status"] == "STOPPED":
-        return True
-    lags = mirror["mirror_lags"]
-    if mirror["mirror_status"] == "FAILED":
-        raise TopicFailed(f"{mirror['mirror_topic_name']}: {mirror}")
-    return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)

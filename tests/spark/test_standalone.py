@@ -102,6 +102,11 @@ def test_catch_up_on_two_workers(
         found = json.loads(report.read_text())
         assert (found["records"], found["left_records"], found["tasks"]) == (4000, 0, 2), out
         assert_equal(read_logs(source.bootstrap, topic, PARTITIONS), read_logs(target.bootstrap, topic, PARTITIONS))
+        audited = tmp_path / "audit.json"
+        arguments = (topic, "--link", link, "--url", str(gateway.api.base_url), "--report", str(audited))
+        submit(standalone, wheel, program, "job", "audit", *arguments)
+        found = json.loads(audited.read_text())
+        assert (found["verdict"], found["totals"]["compared"], found["totals"]["closes"]) == ("IDENTICAL", 4000, True)
         last = [standalone.executor_logs(number)[-1].read_text() for number in range(2)]
         assert all("Finished task" in log for log in last), "one worker had nothing to do"
         gateway.delete_link(link)

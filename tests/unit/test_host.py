@@ -16,6 +16,7 @@ BELOW = {
     "control/state_topic.py": "librdkafka",
     "net/host.py": "the seam itself",
     "net/listening.py": "plain sockets",
+    "net/name_lock.py": "the kernel's lock on a name; a `Host` has another one",
     "net/outlet.py": "plain sockets",
     "net/pipes.py": "splicing",
     "net/sasl.py": "the nonce of a login",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_map import OffsetMap
+from gateway.domain.per_partition import stopped
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.ways import before, begin_of
 from gateway.jobs.audit.relation import Point, Relation, joined
@@ -59,9 +60,21 @@ def _preserved_from(record: MirrorRecord, partition: int) -> int:
 
 
 def cutover(record: MirrorRecord, partition: int) -> Point:
-    """Where the mirror of a STOPPED topic ended."""
-    source = _at(record.stopped_at, partition)
-    return Point(source, _at(record.stopped_copy_at, partition) if record.stopped_copy_at else source)
+    """Where the mirror of a STOPPED topic ended.
+
+    Raises:
+        ValueError: the record does not say it of every partition.
+    """
+    source, target = ended(record)
+    return Point(source[partition], target[partition])
+
+
+def ended(record: MirrorRecord) -> tuple[Sequence[int], Sequence[int]]:
+    """Where the logs of a way's origin and copy ended, per partition. Raises as `cutover`."""
+    found = stopped(record)
+    if found is None:
+        raise ValueError(f"the record of mirror topic '{record.mirror_topic}' does not say where its mirror ended")
+    return found
 
 
 def relation(record: MirrorRecord, partition: int, maps: Sequence[OffsetMap], ends: Point) -> Relation:
@@ -102,9 +115,4 @@ def _end(record: MirrorRecord, known: OffsetMap, partition: int) -> Point:
 
 def _begin_of(record: MirrorRecord, partition: int) -> Point:
     flip = begin_of(record)
-    return Point(0, 0) if flip is None else Point(_at(flip.source, partition), _at(flip.target, partition))
-
-
-def _at(offsets: Sequence[int], partition: int) -> int:
-    """Of a partition that came later nothing was handed over."""
-    return offsets[partition] if partition < len(offsets) else 0
+    return Point(0, 0) if flip is None else Point(flip.source[partition], flip.target[partition])

@@ -15,6 +15,7 @@ from gateway.domain.group_promote import GroupStepKind
 from gateway.domain.ports import FenceAck
 from gateway.domain.promote_snapshot import PromoteSnapshot, Step, StepKind
 from gateway.domain.records import MirrorState
+from gateway.net.errors import ConnectionClosed
 
 _AT = 60  # the batch of a partition that is spoilt
 
@@ -157,9 +158,12 @@ def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 
             def on() -> None:
                 left = held_until() - loop.time()
                 if left > 0:
-                    loop.call_later(left, self._connection.send, *args)
-                else:
+                    loop.call_later(left, on)
+                    return
+                try:
                     self._connection.send(*args)
+                except ConnectionClosed:
+                    args[3](None)  # as of one that is lost on its way
 
             loop.call_later(seconds, on)
 

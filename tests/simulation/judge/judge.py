@@ -36,7 +36,7 @@ class Judge:
     clock: virtual seconds.
     compacted: topics whose records may vanish.
     groups: group -> side on which it reads at the start, where that cannot be seen.
-    allowed_failures: mirror topics that may FAIL in this run.
+    allowed_failures: mirror topics that may FAIL in this run; `allowed` may be changed as it goes on.
     """
 
     def __init__(
@@ -56,12 +56,13 @@ class Judge:
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
         self._groups = dict(groups or {})
-        self._allowed = frozenset(allowed_failures)
+        self.allowed = set(allowed_failures)
         self._since = len(recorder.ops)
         self._sides: dict[str, str] = {}  # mirror topic -> where it is written
         self._group_sides: dict[str, str] = {}
         self._failed_over: set[str] = set()
         self._excused: dict[str, set[str]] = {}  # key -> records that a failover left behind
+        self._left_from: dict[str, int] = {}  # key -> where they begin on the source
         self._demoted: set[str] = set()
         self._flipped_at: dict[str, float] = {}  # key -> when it was seen
         self.late = 0
@@ -86,8 +87,16 @@ class Judge:
             elif isinstance(said, GroupRecord):
                 self._look_at_group(entry, said)
         for topic, mirror in sorted(flipped.items()):
+            self._look_for_more_partitions(mirror)
             for pair in self._pairs(mirror):
                 compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
+
+    def _look_for_more_partitions(self, mirror: MirrorRecord) -> None:
+        """Those that the source has, and its mirror does not, nobody will ever copy."""
+        there, count = self._partitions(self._source, mirror.source_topic), len(mirror.starts)
+        if side_of(mirror) == TARGET and there > count and mirror.mirror_topic not in self._failed_over:
+            what = f"the source has {there} partitions, and {count} were mirrored"
+            self.findings.add("lost", mirror.mirror_topic, what, self._clock())
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
@@ -113,7 +122,7 @@ class Judge:
         elif not said.not_mirrored and said.state is MirrorState.ACTIVE:
             self._failed_over.discard(topic)  # both logs were made the same again
         before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
-        if said.state in _FAILED and before not in _FAILED and topic not in self._allowed:
+        if said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
             what = f"{said.state}: {said.error} {said.error_message}"
             self.findings.add("failed_topics", topic, what, now)
         side, old = side_of(said), self._sides.get(topic, SOURCE)
@@ -155,6 +164,8 @@ class Judge:
         """What a failover leaves on the source alone is lost by command."""
         for pair in self._pairs(mirror):
             alone = pair.source[common(pair) :]
+            if alone:
+                self._left_from[pair.where] = alone[0].offset
             self._excused.setdefault(pair.where, set()).update(
                 record.value.decode(errors="replace") for record in alone if record.value is not None
             )
@@ -300,14 +311,34 @@ class Judge:
         return (self._excusing(op, kept_from) for op in found)
 
     def _excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
-        """An acknowledged record that a failover left behind, or retention took, may be there or not."""
+        """An acknowledged record that a failover left behind, or retention took, may be there or not.
+
+        What was read and committed there of the former was of a log that nobody goes on with.
+        """
+        if self._left_from and op["f"] in ("poll", "commit"):
+            return self._without_left(op)
         if (self._excused or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
             for part in op["value"]:
                 if part[0] != "send":
                     continue
                 if part[2][1] in self._excused.get(part[1], ()) or op["time"] < kept_from.get(part[1], -1):
-                    return {**op, "type": "unknown"}
+                    return {**op, "type": "unknown", "value": [_unplaced(each) for each in op["value"]]}
         return op
+
+    def _without_left(self, op: Op) -> Op:
+        """A poll without what a failover left behind; a commit up to there at most, if it was made on the source."""
+        if op["f"] == "poll":
+            parts = [
+                ["poll", {key: self._known(SOURCE, key, found) for key, found in part[1].items()}]
+                if len(part) > 1
+                else part
+                for part in op["value"]
+            ]
+            return {**op, "value": parts}
+        if self._recorder.sides.get(op["process"]) != SOURCE:
+            return op
+        left = self._left_from
+        return {**op, "value": {key: min(at, left.get(key, at)) for key, at in op["value"].items()}}
 
     def _kept_from(self) -> dict[str, float]:
         """Of partitions that have lost their beginning where they are written: when the first record left was sent.
@@ -377,6 +408,11 @@ class Judge:
             return False
         begin = mirror.starts[int(number)].source_start if int(number) < len(mirror.starts) else 0
         return start <= begin
+
+
+def _unplaced(part: list[Any]) -> list[Any]:
+    """A send of which nobody knows where it is."""
+    return [part[0], part[1], part[2][1]] if part[0] == "send" and isinstance(part[2], list) else part
 
 
 def verdict(

@@ -13,6 +13,7 @@ from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode
 from gateway.domain.mirror_way import way_of
 from gateway.domain.offset_ledger import OffsetLedger
 from gateway.domain.offset_map import Rule
+from gateway.domain.per_partition import WrongLength
 from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.domain.ways import before
 from gateway.replication.map_topic import map_topic
@@ -62,8 +63,11 @@ class LinkMap(NamedTuple):
 
 def judge_map(pair: Pair, link: LinkMap, findings: Findings, now: float) -> None:
     """Judge one partition: the present way, and those before it as far as they are remembered."""
-    for record, end in _ways(pair):
-        _judge_way(pair, record, end, link, findings, now)
+    try:
+        for record, end in _ways(pair):
+            _judge_way(pair, record, end, link, findings, now)
+    except WrongLength as error:
+        findings.add("broken", pair.where, str(error), now)
 
 
 def _ways(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:

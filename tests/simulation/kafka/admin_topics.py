@@ -26,6 +26,7 @@ from tests.simulation.kafka.cluster import ClusterModel
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _BY_ID = 6
+_TELLS_DISABLED = 3
 _TELLS_ALL = 5
 
 
@@ -148,6 +149,12 @@ async def delete_topics(broker: Broker, request: Request) -> Any:
             error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             words = "This server does not host this topic" + (" ID." if name is None else "-partition.")
             results.append(answer(name=name, topic_id=topic_id, error_code=int(error), error_message=words))
+            continue
+        if cluster.configs.get("delete.topic.enable", "true") != "true":
+            code = (
+                ErrorCode.TOPIC_DELETION_DISABLED if request.version >= _TELLS_DISABLED else ErrorCode.INVALID_REQUEST
+            )
+            results.append(answer(name=found.name, topic_id=found.id, error_code=int(code), error_message=None))
             continue
         cluster.delete_topic(found.name)
         cluster.groups.topic_deleted(found.name)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BY_ID_FROM: Final = 13
 _FOLLOWERS_FROM: Final = 11
+_BEFORE_LENGTH: Final = 12  # bytes of a batch up to and with its length
 _NO_EPOCH: Final = -1
 
 
@@ -175,11 +176,19 @@ def _read_one(query: _Query, want: Wanted, left: int, whole_first: bool) -> Fetc
             return Fetched(want, ErrorCode.NONE, high, stable, start, b"", aborted, (epoch, end))
     if not start <= want.offset <= log.end:
         return Fetched(want, ErrorCode.OFFSET_OUT_OF_RANGE)
-    records = log.read(want.offset, stable if query.committed else high, min(want.max_bytes, left), whole_first)
+    limit = stable if query.committed else high
+    records = log.read(want.offset, limit, min(want.max_bytes, left), whole_first)
+    if _is_cut_off(records):
+        return Fetched(want, ErrorCode.NONE, high, stable, start)
     aborted = None
     if query.committed:
         aborted = log.producers.aborted_between(want.offset, log.end) if records else []
     return Fetched(want, ErrorCode.NONE, high, stable, start, records, aborted)
+
+
+def _is_cut_off(records: bytes) -> bool:
+    """Not even the first batch is whole: a broker then sends nothing, and no aborted transactions."""
+    return bool(records) and len(records) < _BEFORE_LENGTH + int.from_bytes(records[8:_BEFORE_LENGTH], "big")
 
 
 def _refused(query: _Query, want: Wanted, replica: Replica | None) -> ErrorCode:

@@ -56,7 +56,7 @@ def _described(broker: Broker, name: str, version: int) -> Any:
     groups = status(broker, name, may_be_empty=True)
     if isinstance(groups, ErrorCode):
         return answer(group_id=name, error_code=int(groups))
-    rules = groups.get(name)
+    rules = groups.read(name)
     if rules is None and version >= _SAYS_NOT_FOUND:
         return answer(
             group_id=name,

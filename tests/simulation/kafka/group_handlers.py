@@ -90,6 +90,7 @@ async def join_group(broker: Broker, request: Request) -> Any:
         can_skip_assignment=version >= _SKIPS,
     )
     rules = groups.get_or_create(message.group_id)
+    groups.written()
     return _joined(await _wait(broker, lambda answer: rules.join(join, answer)), version)
 
 

@@ -41,6 +41,7 @@ class Groups:
         self.owner = owner
         self.shard = shard
         self.rules: dict[str, GroupRules] = {}
+        self.unseen: set[str] = set()
         index = shard.partition.index
         for group in sorted({*owner.records, *owner.offsets.committed, *owner.groups_with_pending()}):
             if owner.index(group) == index:
@@ -63,11 +64,20 @@ class Groups:
         error = self.shard.write_error
         if not error:
             self.owner.records[group] = record
+            self.written()
         return error
 
     def get(self, group: str) -> GroupRules | None:
         """A group that exists."""
         return self.rules.get(group)
+
+    def read(self, group: str) -> GroupRules | None:
+        """A group that exists in the log, too: what readers see."""
+        return None if group in self.unseen else self.rules.get(group)
+
+    def written(self) -> None:
+        """Something was written into the partition: with it, what came to be before."""
+        self.unseen.clear()
 
     def get_or_create(self, group: str) -> GroupRules:
         """A group that exists, or a new and empty one."""
@@ -84,9 +94,18 @@ class Groups:
         if self.shard.write_error:
             return self.shard.write_error
         del self.rules[group]
+        self.written()
         self.owner.records.pop(group, None)
         self.owner.offsets.delete(group)
         return ErrorCode.NONE
+
+    def drop_unused(self, groups: Iterable[str] | None = None) -> None:
+        """The old coordinator forgets empty groups without offsets whenever it deletes offsets."""
+        offsets = self.owner.offsets
+        for group in list(self.rules) if groups is None else groups:
+            empty = self.rules[group].group.state is GroupState.EMPTY
+            if empty and not offsets.of(group) and not offsets.has_pending(group):
+                self.delete(group)
 
     def end(self) -> None:
         """Another broker coordinates them now."""
@@ -139,7 +158,8 @@ class GroupCoordinators:
         shards = self.shards.on(broker)
         if isinstance(shards, ErrorCode):
             return shards
-        return [rules for shard in shards if shard.state is not None for rules in shard.state.rules.values()]
+        states = [shard.state for shard in shards if shard.state is not None]
+        return [rules for state in states for name, rules in state.rules.items() if name not in state.unseen]
 
     def groups_with_pending(self) -> Iterable[str]:
         """Groups that open transactions have offsets of."""
@@ -155,5 +175,9 @@ class GroupCoordinators:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: str) -> None:
-        """Offsets of a deleted topic are deleted."""
+        """Offsets of a deleted topic are deleted; the old coordinator then looks for groups that are of no use."""
         self.offsets.delete_topic(topic)
+        if not self.is_java:
+            for shard in self.shards.all():
+                if shard.state is not None:
+                    shard.state.drop_unused()

@@ -57,15 +57,19 @@ def _marker_of(header: BatchHeader, data: bytes) -> Marker | None:
 
 
 class Segment:
-    """A stretch of the log that retention and compaction take as one; the last is the active one."""
+    """A stretch of the log that retention and compaction take as one; the last is the active one.
 
-    __slots__ = ("base", "created_ms", "max_timestamp", "size")
+    `youngest` is its batch with the latest timestamp, also when the log's start has moved beyond it.
+    """
+
+    __slots__ = ("base", "created_ms", "max_timestamp", "size", "youngest")
 
     def __init__(self, base: int, created_ms: int) -> None:
         self.base = base
         self.created_ms = created_ms
         self.max_timestamp = -1
         self.size = 0
+        self.youngest: Batch | None = None
 
 
 class ReplicaLog:
@@ -96,7 +100,8 @@ class ReplicaLog:
         elif not segment.size:
             segment.created_ms = header.max_timestamp
         segment.size += batch.size
-        segment.max_timestamp = max(segment.max_timestamp, header.max_timestamp)
+        if header.max_timestamp > segment.max_timestamp:
+            segment.max_timestamp, segment.youngest = header.max_timestamp, batch
         self.batches.append(batch)
         self._lasts.append(batch.last)
         self.end = batch.last + 1
@@ -208,7 +213,8 @@ class ReplicaLog:
     def _measure(self, segment: Segment) -> None:
         inside = [batch for batch in self.batches if self.segment_of(batch.header.base_offset) is segment]
         segment.size = sum(batch.size for batch in inside)
-        segment.max_timestamp = max((batch.header.max_timestamp for batch in inside), default=-1)
+        segment.youngest = max(inside, key=lambda batch: batch.header.max_timestamp, default=None)
+        segment.max_timestamp = -1 if segment.youngest is None else segment.youngest.header.max_timestamp
 
     # -- reading --------------------------------------------------------------------------------------------------
 

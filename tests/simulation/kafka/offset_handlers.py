@@ -106,9 +106,9 @@ def _commit(broker: Broker, request: Request, offsets: dict[TopicPartition, Comm
         if generation >= 0:
             new = owner.is_java and request.version >= _NEW_NOT_FOUND
             return ErrorCode.GROUP_ID_NOT_FOUND if new else ErrorCode.ILLEGAL_GENERATION
-        if not offsets and owner.is_java:
-            return ErrorCode.NONE  # nothing is written, so no group comes to be
         rules = groups.get_or_create(message.group_id)
+        if not offsets and owner.is_java:
+            groups.unseen.add(message.group_id)
     error = rules.group.commit_error(generation, message.member_id, message.group_instance_id, False)
     if error:
         return error
@@ -116,6 +116,8 @@ def _commit(broker: Broker, request: Request, offsets: dict[TopicPartition, Comm
     if groups.shard.write_error:
         return groups.shard.write_error
     owner.offsets.commit(message.group_id, offsets)
+    if offsets:
+        groups.written()
     return ErrorCode.NONE
 
 
@@ -165,6 +167,7 @@ def _commit_pending(broker: Broker, request: Request, offsets: dict[TopicPartiti
     owner.producers[key] = message.producer_epoch
     owner.open.add(key)
     owner.offsets.commit_pending(message.producer_id, message.group_id, offsets)
+    groups.written()
     return ErrorCode.NONE
 
 
@@ -276,4 +279,6 @@ async def offset_delete(broker: Broker, request: Request) -> Any:
             index = part.partition_index
             parts.append(answer.OffsetDeleteResponsePartition(partition_index=index, error_code=int(error)))
         topics.append(answer(name=topic.name, partitions=parts))
+    if not broker.cluster.groups.is_java and any(not part.error_code for topic in topics for part in topic.partitions):
+        groups.drop_unused([message.group_id])
     return OffsetDeleteResponse(error_code=0, topics=topics)

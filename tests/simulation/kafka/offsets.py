@@ -23,6 +23,8 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 _SPECIAL_FROM: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 _NO_EPOCH: Final = -1
+_DEBUGGING: Final = -2  # a replica id that sees the leader's whole log
+_COMMITTED, _UNREPLICATED = 1, -1  # isolations; the second is that of the replica id above
 
 
 class _Found(NamedTuple):
@@ -50,13 +52,15 @@ def _led(partition: Partition | None, broker: Broker, leader_epoch: int) -> Repl
 async def list_offsets(broker: Broker, request: Request) -> Any:
     """Serve a ListOffsets request."""
     message, version = request.message, request.version
-    committed = version >= 2 and message.isolation_level == 1
+    isolation = int(version >= 2 and message.isolation_level == _COMMITTED)
+    if message.replica_id == _DEBUGGING:
+        isolation = _UNREPLICATED
     asked = Counter((topic.name, part.partition_index) for topic in message.topics for part in topic.partitions)
     response = ListOffsetsResponse(throttle_time_ms=0, topics=[])
     for topic in message.topics:
         answers = []
         for part in topic.partitions:
-            answer = _asked_for(broker, version, topic.name, part, committed)
+            answer = _asked_for(broker, version, topic.name, part, isolation)
             if asked[topic.name, part.partition_index] > 1:
                 answer = ErrorCode.INVALID_REQUEST
             answers.append(_list_answer(part.partition_index, answer, version))
@@ -64,12 +68,16 @@ async def list_offsets(broker: Broker, request: Request) -> Any:
     return response
 
 
-def _asked_for(broker: Broker, version: int, topic: str, part: Any, committed: bool) -> _Found | ErrorCode:
+def _asked_for(broker: Broker, version: int, topic: str, part: Any, isolation: int) -> _Found | ErrorCode:
+    """With the debugging replica id a follower answers, too (ReplicaManager: it does not ask for the leader only)."""
     if part.timestamp < 0 and version < _SPECIAL_FROM.get(part.timestamp, 1 << 15):
         return ErrorCode.UNSUPPORTED_VERSION
     epoch = part.current_leader_epoch if version >= 4 else _NO_EPOCH
-    replica = _led(broker.cluster.lookup(topic, part.partition_index), broker, epoch)
-    return replica if isinstance(replica, ErrorCode) else _offset_for(replica, part.timestamp, committed)
+    partition = broker.cluster.lookup(topic, part.partition_index)
+    replica = _led(partition, broker, epoch)
+    if replica is ErrorCode.NOT_LEADER_OR_FOLLOWER and isolation == _UNREPLICATED and partition is not None:
+        replica = partition.replicas.get(broker.id, replica)
+    return replica if isinstance(replica, ErrorCode) else _offset_for(replica, part.timestamp, isolation)
 
 
 def _list_answer(index: int, answer: _Found | ErrorCode, version: int) -> Any:
@@ -87,11 +95,11 @@ def _list_answer(index: int, answer: _Found | ErrorCode, version: int) -> Any:
     )
 
 
-def _offset_for(replica: Replica, timestamp: int, committed: bool) -> _Found | ErrorCode:
+def _offset_for(replica: Replica, timestamp: int, isolation: int) -> _Found | ErrorCode:
     log = replica.log
     leading = replica.leading
-    readable = log.last_stable_offset if committed else log.high_watermark
-    behind = leading is not None and leading.epoch_start > log.high_watermark
+    readable = {_COMMITTED: log.last_stable_offset, _UNREPLICATED: log.end}.get(isolation, log.high_watermark)
+    behind = isolation != _UNREPLICATED and leading is not None and leading.epoch_start > log.high_watermark
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         known = bool(log.epochs) and log.epochs[0][1] <= log.start
         return _Found(log.start, leader_epoch=log.epochs[0][0] if known else -1)
@@ -120,7 +128,8 @@ def _first_at(log: ReplicaLog, timestamp: int) -> _Found:
 
 
 def _youngest(log: ReplicaLog) -> _Found:
-    batch = max(log.batches, key=lambda batch: batch.header.max_timestamp, default=None)
+    youngest = [segment.youngest for segment in log.segments if segment.youngest is not None]
+    batch = max(youngest, key=lambda batch: batch.header.max_timestamp, default=None)
     if batch is None or batch.header.max_timestamp < 0:
         return _Found()
     timestamp = batch.header.max_timestamp

@@ -144,6 +144,7 @@ def _verified(
     producer = replica.log.producers.producers.get(header.producer_id)
     if producer is not None and producer.txn_start >= 0:
         return None
+    replica.log.producers.verify(header)
     coordinators = broker.cluster.transactions
     ask = coordinators.add_implicitly if version >= _ADDS_FROM else coordinators.verify
     told = ask(transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index)

@@ -69,7 +69,7 @@ class Producer:
 class ProducerTable:
     """All producers of one replica's log. `end` is the offset up to which the log has been taken in."""
 
-    __slots__ = ("aborted", "end", "open", "producers", "unreplicated")
+    __slots__ = ("aborted", "end", "open", "producers", "unreplicated", "verifying")
 
     def __init__(self, start: int = 0) -> None:
         self.end = start
@@ -77,14 +77,29 @@ class ProducerTable:
         self.open: dict[int, int] = {}  # first offset -> producer id, in order of offsets
         self.unreplicated: dict[int, int] = {}  # first -> last offset of ended ones, the marker not yet below the hw
         self.aborted: list[Aborted] = []
+        self.verifying: dict[int, tuple[int, int]] = {}  # producer id -> (epoch, lowest sequence seen), see `verify`
 
     # -- before the append ----------------------------------------------------------------------------------------
+
+    def verify(self, header: BatchHeader) -> None:
+        """The coordinator is asked about a transaction's first batch: none that was sent later may overtake it."""
+        epoch, lowest = self.verifying.get(header.producer_id, (header.producer_epoch, header.base_sequence))
+        if header.producer_epoch > epoch:
+            epoch, lowest = header.producer_epoch, header.base_sequence
+        elif header.producer_epoch == epoch:
+            lowest = min(lowest, header.base_sequence)
+        self.verifying[header.producer_id] = (epoch, lowest)
+
+    def _overtakes(self, header: BatchHeader) -> bool:
+        verifying = self.verifying.get(header.producer_id)
+        return verifying is not None and header.base_sequence > verifying[1]
 
     def check(self, header: BatchHeader) -> tuple[ErrorCode, SeenBatch | None]:
         """Whether a leader may append a client's batch; a batch that is there already comes back as it was."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            return ErrorCode.NONE, None
+            late = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return late if self._overtakes(header) else ErrorCode.NONE, None
         if header.producer_epoch == producer.epoch:
             last = header.last_sequence
             for seen in producer.batches:
@@ -92,7 +107,7 @@ class ProducerTable:
                     return ErrorCode.NONE, seen
         if header.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH, None
-        if not _follows(producer, header):
+        if self._overtakes(header) or not _follows(producer, header):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None
         if producer.txn_start != _NONE and not header.is_transactional:
             return ErrorCode.INVALID_TXN_STATE, None
@@ -116,6 +131,8 @@ class ProducerTable:
         self.end = header.next_offset
         if header.producer_id < 0:
             return
+        if header.is_transactional:
+            self.verifying.pop(header.producer_id, None)
         if header.is_control:
             if marker is not None:
                 self._take_marker(header, marker)

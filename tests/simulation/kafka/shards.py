@@ -116,6 +116,10 @@ class Shards(Generic[State]):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return [shard for shard in found if isinstance(shard, Shard)]
 
+    def all(self) -> list[Shard[State]]:
+        """Every shard that a broker runs."""
+        return list(self._shards.values())
+
     def _at(self, broker: Broker, partition: Partition) -> Shard[State] | ErrorCode:
         shard = self._shards.get((broker.id, partition.index))
         if shard is None and partition.leader_id == broker.id and partition.leader_epoch == 0:

@@ -5,6 +5,7 @@ Old clients do not know PRODUCER_FENCED: they hear INVALID_PRODUCER_EPOCH.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -202,6 +203,7 @@ async def list_transactions(broker: Broker, request: Request) -> Any:
         return answer(error_code=int(shards))
     names = {str(state) for state in TxnState} | {"Dead"}
     unknown = [name for name in message.state_filters if name not in names]
+    pattern = message.transactional_id_pattern if request.version >= 2 else None
     oldest_ms = message.duration_filter if request.version >= 1 else -1
     states = []
     for shard in shards:
@@ -210,6 +212,7 @@ async def list_transactions(broker: Broker, request: Request) -> Any:
             wanted = (
                 (not message.producer_id_filters or now.producer_id in message.producer_id_filters)
                 and (not message.state_filters or str(now.state) in message.state_filters)
+                and (not pattern or re.fullmatch(pattern, transactional_id) is not None)
                 and (oldest_ms < 0 or broker.now_ms() - now.start_ms > oldest_ms)
             )
             if wanted:

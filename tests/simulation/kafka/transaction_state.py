@@ -103,7 +103,7 @@ class Transaction:
         if now.state is TxnState.ONGOING:
             return self.fence()
         empty = replace(
-            now, state=TxnState.EMPTY, partitions=(), start_ms=-1, update_ms=now_ms, timeout_ms=timeout_ms,
+            now, state=TxnState.EMPTY, partitions=(), update_ms=now_ms, timeout_ms=timeout_ms,
             previous_id=now.producer_id, next_id=NO_ID, bumps_epoch=False,
         )  # fmt: skip
         if self.exhausted and (expected is None or expected[1] == now.epoch):

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+
+from tests.simulation.mutations.patching import Mutation, Patching
+
+
+@cache
+def mutations() -> Mapping[str, Mutation]:
+    """All of them by name, in the order in which they are run."""
+    from tests.simulation.mutations import gateway_faults, group_holes, past, topic_holes  # they import the product
+
+    tables = (topic_holes.MUTATIONS, group_holes.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
+    found: dict[str, Mutation] = {}
+    for mutation in (each for table in tables for each in table):
+        if mutation.name in found:
+            raise ValueError(f"two mutations are named {mutation.name!r}: give one another name")
+        found[mutation.name] = mutation
+    return found
 
 
 @contextmanager
 def patched(name: str) -> Iterator[None]:
-    """The fault of that name is in the code while the block runs; '' for none."""
-    if name:
-        raise KeyError(name)
-    yield
+    """The fault of that name is in the code while the block runs; '' for none.
+
+    Raises:
+        KeyError: there is no such mutation.
+    """
+    patching = Patching()
+    try:
+        if name:
+            mutations()[name].patch(patching)
+        yield
+    finally:
+        patching.undo()

@@ -38,7 +38,7 @@ def translated(
 def test_each_rule(spark: SparkSession, offset: int, target: int, exact: bool, rule: Rule, lag: int) -> None:
     (row,) = translated(spark, [(TOPIC, 0, offset)], MAP).collect()
 
-    assert tuple(row) == ("g", TOPIC, 0, offset, "m", target, exact, rule, lag)
+    assert tuple(row) == ("g", TOPIC, 0, offset, "m", target, exact, rule, lag, "")
 
 
 def test_the_columns_are_those_of_the_table(spark: SparkSession) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreachable, TargetUnreachable
-from gateway.domain.records import MirrorMode, MirrorState, PartitionStart
+from gateway.domain.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
 from gateway.domain.routing import Phase
 from gateway.domain.topic_configs import LIFTED, OWN
+from gateway.net.commits import Committed
 from gateway.net.errors import BrokerError
 from tests.support.fake_kafka import FakeKafka
 from tests.unit.control.refused import refused
@@ -185,3 +186,32 @@ async def test_replication_factor(plane):
     plane.target.brokers = 3
     await plane.service.mirrors.create("r", "more")
     assert plane.target.existing["more"].info.replication_factor == 2
+
+
+async def test_a_promoted_group_with_offsets_of_the_topic_forbids_its_mirror(plane):
+    """It reads on the target already: nobody could carry its offsets over, and it would begin anew there."""
+    await plane.with_mirror("orders")
+    plane.source.add("payments", 1, 100)
+    await plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PROMOTED))
+    plane.source.offsets["g"] = {("payments", 0): Committed(70, -1, "")}
+
+    with pytest.raises(
+        Conflict, match=r"group 'g' is promoted, and stands at offset 70 of partition 0 of topic 'payments'"
+    ):
+        await plane.service.mirrors.create("l", "payments")
+
+    assert ("l", "payments") not in plane.store.mirrors
+    assert "payments" not in plane.target.existing
+    assert "payments" not in plane.routing.current.topics
+
+    await plane.store.put(replace(plane.store.groups["l", "g"], state=GroupState.ACTIVE))
+    assert (await plane.service.mirrors.create("l", "payments")).record.created
+
+
+async def test_a_promoted_group_that_never_read_the_topic_does_not(plane):
+    await plane.with_mirror("orders")
+    plane.source.add("payments", 1, 100)
+    await plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PROMOTED))
+    plane.source.offsets["g"] = {("orders", 0): Committed(70, -1, "")}
+
+    assert (await plane.service.mirrors.create("l", "payments")).record.created

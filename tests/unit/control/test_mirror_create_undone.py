@@ -169,6 +169,31 @@ async def test_a_refusal_does_not_drop_what_an_earlier_attempt_may_have_created(
     assert plane.routing.current.topics["orders"].phase is Phase.FORWARD
 
 
+async def test_a_create_that_is_refused_for_a_while_goes_on_by_itself(plane):
+    """As when a gateway is waited for whose lease runs on: nobody else would ever go on with it."""
+    await plane.with_link()
+    plane.source.add("orders")
+    record = await plane.with_mirror("other")
+    await plane.store.put(replace(record, source_topic="orders", mirror_topic="orders", mirror_id=0, created=False))
+    plane.target.refuse["create_topic"] = BrokerError(ErrorCode.POLICY_VIOLATION, "not so")
+    finish = asyncio.create_task(plane.service.mirrors.finish_create("l", "orders"))
+    await wait_until_async(lambda: "create_topic" in plane.target.calls, 10, what="it was refused")
+    del plane.target.refuse["create_topic"]
+    await is_finished(plane)
+    await finish
+
+
+async def test_what_is_being_created_takes_no_operations(plane):
+    await plane.with_link()
+    record = await plane.with_mirror("other")
+    await plane.store.put(replace(record, source_topic="orders", mirror_topic="orders", mirror_id=0, created=False))
+    mirrors = plane.service.mirrors
+    for attempt in (mirrors.promote("l", ["orders"]), mirrors.pause("l", "orders"), mirrors.resume("l", "orders")):
+        with pytest.raises(Conflict, match="'orders' is being created"):
+            await attempt
+    assert (await mirrors.describe("l", "orders")).waiting_for == "it is being created"
+
+
 async def test_a_store_that_fails_does_not_delete_a_topic_that_was_there(plane):
     await plane.with_link()
     plane.source.add("orders")

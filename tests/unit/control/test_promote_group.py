@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -371,3 +372,24 @@ async def _happens(scene: GroupScene, event: str) -> None:
         case "lost" | "made":
             log.failures.append(StoreUncertain("no answer"))
             log.settled_as = True if event == "made" else StoreError("it was not made")
+
+
+async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_again(plane, monkeypatch):
+    """Of one topic more no offsets were read: the group is not promoted without them."""
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    store, marks = scene.promoter._offsets.store, []
+
+    async def and_one_more(record, state, *args, **changes):
+        if state is GroupState.PROMOTED:
+            marks.append(record)
+        if state is GroupState.PROMOTED and len(marks) == 1:
+            plane.source.add("payments", 3, 100)
+            orders = plane.store.mirrors["l", "orders"]
+            await plane.store.put(replace(orders, source_topic="payments", mirror_topic="payments"))
+        await store(record, state, *args, **changes)
+
+    monkeypatch.setattr(scene.promoter._offsets, "store", and_one_more)
+    await scene.promoter.promote("l", "g")
+    assert len(marks) == 2
+    assert scene.record.state is GroupState.PROMOTED

@@ -400,3 +400,11 @@ def test_the_flip_follows_the_end_of_the_last_transaction() -> None:
     script = Script().acked().read_stable(0.001, (10, 20), (10, 15))
     script.read_stable(0.01, (10, 20), (10, 20)).read_stable(0.04, (10, 20), (10, 20))
     assert script.step.kind is StepKind.STOP_MIRROR
+
+
+@pytest.mark.parametrize("copy_next", [False, True], ids=["the ends", "the copy"])
+def test_a_reading_that_failed_is_not_tried_again_at_once(copy_next: bool) -> None:
+    """An error may take no time at all, such as a partition without a leader: the loop would not let go of a core."""
+    script = Script().quiet().stopped().topic(copy=None) if copy_next else Script().acked()
+    assert script.step.delay_s == 0
+    assert script.set(unreachable_since=script.now).step.delay_s > 0

@@ -25,7 +25,10 @@ def offset(lab: ModelLab, timestamp: int, version: int = 7, committed: bool = Fa
         partition_index=0, current_leader_epoch=more.get("epoch", -1), timestamp=timestamp, max_num_offsets=1
     )
     request = ListOffsetsRequest(
-        replica_id=-1, isolation_level=int(committed), topics=[kind(name="t", partitions=[part])], timeout_ms=0
+        replica_id=more.get("replica", -1),
+        isolation_level=int(committed),
+        topics=[kind(name="t", partitions=[part])],
+        timeout_ms=0,
     )
     return lab.ask(request, version, broker=more.get("broker", 1)).topics[0].partitions[0]
 
@@ -49,6 +52,18 @@ def test_offsets_by_time():
         assert offset(lab, -3, version=6).error_code == ErrorCode.UNSUPPORTED_VERSION
         lab.cluster.partition("t", 0).delete_records(3)
         assert [offset(lab, timestamp).offset for timestamp in (-2, 0)] == [3, 3]
+
+
+def test_the_debugging_replica_id_sees_the_end_of_the_log():
+    with ModelLab(brokers=3) as lab:
+        lab.cluster.create_topic("t", 1, 3)
+        partition = lab.cluster.partition("t", 0)
+        partition.append(partition.best, batch_of(b"b"))
+        seen = {replica: offset(lab, -1, broker=partition.leader_id, replica=replica).offset for replica in (-1, -2)}
+        assert seen == {-1: 0, -2: 1}
+        follower = next(number for number in partition.replicas if number != partition.leader_id)
+        assert offset(lab, -1, broker=follower).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert offset(lab, -1, broker=follower, replica=-2).error_code == 0
 
 
 def test_the_end_for_readers_of_committed_records_is_the_last_stable_offset():

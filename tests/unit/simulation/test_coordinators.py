@@ -17,6 +17,7 @@ from protocol.messages import (
     InitProducerIdRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
+    ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
@@ -114,6 +115,19 @@ def state(lab: ModelLab) -> str:
 
 def stable_end(lab: ModelLab) -> Any:
     return lab.cluster.partition("t", 0).best.log.last_stable_offset
+
+
+def test_a_debugging_client_is_told_the_end_of_the_leaders_log(lab: ModelLab) -> None:
+    lab.cluster.lag_followers("t", 0, 5)
+    leader = lab.cluster.partition("t", 0).leader_id
+    assert lab.produce("t", 0, batch_of(b"v"), acks=1, broker=leader).error_code == 0
+    part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[part])
+    offsets = []
+    for replica in (-1, -2):
+        request = ListOffsetsRequest(replica_id=replica, isolation_level=1, topics=[topic])
+        offsets.append(lab.ask(request, 4, leader).topics[0].partitions[0].offset)
+    assert offsets == [0, 1]
 
 
 def test_a_moved_group_keeps_members_and_offsets(lab: ModelLab) -> None:

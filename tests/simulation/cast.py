@@ -1,0 +1,154 @@
+"""Who else takes part in a random run, beside the clients of every run: drawn by the seed, each with a topic of its own.
+
+A topic of the cast is created, promoted, taken back and home as the others are: `acts_of` puts that into a life.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tests.simulation.clients import Bypass, GroupMember, Pipeline, Producer
+from tests.simulation.clients.client import Listener
+from tests.simulation.kafka.cluster import ClusterModel
+from tests.simulation.kernel.loop import SimLoop
+from tests.simulation.plan import PLAIN, SET, TOPICS, Act, Operation, RunPlan
+from tests.simulation.recorder import SOURCE, Recorder
+
+WEAK: Final = "weak"
+"""Written with acks=1, with acks=0, and beside the gateways."""
+TABLE: Final = "table"
+"""Compacted."""
+OUT: Final = "out"
+"""What the pipeline writes."""
+EXTRA: Final[Mapping[str, int]] = {WEAK: 1, TABLE: 1, OUT: 1}
+"""Topic -> partitions."""
+COMMITTED: Final = "committed"
+PIPE: Final = "pipe"
+
+ACKS_1: Final = "acks=1"
+ACKS_0: Final = "acks=0"
+BYPASS: Final = "bypass"
+ROLES: Final[Mapping[str, str]] = {
+    ACKS_1: WEAK,
+    ACKS_0: WEAK,
+    BYPASS: WEAK,
+    TABLE: TABLE,
+    COMMITTED: "",
+    PIPE: OUT,
+}
+"""Role -> the topic it needs, '' for none beside those of every run."""
+
+_RATE: Final = 6.0
+
+
+def topics_of(roles: Sequence[str]) -> tuple[str, ...]:
+    """The topics that a cast brings along."""
+    wanted = {ROLES[role] for role in roles}
+    return tuple(topic for topic in EXTRA if topic in wanted)
+
+
+def acts_of(acts: Sequence[Act], roles: Sequence[str], dice: random.Random) -> tuple[Act, ...]:
+    """A life with the topics of the cast in it. Their acts have numbers from 100 on."""
+    life = list(acts)
+    numbers = iter(range(100, 1_000))
+
+    def put(at: int, operation: Operation, topic: str) -> int:
+        life.insert(at, Act(next(numbers), operation, (topic,), pause_s=round(dice.uniform(0.1, 1.0), 2)))
+        return at
+
+    def first(operation: Operation) -> int:
+        return next(at for at, act in enumerate(life) if act.operation is operation)
+
+    for topic in topics_of(roles):
+        if topic == OUT:
+            put(0, Operation.CREATE, topic)
+            put(first(Operation.GROUP_PROMOTE) + 1, Operation.PROMOTE, topic)
+            put(first(Operation.DEMOTE), Operation.REVERSE, topic)
+            put(first(Operation.DEMOTE), Operation.HOME, topic)
+            del life[first(Operation.FAILOVER) :]  # its group and what it writes would be on two sides
+            continue
+        at = put(dice.randint(0, first(Operation.GROUP_PROMOTE) + 2), Operation.CREATE, topic)
+        for operation in (Operation.PROMOTE, Operation.REVERSE, Operation.HOME):
+            at = put(dice.randint(at + 1, len(life)), operation, topic)
+            if dice.random() < 0.3:
+                break
+    return tuple(life)
+
+
+@dataclass
+class Cast:
+    """The clients of a run that not every run has.
+
+    Attributes:
+        producers, members: all of them. A pipeline is a member.
+        bypass: those that must have stopped when their topic is promoted.
+    """
+
+    producers: list[Producer]
+    members: list[GroupMember]
+    bypass: list[Producer]
+    topics: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: RunPlan, loop: SimLoop, source: ClusterModel, recorder: Recorder) -> Cast:
+        """Make them, and create their topics on the source."""
+        roles, at = plan.cast, source.bootstrap
+        topics = topics_of(roles)
+        for topic in topics:
+            policy = {"cleanup.policy": "compact"} if topic == TABLE else {}
+            source.create_topic(topic, EXTRA[topic], 3, {"min.insync.replicas": "2", **policy})
+
+        def producer(name: str, topic: str, kind: type[Producer] = Producer, **options: Any) -> Producer:
+            options.setdefault("side", SOURCE)
+            return kind(loop, name, at, {topic: EXTRA[topic]}, recorder, rate_per_s=_RATE, **options)
+
+        made: Mapping[str, Callable[[], Producer]] = {
+            ACKS_1: lambda: producer("weak-1", WEAK, style="librdkafka", acks=1, max_in_flight=1),
+            ACKS_0: lambda: producer("weak-0", WEAK, acks=0, idempotent=False),
+            TABLE: lambda: producer("table", TABLE, keyspace=6),
+        }
+        members: list[GroupMember] = []
+        shared: dict[tuple[str, str], int] = {}
+        if COMMITTED in roles:
+            members.append(
+                GroupMember(loop, "committed-0", at, COMMITTED, SET, recorder, positions=shared, side=SOURCE)
+            )
+        if PIPE in roles:
+            members.append(Pipeline(loop, "pipe-0", at, PIPE, PLAIN, recorder, output=(OUT, EXTRA[OUT]), side=SOURCE))
+        return cls(
+            producers=[make() for role, make in made.items() if role in roles],
+            members=members,
+            bypass=[producer("bypass", WEAK, Bypass)] if BYPASS in roles else [],
+            topics=topics,
+        )
+
+    def start(self, tell: Listener) -> None:
+        """All of them, on the source."""
+        for client in (*self.producers, *self.members, *self.bypass):
+            client.on_error.append(tell)
+            client.start()
+
+    async def before_promote(self, topics: Sequence[str]) -> None:
+        """Whoever writes beside the gateways is moved, or stopped, before his topic is promoted."""
+        for client in self.bypass:
+            if client.running and any(topic in topics for topic, _ in client.keys):
+                await client.stop()
+
+    async def stop_producers(self) -> None:
+        """At the end of a run."""
+        for client in (*self.producers, *self.bypass):
+            await client.stop()
+
+
+def partitions_read(group: str) -> int:
+    """How many partitions a group of the cast has offsets of when it has read everything."""
+    return sum(TOPICS[topic] for topic in (SET if group == COMMITTED else PLAIN))
+
+
+def with_cast(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Some of the roles, and their acts."""
+    roles = tuple(role for role in ROLES if dice.random() < 0.3)
+    return replace(plan, cast=roles, acts=acts_of(plan.acts, roles, dice))

@@ -1,0 +1,96 @@
+"""The faults of `make test-mutations` that seed the gateway (`tests/mutations/gateway`), in the simulated fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from gateway.control import promote_run
+from gateway.control.fence_answers import FenceAnswers
+from gateway.control.fleet import Fleet
+from gateway.control.lease_guard import LeaseGuard
+from gateway.control.promote_group import GroupPromotions
+from gateway.control.promote_run import PromoteRun
+from gateway.domain.append_window import AppendWindow
+from gateway.domain.gates import GroupGates
+from gateway.proxy.forwarded_produce import ForwardedProduce
+from gateway.proxy.forwarder import Forwarder
+from tests.mutations.gateway import patches
+from tests.simulation.mutations.lives import Fault, FaultKind, Operation, again, brief, life
+from tests.simulation.mutations.patching import Mutation, Patch, Patching
+
+_CREATE, _PROMOTE = Operation.CREATE, Operation.PROMOTE
+_PROMOTED: Final = brief(life(_CREATE, _PROMOTE, pause_s=2.0))
+_GROUP: Final = brief(life(_CREATE, Operation.GROUP_PROMOTE, pause_s=2.0))
+_BATCH: Final = 10
+"""The batch of a partition that is spoilt: there are fewer of them here than on real brokers."""
+
+
+def _of(fault: Callable[[], None], *attributes: tuple[Any, str]) -> Patch:
+    def patch(patching: Patching) -> None:
+        patching.keep(*attributes)
+        patching.replace(patches, "_AT", _BATCH)
+        fault()
+
+    return patch
+
+
+def _release(patching: Patching) -> None:
+    """What `release_after_the_acknowledgement` does is bad luck, and harmless where a cutover is made of one answer."""
+    from tests.simulation.mutations.topic_holes import take_what_runs_here
+
+    take_what_runs_here(patching)
+    patching.keep((PromoteRun, "_hold"))
+    patches.release_after_the_acknowledgement()
+
+
+_APPENDS: Final = ((AppendWindow, "push"), (AppendWindow, "take"))
+
+MUTATIONS: Final = (
+    Mutation("drop a batch", _of(patches.drop_a_batch, *_APPENDS), again(_PROMOTED, 3)),
+    Mutation("append twice", _of(patches.append_twice, *_APPENDS), again(_PROMOTED, 3)),
+    Mutation("swap two batches", _of(patches.swap_two_batches, *_APPENDS), again(_PROMOTED, 3)),
+    Mutation(
+        "ungate early",
+        _of(patches.ungate_early, (GroupGates, "status"), (GroupGates, "reads_gated")),
+        again(_GROUP, 3),
+    ),
+    Mutation(
+        "flip before lag zero",
+        _of(
+            patches.flip_before_lag_zero,
+            (promote_run, "next_step"),
+            (PromoteRun, "_mark_pending"),
+            (PromoteRun, "_stop_mirror"),
+        ),
+        again(_PROMOTED, 5),
+    ),
+    Mutation(
+        "answer before commit",
+        _of(patches.answer_before_commit, (ForwardedProduce, "_send_source")),
+        again(_PROMOTED, 3),
+    ),
+    Mutation(
+        "forget an acknowledgement",
+        _of(patches.forget_an_acknowledgement, (ForwardedProduce, "_send_source"), (Forwarder, "fence")),
+        again(_PROMOTED, 3),
+    ),
+    Mutation("release after the acknowledgement", _release, again(_PROMOTED, 3)),
+    Mutation("rewind a group", _of(patches.rewind_a_group, (GroupPromotions, "_take")), again(_GROUP, 3)),
+    Mutation(
+        "forget a fence of the fleet",
+        _of(patches.forget_a_fence_of_the_fleet, (FenceAnswers, "_fence"), (ForwardedProduce, "_send_source")),
+        again(_PROMOTED, 5),
+    ),
+    Mutation(
+        "overlook the lease",
+        _of(patches.overlook_the_lease, (Fleet, "lease_valid"), (LeaseGuard, "run")),
+        again(
+            brief(
+                life(_CREATE, _PROMOTE, pause_s=2.0),
+                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 28.0)],
+            ),
+            8,
+        ),
+    ),
+)
