@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from gateway.cli import job_common
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
@@ -35,6 +36,7 @@ from gateway.jobs.translate.commit import Terms
 from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
+from gateway.jobs.translate.read_back import SAMPLE, Place, differences
 from gateway.jobs.versions import require_same_on_executors
 
 _SHOWN = 50
@@ -119,7 +121,16 @@ def translate_offsets(
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
         terms = Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
-        outcome = run(spark, found, there, write=commit and not dry_run, terms=terms, say=say, tell=view.show)
+        outcome = run(
+            spark,
+            found,
+            there,
+            write=commit and not dry_run,
+            terms=terms,
+            read_back=_read_back(plan),
+            say=say,
+            tell=view.show,
+        )
     write_report(report, outcome.report)
     _show(outcome.report)
     if outcome.failed:
@@ -185,6 +196,21 @@ def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
     return read_offsets_file(spark, path, (group or [""])[0])
 
 
+def _read_back(plan: LinkPlan) -> Callable[[DataFrame], list[str]]:
+    """Of a link, both clusters of which are known."""
+
+    def look(translated: DataFrame) -> list[str]:
+        if not plan.link:
+            return []
+        here = {there: topic for topic, there in plan.names.items()}
+        rows = translated.where("exact").select("topic", "partition", "source_offset", "target_offset").distinct()
+        chosen = rows.orderBy(F.rand(seed=0)).limit(4 * SAMPLE).collect()
+        places = [Place(here[row.topic], *row) for row in chosen if row.topic in here]
+        return differences(plan.source, plan.target, places)
+
+    return look
+
+
 def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: bool) -> None:
     write_report(report, found)
     for row in found["last_batch_not_exact"]:
@@ -219,5 +245,7 @@ def _show(report: dict[str, Any]) -> None:
     for one in report["not_exact"][: _SHOWN if not report["committed"] else 0]:
         where = f"{one['topic']}-{one['partition']} at {one['source_offset']}"
         say(f"not exact: {one['group']} {where}: {one['rule']} {one['why']}".rstrip())
+    for text in report["other_records"]:
+        say(f"nothing is committed: {text}")
     for one in report.get("problems", ())[:_SHOWN]:
         say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

@@ -133,12 +133,14 @@ def run(
     *,
     write: bool,
     terms: Terms = PLAIN,
+    read_back: Callable[[DataFrame], list[str]] = lambda _: [],
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Outcomes:
     """Report on TRANSLATED, and commit it if `write`, on these terms.
 
     Args:
+        read_back: tells of offsets at which the two clusters have different records; then nothing is committed.
         say: gets a line now and then.
         tell: how far it is.
     """
@@ -158,10 +160,14 @@ def run(
             "versions": {"lockgate": VERSION, "spark": spark.version},
         }
         with told_of_tasks(spark, TASKS_PER_CORE * spark.sparkContext.defaultParallelism, 0, tell):
+            report["other_records"] = read_back(translated)
+            write = write and not report["other_records"]
+            report["committed"] = write
             failed = _commit(spark, translated, target, terms, report) if write else False
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)
+    failed = failed or bool(report["other_records"])
     return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 
