@@ -24,6 +24,7 @@ from gateway.jobs.catch_up_start import parse_start
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
 
+_SHOWN = 20
 _Properties = typer.Option(metavar="FILE", help="Client properties that win over the gateway's; its secrets go here.")
 
 
@@ -80,8 +81,10 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
                 view.show(sum(progress.values(), Progress()))
                 reports.progress(progress)
 
-            found = CatchUp(spark, plan, options, tell).run()
-        state = "done"
+            catching_up = CatchUp(spark, plan, options, tell, reports.heartbeat.check)
+            reports.heartbeat.lost = catching_up.cancel
+            found = catching_up.run()
+        state = "failed" if found.failed else "done"
         return found
     except JobFailed as exc:
         fail(str(exc), REFUSED)
@@ -104,3 +107,9 @@ def _show(found: CatchUpReport) -> None:
     )
     if not found.converged:
         typer.echo("producers write about as fast as the job copies: run it with more executors", err=True)
+    for name, why in list(found.failed.items())[:_SHOWN]:
+        typer.echo(f"not copied: {name}: {why}", err=True)
+    if len(found.failed) > _SHOWN:
+        typer.echo(f"and {len(found.failed) - _SHOWN} more partitions; --report has them all", err=True)
+    if found.failed or not found.converged:
+        raise typer.Exit(REFUSED)

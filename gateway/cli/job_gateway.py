@@ -14,8 +14,9 @@ import httpx
 from gateway.cli.api import segment
 from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.errors import JobFailed
+from gateway.jobs.heartbeat import Heartbeat
 
-_EVERY_S: Final = 2.0
+_BEAT_TIMEOUT_S: Final = 3.0
 _TIMEOUT_S: Final = 60.0  # the first report waits for the engine's appends in flight
 
 
@@ -27,27 +28,37 @@ def new_job_id() -> str:
 class JobReports:
     """Reports one job to the gateway, so that it leaves the topics to it and shows the progress.
 
-    A gateway that is out of reach stops nothing: it may be restarting, and then hears of the job again.
+    A gateway that is out of reach for a moment stops nothing: it may be restarting, and then hears of the job again.
+    One that has not heard for a lease copies by itself: then the job ends (`gateway.jobs.heartbeat`).
+
+    Attributes:
+        heartbeat: from `begin` to `end`.
     """
 
     def __init__(self, url: str, link: str, job: str, *, by: str = "spark") -> None:
         self._client = httpx.Client(base_url=url.rstrip("/"), timeout=httpx.Timeout(_TIMEOUT_S, connect=5.0))
         self._path = f"/v3/links/{segment(link)}/catch-up/{segment(job)}"
         self._by = by
-        self._next = 0.0
+        self._progress: Mapping[str, Progress] = {}
+        self.heartbeat = Heartbeat(self._beat)
 
     def begin(self, topics: list[str]) -> None:
         """Before anything is appended. Raises JobFailed when the gateway refuses, or is out of reach."""
-        self._put("running", dict.fromkeys(topics, Progress()))
+        self._progress = dict.fromkeys(topics, Progress())
+        self._put("running", self._progress)
+        self.heartbeat.start()
 
     def progress(self, topics: Mapping[str, Progress]) -> None:
-        """From time to time. Raises JobFailed when the gateway does not want the job to go on."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _EVERY_S
-            self._put("running", topics, must=False)
+        """What the next heartbeat tells. Raises JobFailed when the job must not go on."""
+        self._progress = {**self._progress, **topics}
+        self.heartbeat.check()
+
+    def _beat(self) -> bool:
+        return self._put("running", self._progress, must=False, timeout_s=_BEAT_TIMEOUT_S)
 
     def end(self, state: str) -> None:
         """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself."""
+        self.heartbeat.stop()
         try:
             self._put(state, {}, must=False)
         except JobFailed:
@@ -55,17 +66,21 @@ class JobReports:
         finally:
             self._client.close()
 
-    def _put(self, state: str, topics: Mapping[str, Progress], *, must: bool = True) -> None:
+    def _put(
+        self, state: str, topics: Mapping[str, Progress], *, must: bool = True, timeout_s: float = _TIMEOUT_S
+    ) -> bool:
+        """True when the gateway has taken it."""
         shown = [{"mirror_topic_name": name, **asdict(one), "eta_s": one.eta_s} for name, one in topics.items()]
         body = {"by": self._by, "state": state, "topics": shown}
         try:
-            answer = self._client.put(self._path, json=body)
+            answer = self._client.put(self._path, json=body, timeout=timeout_s)
         except httpx.TransportError as exc:
             if must:
                 raise JobFailed(f"no answer from the gateway: {str(exc) or type(exc).__name__}") from exc
-            return
+            return False
         if answer.is_client_error or (must and answer.is_error):
             raise JobFailed(f"the gateway refuses: {_message(answer)}")
+        return answer.is_success
 
 
 def _message(answer: httpx.Response) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from gateway.cli.api import REFUSED, USAGE, ask, fail, segment
 from gateway.cli.job_common import client_properties
 from gateway.jobs.inputs import read_table
-from gateway.jobs.link_map import SegmentsOf, segments_of
+from gateway.jobs.link_map import SegmentsOf
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.offset_map import SEGMENTS
 
@@ -62,9 +62,9 @@ def mirrored(url: str, link: str, topics: list[str], source: str, target: str) -
     return plan
 
 
-def segments_given(spark: SparkSession, plan: LinkPlan, offset_map: str) -> SegmentsOf | None:
-    """The segments of a file, which hold for every topic, or else the link's own."""
+def segments_given(spark: SparkSession, offset_map: str) -> SegmentsOf | None:
+    """The segments of a file, which hold for every topic; None without one."""
     if not offset_map:
-        return segments_of(spark, plan)
+        return None
     table = read_table(spark, offset_map, SEGMENTS, optional={})
     return lambda _: table

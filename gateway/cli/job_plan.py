@@ -74,5 +74,7 @@ def _show(found: Plan) -> None:
         say(f"{len(found.inventory.acls)} ACLs are not carried over; --report lists them")
     for text in found.inventory.untold:
         say(f"the source did not tell {text}")
+    for text in found.notes:
+        say(text)
     for text in found.blockers:
         say(f"blocker: {text}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from gateway.cli import job_common
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
@@ -26,15 +27,20 @@ from gateway.cli.job_common import (
 from gateway.cli.job_link import Link, MapFile, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
-from gateway.jobs.inputs import read_table, topic_names
-from gateway.jobs.link_map import SegmentsOf
+from gateway.domain.records import GroupState
+from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.checkpoint_job import rewrite
+from gateway.jobs.translate.commit import Terms
+from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
-from gateway.jobs.translate.schemas import OFFSETS
+from gateway.jobs.translate.read_back import SAMPLE, Place, differences
+from gateway.jobs.versions import require_same_on_executors
 
 _SHOWN = 50
+_ON_TARGET = (GroupState.PENDING_PROMOTED, GroupState.PROMOTED)
 
 
 def translate_offsets(
@@ -59,6 +65,9 @@ def translate_offsets(
     checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint folder of Spark Structured Streaming.")] = None,
     new_checkpoint: Annotated[Path | None, typer.Option(help="Where to write it, translated.")] = None,
     commit: Annotated[bool, typer.Option("--commit", help="Commit on the target (never back, groups empty).")] = False,
+    inexact: Annotated[
+        bool, typer.Option("--inexact", help="Offsets that are not exact too: records are read twice, or skipped.")
+    ] = False,
     output: Annotated[str, typer.Option(help="Write the translated offsets as Parquet to this folder.")] = "",
     report: job_common.Report = None,
     dry_run: DryRun = False,
@@ -73,11 +82,26 @@ def translate_offsets(
     plan = _plan(topic_names(topic or []), link, source, target, url)
     there = plan.target
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
-        segments = segments_given(spark, plan, offset_map)
+        segments = segments_given(spark, offset_map)
+        require_same_on_executors(spark)
+        by_link = ByLink(plan) if plan.link else None
         if checkpoint is not None:
             if any(topic != name for topic, name in plan.names.items()):
                 fail("a stream's topics cannot be renamed: the link's mirror topics have a prefix", REFUSED)
-            _checkpoint(spark, checkpoint, new_checkpoint, there, segments, report, dry_run)
+            if new_checkpoint is None and not dry_run:
+                fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
+            rewritten = rewrite(
+                spark,
+                checkpoint,
+                new_checkpoint or checkpoint,
+                there,
+                segments,
+                by_link=by_link,
+                inexact=inexact,
+                source=plan.source,
+                write=not dry_run,
+            )
+            _show_checkpoint(rewritten, report, inexact=inexact)
             return
         if mm2:
             found = _mm2(spark, there, plan.source, mm2, mm2_prefix, mm2_syncs, mm2_written_once)
@@ -85,10 +109,28 @@ def translate_offsets(
             table_ = (
                 _file(spark, offsets, group) if offsets else _groups(spark, plan, group or [], topic_names(topic or []))
             )
-            found = translate_groups(spark, table_, there, segments, names=plan.names, group_prefix=plan.group_prefix)
+            found = translate_groups(
+                spark,
+                table_,
+                there,
+                segments,
+                by_link=by_link,
+                names=plan.names,
+                group_prefix=plan.group_prefix,
+            )
         if output and not dry_run:
             found.write.mode("errorifexists").parquet(output)
-        outcome = run(spark, found, there, write=commit and not dry_run, say=say, tell=view.show)
+        terms = Terms(frozenset(name for name, state in plan.groups.items() if state in _ON_TARGET), inexact)
+        outcome = run(
+            spark,
+            found,
+            there,
+            write=commit and not dry_run,
+            terms=terms,
+            read_back=_read_back(plan),
+            say=say,
+            tell=view.show,
+        )
     write_report(report, outcome.report)
     _show(outcome.report)
     if outcome.failed:
@@ -151,30 +193,33 @@ def _mm2(
 def _file(spark: SparkSession, path: str, group: list[str] | None) -> DataFrame:
     if group and len(group) > 1:
         fail("--offsets are those of one group", USAGE)
-    name = (group or [""])[0]
-    table_ = OFFSETS
-    columns = ["offset" if field.name == "source_offset" else field.name for field in table_]
-    wanted = type(table_)([type(field)(one, field.dataType) for one, field in zip(columns, table_, strict=True)])
-    found = read_table(spark, path, wanted, optional={"group": name, "metadata": ""})
-    return found.withColumnRenamed("offset", "source_offset").na.fill("")
+    return read_offsets_file(spark, path, (group or [""])[0])
 
 
-def _checkpoint(
-    spark: SparkSession,
-    old: Path,
-    new: Path | None,
-    target: Mapping[str, str],
-    segments: SegmentsOf | None,
-    report: Path | None,
-    dry_run: bool,
-) -> None:
-    if new is None and not dry_run:
-        fail("--new-checkpoint is missing: the old folder is never written to", USAGE)
-    found = rewrite(spark, old, new or old, target, segments, write=not dry_run)
+def _read_back(plan: LinkPlan) -> Callable[[DataFrame], list[str]]:
+    """Of a link, both clusters of which are known."""
+
+    def look(translated: DataFrame) -> list[str]:
+        if not plan.link:
+            return []
+        here = {there: topic for topic, there in plan.names.items()}
+        rows = translated.where("exact").select("topic", "partition", "source_offset", "target_offset").distinct()
+        chosen = rows.orderBy(F.rand(seed=0)).limit(4 * SAMPLE).collect()
+        places = [Place(here[row.topic], *row) for row in chosen if row.topic in here]
+        return differences(plan.source, plan.target, places)
+
+    return look
+
+
+def _show_checkpoint(found: dict[str, Any], report: Path | None, *, inexact: bool) -> None:
     write_report(report, found)
     for row in found["last_batch_not_exact"]:
-        say(f"not exact: {row['topic']}-{row['partition']} at {row['source_offset']}: {row['rule']}")
-    say(f"{found['offsets']} offsets in {len(found['files'])} files" + ("" if dry_run else f", written to {new}"))
+        where = f"{row['topic']}-{row['partition']} at {row['source_offset']}"
+        say(f"not exact: {where}: {row['rule']} {row['why']}".rstrip())
+    done = f", written to {found['new']}" if found["written"] else ", nothing was written"
+    say(f"{found['offsets']} offsets in {len(found['files'])} files{done}")
+    if found["last_batch_not_exact"] and not inexact:
+        fail("the query would read records twice, or skip some; --inexact writes the checkpoint even so", REFUSED)
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -197,5 +242,10 @@ def _show(report: dict[str, Any]) -> None:
         say(f"and {len(groups) - _SHOWN} more groups; --report has them all")
     if report["committed"]:
         say("on the target: " + ", ".join(f"{name} {count}" for name, count in sorted(report["outcomes"].items())))
+    for one in report["not_exact"][: _SHOWN if not report["committed"] else 0]:
+        where = f"{one['topic']}-{one['partition']} at {one['source_offset']}"
+        say(f"not exact: {one['group']} {where}: {one['rule']} {one['why']}".rstrip())
+    for text in report["other_records"]:
+        say(f"nothing is committed: {text}")
     for one in report.get("problems", ())[:_SHOWN]:
         say(f"{one['outcome']}: {one['group']} {one['topic']}-{one['partition']} {one['message']}".rstrip())

@@ -23,11 +23,12 @@ from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict
 from gateway.control.measure import Measure
 from gateway.control.stand_aside import Key, StandAside
+from gateway.domain.leases import CATCH_UP_LEASE_S
 from gateway.domain.mirror_states import is_mirroring
 from gateway.domain.ports import MirrorEngine
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.domain.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
 
-LEASE_S: Final = 15.0
+LEASE_S: Final = CATCH_UP_LEASE_S
 
 _STATES: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.SOURCE_UNAVAILABLE)
 _log = structlog.get_logger("lockgate.control")
@@ -68,6 +69,7 @@ class JobPlan:
     target_cluster_id: str
     target_client: Mapping[str, str]
     mirrors: Sequence[MirrorRecord]
+    groups: Sequence[GroupRecord] = ()
 
 
 class CatchUps:
@@ -126,6 +128,7 @@ class CatchUps:
             target_cluster_id=context.target.cluster_id(),
             target_client=context.target.cluster.config.properties,
             mirrors=mirrors,
+            groups=[group for key, group in sorted(context.store.groups.items()) if key[0] == link],
         )
 
     async def report(self, link: str, job: str, state: JobState, topics: Mapping[str, CatchUp]) -> None:

@@ -16,11 +16,12 @@ from gateway.control.context import ControlContext, target_errors
 from gateway.control.errors import Conflict, ControlError
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
-from gateway.control.offsets_between import Maps, OffsetsBetween, is_final, translated
+from gateway.control.offsets_between import OffsetsBetween
 from gateway.control.store import StoreError
 from gateway.domain.group_failover import FailoverPlan, Known, copy_ends, failover_note, plan_failover
 from gateway.domain.group_promote import Partition
 from gateway.domain.offset_map import Rule
+from gateway.domain.offsets_between import Maps, is_final, translated
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord
 from gateway.domain.routing_build import written_on_target
 

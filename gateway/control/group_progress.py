@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.control.offsets_between import Maps
 from gateway.domain.group_promote import Partition
+from gateway.domain.offsets_between import Maps
 from gateway.domain.records import CarriedOffset
 
 

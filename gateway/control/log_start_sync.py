@@ -13,8 +13,9 @@ import structlog
 
 from gateway.control.access import ClusterAccess
 from gateway.control.context import ControlContext
-from gateway.control.offsets_between import Maps, OffsetsBetween, translated
+from gateway.control.offsets_between import OffsetsBetween
 from gateway.domain.offset_map import Rule
+from gateway.domain.offsets_between import Maps, translated
 from gateway.domain.records import MirrorMode, MirrorRecord
 
 _log = structlog.get_logger("lockgate.control")

@@ -1,87 +1,21 @@
-"""A group's offsets from one cluster's numbers to the other's: the same in preserve mode, else by the offset maps."""
+"""A group's offsets from one cluster's numbers to the other's, by the maps as this gateway can read them.
+
+The translation itself is `domain/offsets_between.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.control.context import ControlContext
 from gateway.control.errors import Conflict, ControlError
+from gateway.domain import offsets_between
 from gateway.domain.group_promote import Partition
-from gateway.domain.offset_map import OffsetMap, Rule, Translation
-from gateway.domain.per_partition import of_each
-from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState
-from gateway.domain.ways import before, begin_of
-
-
-@dataclass(frozen=True, slots=True)
-class WayMaps:
-    """The maps of one way, by partition, and the mirror's record in it. They count from its origin to its copy."""
-
-    mirror: MirrorRecord
-    maps: Sequence[OffsetMap]
-
-    def begins(self, partition: int, *, on_target: bool) -> int:
-        """The first offset that belongs to it; 0 on the first way."""
-        begin = begin_of(self.mirror)
-        if begin is None:
-            return 0
-        offsets = begin.target if on_target else begin.source
-        if partition >= len(offsets):
-            raise Conflict(f"mirror topic '{self.mirror.mirror_topic}' has no partition {partition} yet")
-        return offsets[partition]
-
-    def of(self, partition: int) -> OffsetMap:
-        """The map of a partition."""
-        if partition >= len(self.maps):
-            raise Conflict(f"{self.mirror.mirror_topic}-{partition} has no offset map yet")
-        return self.maps[partition]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMaps:
-    """The ways of one mirror topic in mode translate that are needed, the present one first (`domain/ways.py`)."""
-
-    ways: Sequence[WayMaps]
-
-    def to_target(self, partition: int, source: int) -> Translation:
-        """Where a source offset is on the target."""
-        way = self._way(partition, source, on_target=False)
-        found = way.of(partition)
-        return found.to_source(source) if way.mirror.is_reverse else found.to_target(source)
-
-    def to_source(self, partition: int, target: int) -> Translation:
-        """Where a target offset is on the source."""
-        way = self._way(partition, target, on_target=True)
-        found = way.of(partition)
-        return found.to_target(target) if way.mirror.is_reverse else found.to_source(target)
-
-    def mirrored_to(self, partition: int) -> int | None:
-        """Below which source offset the target has everything; None when it is not behind at all."""
-        return None if self.ways[0].mirror.is_reverse else self.ways[0].of(partition).read_to
-
-    def mirrored_back_to(self, partition: int) -> int | None:
-        """While the topic is mirrored back: below which target offset the source has everything; None: not known."""
-        maps = self.ways[0].maps
-        return maps[partition].read_to if partition < len(maps) else None
-
-    def begins(self, partition: int, *, on_target: bool) -> int:
-        """The lowest offset that can be translated by these ways."""
-        return self.ways[-1].begins(partition, on_target=on_target)
-
-    def _way(self, partition: int, offset: int, *, on_target: bool) -> WayMaps:
-        for way in self.ways:
-            if offset >= way.begins(partition, on_target=on_target):
-                return way
-        raise Conflict(
-            f"offset {offset} of {self.ways[0].mirror.mirror_topic}-{partition} is older than the change of sides at "
-            f"{self.begins(partition, on_target=on_target)}, the last one of which is known where it was; only offsets "
-            "from there on can be translated"
-        )
-
-
-Maps = Mapping[str, TopicMaps]
-"""By mirror topic; those in preserve mode need none."""
+from gateway.domain.offset_map import Rule, Translation
+from gateway.domain.offsets_between import Maps, TopicMaps, WayMaps
+from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord
+from gateway.domain.ways import before
 
 
 class OffsetsBetween:
@@ -124,7 +58,7 @@ class OffsetsBetween:
 
     async def _of_way(self, mirror: MirrorRecord) -> WayMaps:
         try:
-            return WayMaps(mirror, await self._context.offset_maps(mirror))
+            return WayMaps(mirror, await self._context.offset_maps(mirror), Conflict)
         except ControlError:
             raise
         except Exception as exc:
@@ -136,8 +70,8 @@ class OffsetsBetween:
         maps = await self.maps_for(places, on_target=False)
         carried = []
         for offset in offsets:
-            found = translated(maps, (offset.topic, offset.partition), offset.source_offset)
-            found = _cut(self._context.mirror(self._link, offset.topic), offset, found)
+            mirror = self._context.mirror(self._link, offset.topic)
+            found = offsets_between.carried(mirror, maps, offset.partition, offset.source_offset)
             carried.append(replace(offset, target_offset=found.offset, rule=found.rule.value))
         return tuple(carried)
 
@@ -155,30 +89,5 @@ class OffsetsBetween:
     def mirrored(self, offset: CarriedOffset, maps: Maps) -> int | None:
         """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
         mirror = self._context.store.mirrors.get((self._link, offset.topic))
-        if mirror is not None and (is_final(mirror) or mirror.is_reverse):
-            return offset.source_offset  # nothing more will come, and is cut; or the target is the origin
-        if offset.topic in maps:
-            return maps[offset.topic].mirrored_to(offset.partition)
-        if mirror is not None and mirror.state is MirrorState.STOPPED and offset.partition < len(mirror.starts):
-            end: int = of_each(mirror, "stopped_at")[offset.partition]
-            return end
-        return self._context.progress.position(offset.topic, offset.partition)
-
-
-def translated(maps: Maps, key: Partition, source_offset: int) -> Translation:
-    """One offset of the source, on the target."""
-    topic, partition = key
-    return maps[topic].to_target(partition, source_offset) if topic in maps else Translation(source_offset, Rule.EXACT)
-
-
-def is_final(mirror: MirrorRecord) -> bool:
-    """True for a topic that failed over: what was not mirrored then never will be."""
-    return mirror.state is MirrorState.STOPPED and bool(mirror.not_mirrored)
-
-
-def _cut(mirror: MirrorRecord, offset: CarriedOffset, found: Translation) -> Translation:
-    """In preserve mode an offset beyond what was mirrored at a failover is another record's by now."""
-    if mirror.mode is MirrorMode.TRANSLATE or not is_final(mirror) or offset.partition >= len(mirror.starts):
-        return found
-    end = of_each(mirror, "stopped_at")[offset.partition]
-    return found if found.offset <= end else Translation(end, Rule.BEYOND_END)
+        position = self._context.progress.position(offset.topic, offset.partition)
+        return offsets_between.mirrored(mirror, offset.topic, maps, offset.partition, offset.source_offset, position)

@@ -23,7 +23,7 @@ from gateway.control.failover_group import GroupFailovers
 from gateway.control.group_gather import GroupGatherer
 from gateway.control.group_offsets import GroupOffsets
 from gateway.control.group_progress import GroupProgress
-from gateway.control.offsets_between import OffsetsBetween, is_final
+from gateway.control.offsets_between import OffsetsBetween
 from gateway.domain.group_promote import (
     GroupLimits,
     GroupStep,
@@ -35,6 +35,7 @@ from gateway.domain.group_promote import (
     same_on_source,
 )
 from gateway.domain.offset_map import Rule
+from gateway.domain.offsets_between import is_final
 from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2

@@ -18,9 +18,13 @@ Times are seconds of a clock that never jumps and counts while the machine sleep
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 DRIFT = 0.01  # no clock runs more than this part faster or slower than the true time
 _NEVER = float("-inf")
+
+CATCH_UP_LEASE_S: Final = 15.0
+"""For how long the engine leaves a topic to a catch-up job that it does not hear of."""
 
 
 def presumable_after(lease_s: float, drift: float = DRIFT) -> float:

@@ -80,9 +80,16 @@ class PartitionMirror(PartitionState):
             self.translator.durable(planned.up_to, planned.run)
         return NOTHING
 
-    def looked_ahead(self, offset: int, bound: int, *, found: bool) -> Commands:
-        """The source has a batch at or beyond `offset`, or none up to `bound`."""
-        return NOTHING if found else nothing_up_to(self, offset, bound)
+    def looked_ahead(self, offset: int, bound: int, *, following: int | None) -> Commands:
+        """The base offset of the source's next batch at or beyond `offset`; None when it sent none.
+
+        Only the next batch proves that there is nothing before it. Without one nothing is known: a broker that cannot
+        read its tiered storage in time answers just so, and what looks like a hole would be lost.
+        """
+        if following is None:
+            self.source.unproven(bound)
+            return NOTHING
+        return nothing_up_to(self, offset, bound) if following >= bound else NOTHING
 
     def target_log_unknown(self, message: str) -> Commands:
         """The target's log could not be read."""

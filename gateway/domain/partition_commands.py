@@ -66,7 +66,7 @@ class WriteBreakpoints:
 
 @dataclass(frozen=True, slots=True)
 class LookAhead:
-    """Find out whether the source has any batch from `offset` on → `looked_ahead`. Its log goes up to `bound`."""
+    """Find out where the source's next batch from `offset` on is → `looked_ahead`. Its log goes up to `bound`."""
 
     offset: int
     bound: int

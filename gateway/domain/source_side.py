@@ -23,7 +23,7 @@ PAUSE_BYTES: Final = 4 * 1024 * 1024
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
 
 EMPTY_ANSWERS: Final = 3
-"""So many answers in a row without records, below the source's end, before it is asked whether there are any."""
+"""So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
 
 
 class SourceSide:
@@ -41,6 +41,7 @@ class SourceSide:
         "_empty",
         "_failures",
         "_fetch_after",
+        "_unproven",
         "_window",
         "asked",
         "cursor",
@@ -57,6 +58,7 @@ class SourceSide:
         self.end = -1
         self.stable = -1
         self._empty = 0  # answers in a row without records, although there should be some
+        self._unproven = False
         self.asked = False
         self.full = False
         self.pause_bytes = PAUSE_BYTES
@@ -83,6 +85,7 @@ class SourceSide:
         self.stable = high_watermark if stable < 0 else stable
         if records:
             self._empty = 0
+            self._known_again()
             try:
                 self.cursor.read(records, aborted)
             except CorruptBatch as exc:
@@ -100,6 +103,19 @@ class SourceSide:
             return NOTHING
         self._empty = 0
         return (LookAhead(self.cursor.fetch_offset, self.stable),)
+
+    def unproven(self, bound: int) -> None:
+        """The source has a log up to `bound` and sends nothing of it: that is shown, and is asked again."""
+        self._unproven = True
+        self.last_error = (
+            f"the source sends no records from offset {self.cursor.fetch_offset} on, although its log goes up to "
+            f"{bound}: does a read of its tiered storage time out?"
+        )
+
+    def _known_again(self) -> None:
+        if self._unproven:
+            self._unproven = False
+            self.last_error = ""
 
     def failed(self, code: int, now: float) -> Commands:
         """A fetch answer with an error for this partition. Raises CannotMirror when it never will be readable."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -24,16 +24,25 @@ from gateway.jobs.catch_up_round import copy_round, ranges_of
 from gateway.jobs.catch_up_start import StartSpec, move_starts
 from gateway.jobs.catch_up_watch import Watch
 from gateway.jobs.errors import JobFailed, reason
+from gateway.jobs.job_tag import JobTag
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.session import refuse_speculation
 from gateway.jobs.source.segments import Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
+from gateway.jobs.versions import require_same_on_executors
 from gateway.net.cluster import Cluster
 from gateway.net.routed import Partition
 
 TAIL_BYTES: Final = 32 * 1024 * 1024
 """What the engine copies in a second or less: with no more than this left the job is done."""
+
+ATTEMPTS: Final = 3
+"""Rounds that one partition may fail in before it is given up. The others go on."""
+
+_ASSUMED_BYTES: Final = 1024.0
+"""Of an offset, until something was copied and where the source does not tell the sizes of its logs."""
 
 
 Tell = Callable[[dict[str, Progress]], None]
@@ -57,7 +66,8 @@ class CatchUpOptions:
 
 @dataclass(slots=True)
 class CatchUpReport:
-    """What was done. `left_bytes`: left to the engine, about. `converged` is False when producers were too fast."""
+    """What was done. `left_bytes`: left to the engine, about. `converged` is False when producers were too fast.
+    `failed`: partitions of the source that could not be copied, and why."""
 
     link: str
     source_cluster_id: str
@@ -72,6 +82,7 @@ class CatchUpReport:
     left_records: int = 0
     left_bytes: int = 0
     converged: bool = True
+    failed: dict[str, str] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
 
     @property
@@ -81,13 +92,24 @@ class CatchUpReport:
 
 
 class CatchUp:
-    """One run. `plan` names the topics."""
+    """One run. `plan` names the topics. `alive` raises JobFailed when the job must not go on."""
 
-    def __init__(self, spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, tell: Tell) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: LinkPlan,
+        options: CatchUpOptions,
+        tell: Tell,
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
         self._spark = spark
         self._plan = plan
         self._options = options
         self._tell = tell
+        self._alive = alive
+        self._jobs = JobTag(spark, "catch-up")
+        self._failures: dict[Partition, tuple[int, str]] = {}
+        self._mean = _ASSUMED_BYTES
         self._mirrors = {mirror.source_topic: mirror for mirror in plan.mirrors}
         self._bytes_per: dict[Partition, float] = {}
         self._meter: ProgressMeter
@@ -100,10 +122,13 @@ class CatchUp:
         """Copy until the tail.
 
         Raises:
-            JobFailed: in one line, with topic, partition and offset where there is one.
+            JobFailed: in one line, with topic, partition and offset where there is one. What goes
+                wrong with one partition alone is in the report.
             NetError: a cluster is out of reach.
-            ValueError: the clusters are not the link's, or the start cannot be moved.
+            ValueError: spark.speculation is on; the clusters are not the link's, or the start cannot be moved.
         """
+        refuse_speculation(self._spark)
+        require_same_on_executors(self._spark)
         plan = self._plan
         report = CatchUpReport(
             link=plan.link,
@@ -122,7 +147,12 @@ class CatchUp:
                 self._meter.goal(ends)
             report.left_records = sum(one.missing for one in ends.values())
             report.left_bytes = round(self._left(ends))
+            report.failed = {f"{topic}-{index}": why for (topic, index), (_, why) in sorted(self._failures.items())}
         return report
+
+    def cancel(self) -> None:
+        """End what Spark copies now, and nothing else of its session. From any thread."""
+        self._jobs.cancel()
 
     def survey(self) -> dict[str, Progress]:
         """What there is to copy, by mirror topic; nothing is changed. Raises as `run` does."""
@@ -158,11 +188,16 @@ class CatchUp:
         return self._loop.run(read_ends(self._source, self._target, list(self._mirrors.values()), self._maps))
 
     def _left(self, ends: AllEnds) -> float:
-        return sum(one.missing * self._bytes_per.get(key, 0.0) for key, one in ends.items())
+        """Bytes, about. Where the source does not tell the sizes of its logs, by what was copied so far."""
+        return sum(one.missing * (self._bytes_per.get(key) or self._mean) for key, one in ends.items())
 
     def _goes_on(self, ends: AllEnds, before: float | None, report: CatchUpReport) -> bool:
+        self._alive()
+        ends = {key: one for key, one in ends.items() if not self._given_up(key)}
         if not any(one.missing for one in ends.values()):
             return False
+        if any(key in self._failures for key in ends):
+            return True
         left = self._left(ends)
         if before is None or left > self._options.tail_bytes:
             report.converged = before is None or left <= before / 2
@@ -178,14 +213,24 @@ class CatchUp:
         report.bytes += done.bytes
         report.tasks += done.tasks
         report.segments = merge([*report.segments, *done.segments])
+        self._mean = max(1.0, report.bytes / report.records) if report.records else self._mean
+        again = {(failure.topic, failure.partition): failure.why for failure in done.failed}
+        self._failures = {
+            **{key: one for key, one in self._failures.items() if self._given_up(key)},
+            **{key: (self._failures.get(key, (0, ""))[0] + 1, why) for key, why in again.items()},
+        }
+
+    def _given_up(self, key: Partition) -> bool:
+        return self._failures.get(key, (0, ""))[0] >= ATTEMPTS
 
     def _watched(self, work: Callable[[], WriteReport]) -> WriteReport:
         """Spark's part, while another thread tells of the progress."""
         watch = Watch(self._plan, list(self._mirrors.values()), lambda ends: self._tell(self._progress(ends)))
-        with watch.over(self._spark.sparkContext.cancelAllJobs):
+        with self._jobs, watch.over(self.cancel):
             try:
                 return work()
             except (Py4JError, PySparkException) as exc:
+                self._alive()
                 raise JobFailed(reason(exc)) from exc
 
     def _progress(self, target_ends: Mapping[Partition, int]) -> dict[str, Progress]:
@@ -201,6 +246,6 @@ class CatchUp:
             source=self._plan.source,
             target=self._plan.target,
             mirrors=mirrors,
-            ranges=ranges_of(ends, mirrors),
+            ranges=ranges_of({key: one for key, one in ends.items() if not self._given_up(key)}, mirrors),
             throttle_bytes_per_s=self._options.throttle_bytes_per_s,
         )

@@ -48,7 +48,7 @@ def copy_round(
     if not ranges:
         return WriteReport((), 0, 0, 0)
     slots = spark.sparkContext.defaultParallelism
-    tasks = tasks_for(len(ranges), slots)
+    tasks = tasks_for(len(ranges), slots, throttled=throttle_bytes_per_s > 0)
     rows = spark.read.format(RANGES_FORMAT).options(**_reading(source, ranges), tasks=str(tasks)).load()
     with tempfile.TemporaryDirectory(prefix="lockgate-") as folder:
         report = str(Path(folder) / "report.json")  # by the query's driver-side process, which is another than this one
@@ -56,16 +56,26 @@ def copy_round(
             **as_options(target),
             **{SOURCE_PREFIX + name: value for name, value in source.items()},
             MIRRORS: to_json(mirrors),
-            THROTTLE: str(math.ceil(throttle_bytes_per_s / min(tasks, slots))),
+            THROTTLE: str(share_of(throttle_bytes_per_s, tasks)),
             REPORT: report,
         }
         rows.write.format(FORMAT).options(**options).mode("append").save()
         return WriteReport.load(report)
 
 
-def tasks_for(ranges: int, slots: int) -> int:
-    """How many tasks: every slot has one, and a task has up to `AT_ONCE` ranges, whose batches share requests."""
-    return max(min(ranges, slots), math.ceil(ranges / AT_ONCE))
+def tasks_for(ranges: int, slots: int, *, throttled: bool = False) -> int:
+    """How many tasks: every slot has one, and a task has up to `AT_ONCE` ranges, whose batches share requests.
+
+    With a throttle there are no more tasks than slots: each has its share of it for the whole time, and may wait.
+    """
+    least = min(ranges, slots)
+    return least if throttled else max(least, math.ceil(ranges / AT_ONCE))
+
+
+def share_of(throttle_bytes_per_s: int, tasks: int) -> int:
+    """What one task may read, so that all of them together stay below the throttle, however many run at a time:
+    executors may come while the round runs. 0 for no throttle."""
+    return max(1, throttle_bytes_per_s // tasks) if throttle_bytes_per_s else 0
 
 
 def _reading(source: Mapping[str, str], ranges: Ranges) -> dict[str, str]:

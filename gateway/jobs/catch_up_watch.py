@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from gateway.jobs.catch_up_ends import read_target_ends
@@ -14,8 +14,11 @@ from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.net.errors import NetError
 from gateway.net.routed import Partition
+from protocol.errors import ProtocolError
 
 _LOOK_S: Final = 1.0
+_PASSING: Final = (NetError, ProtocolError, OSError, TimeoutError, ValueError)
+"""A look is for people; what goes wrong with it is no reason to end a copy. ValueError: a map that was just written."""
 
 
 class Watch:
@@ -52,16 +55,19 @@ class Watch:
 
     def _run(self, cancel: Callable[[], None]) -> None:
         try:
-            with Loop() as loop:
-                target = loop.connect(self._plan.target)
-                maps = loop.run(open_maps(target, self._plan))
-                loop.on_close(maps.close)
-                while not self._over.wait(_LOOK_S):
-                    try:
-                        ends = loop.run(read_target_ends(target, self._mirrors, maps))
-                    except NetError:  # the tasks have more patience than a look at the logs needs
-                        continue
-                    self._seen(ends)
+            while not self._over.is_set():
+                with suppress(*_PASSING):  # the tasks have more patience than a look at the logs needs
+                    self._look()
+                self._over.wait(_LOOK_S)
         except Exception as exc:  # noqa: BLE001 - raised where the round is waited for
             self._error = exc
             cancel()
+
+    def _look(self) -> None:
+        """Again and again, as long as both clusters answer."""
+        with Loop() as loop:
+            target = loop.connect(self._plan.target)
+            maps = loop.run(open_maps(target, self._plan))
+            loop.on_close(maps.close)
+            while not self._over.wait(_LOOK_S):
+                self._seen(loop.run(read_target_ends(target, self._mirrors, maps)))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, IntegralType, StructField, StructType
 
 _FORMATS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
 
@@ -18,8 +18,18 @@ def topic_names(given: list[str]) -> list[str]:
     return list(dict.fromkeys(name.strip() for text in given for name in text.split(",") if name.strip()))
 
 
+def _as(column: Column, of_file: DataType, field: StructField) -> Column:
+    """A column as the table wants it; null where a value cannot be that, 12.9 for a whole number being no 12."""
+    if isinstance(field.dataType, IntegralType) and not isinstance(of_file, IntegralType):
+        whole = F.regexp_like(column.cast("string"), F.lit(r"^\s*[+-]?\d{1,19}\s*$"))
+        return F.when(whole, column.cast("string").try_cast(field.dataType))
+    return column.try_cast(field.dataType)
+
+
 def read_table(spark: SparkSession, path: str, table: StructType, *, optional: Mapping[str, object]) -> DataFrame:
     """Read a CSV (with header), JSON-lines or Parquet file, or a folder of such, as a table.
+
+    A JSON or Parquet number with a fraction is no whole number, nor is a text that is no number.
 
     Args:
         table: its columns; others in the file are left out.
@@ -37,7 +47,7 @@ def read_table(spark: SparkSession, path: str, table: StructType, *, optional: M
     chosen = []
     for field in table:
         if field.name in found.columns:
-            chosen.append(F.col(field.name).cast(field.dataType).alias(field.name))
+            chosen.append(_as(F.col(field.name), found.schema[field.name].dataType, field).alias(field.name))
         elif field.name in optional:
             chosen.append(F.lit(optional[field.name]).cast(field.dataType).alias(field.name))
         else:

@@ -1,7 +1,7 @@
 """How the offsets of a link's mirror topics relate on the two clusters: its offset maps, read by the driver.
 
 The map topic is read whole, into 8 bytes a breakpoint; nothing is written to it. Of a partition it says where the
-source is to be read on (`positions`), and as SEGMENTS where each source offset is on the target.
+source is to be read on. Where each offset is on the other cluster is told by `way_maps`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame
 
 from gateway.domain.offset_ledger import Change, OffsetLedger
 from gateway.domain.offset_map import Breakpoint
-from gateway.jobs.kafka import Loop
 from gateway.jobs.link_plan import LinkPlan
-from gateway.jobs.offset_map import SEGMENTS
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.topic_ranges import LogRanges
 from gateway.net.cluster import Cluster
@@ -65,13 +61,6 @@ class MapReader:
         except LookupError as exc:
             raise ValueError(f"the offset map does not go with the target's log: {exc}") from None
 
-    async def segments(
-        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
-    ) -> list[tuple[str, int, int, int, int]]:
-        """Rows of SEGMENTS, under the names of the source's topics. Raises as `positions`."""
-        ledgers = await self._ledgers(mirrors, target_ends)
-        return [(*key, *segment) for key, ledger in sorted(ledgers.items()) for segment in _segments(ledger)]
-
     async def _ledgers(
         self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
     ) -> dict[Partition, OffsetLedger]:
@@ -115,41 +104,3 @@ def _differ(ledger: OffsetLedger) -> bool:
     """Offsets differ from the start on, or a breakpoint says so."""
     last = ledger.map.last
     return ledger.used or (last is not None and last.source != last.target)
-
-
-def _segments(ledger: OffsetLedger) -> list[tuple[int, int, int]]:
-    """Of a partition without a record too: a segment of count 0 says how far it was copied."""
-    found = list(ledger.map.segments())
-    last = ledger.map.last
-    return found or ([(last.source, last.target, 0)] if last is not None else [])
-
-
-def segments_of(spark: SparkSession, plan: LinkPlan) -> SegmentsOf | None:
-    """The map of a link; None when all its offsets are equal on both clusters."""
-    if not plan.translated:
-        return None
-
-    def make(ranges: LogRanges) -> DataFrame:
-        translated, ends = _split(plan, ranges)
-        rows = [(*key, start, start, end - start) for key, (start, end) in ranges.items() if key not in ends]
-        with Loop() as loop:
-            reader = loop.run(open_maps(loop.connect(plan.target), plan))
-            loop.on_close(reader.close)
-            rows += loop.run(reader.segments(translated, ends))
-        return _table(spark, rows)
-
-    return make
-
-
-def _split(plan: LinkPlan, ranges: LogRanges) -> tuple[tuple[MirrorSpec, ...], dict[Partition, int]]:
-    """The mirrors whose offsets differ, and the target's log ends of their partitions."""
-    topics = {mirror.source_topic for mirror in plan.translated}
-    return plan.translated, {key: end for key, (_, end) in ranges.items() if key[0] in topics}
-
-
-def _table(spark: SparkSession, rows: Sequence[tuple[str, int, int, int, int]]) -> DataFrame:
-    """SEGMENTS; as Arrow, because there may be millions."""
-    schema = to_arrow_schema(SEGMENTS, timezone="UTC")
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema), SEGMENTS)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.domain.records import Flip, MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.version import VERSION
 
 _HIDDEN: Final = "********"
 
@@ -15,7 +16,8 @@ _HIDDEN: Final = "********"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPlan:
     """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target.
-    `records`: of its mirror topics, with all the ways they have gone."""
+    `records`: of its mirror topics, with all the ways they have gone. `groups`: states of mirror groups, by their name
+    on the target."""
 
     link: str
     source_cluster_id: str
@@ -25,6 +27,7 @@ class LinkPlan:
     mirrors: tuple[MirrorSpec, ...]
     group_prefix: str = ""
     records: tuple[MirrorRecord, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def without_link(cls, source: Mapping[str, str], target: Mapping[str, str], topics: Sequence[str]) -> LinkPlan:
@@ -55,8 +58,10 @@ class LinkPlan:
                 may not be right from where the executors are.
 
         Raises:
-            ValueError: a secret is needed and was not given.
+            ValueError: a secret is needed and was not given; or the gateway is of another version, whose rules may not
+                be this one's.
         """
+        _same_version(body.get("version"))
         return cls(
             link=body["link_name"],
             source_cluster_id=body["source"]["cluster_id"],
@@ -66,7 +71,15 @@ class LinkPlan:
             mirrors=tuple(_mirror(mirror, body["link_name"]) for mirror in body["mirrors"]),
             group_prefix=body["group_prefix"],
             records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
+            groups={group["group"]: group["state"] for group in body["groups"]},
         )
+
+
+def _same_version(of_gateway: str | None) -> None:
+    """Raises ValueError: the gateway is not of this job's version. What both do to a topic must be the same."""
+    if of_gateway != VERSION:
+        said = of_gateway or "older than its jobs' versions"
+        raise ValueError(f"the gateway is {said}, this job {VERSION}: run the job of the gateway's version")
 
 
 def _client(which: str, told: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -94,8 +107,6 @@ def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
 
 def _record(body: Mapping[str, Any], link: str) -> MirrorRecord:
     """As the gateway keeps it, as far as it tells."""
-    if "history" not in body:
-        raise ValueError("the gateway is older than this job: it does not tell of the mirrors' ways")
     told = body["history"]
     return MirrorRecord(
         link=link,

@@ -60,7 +60,8 @@ RECORDS: Final = StructType(
 )
 """`kafka-records`: one row per record; the columns of Spark's own Kafka source with includeHeaders=true.
 
-`timestamp` has milliseconds; `timestampType`: 0 CreateTime, 1 LogAppendTime. `headers` is null when there are none.
+`timestamp` has milliseconds; one beyond the years 1 to 9999 is their first or last instant.
+`timestampType`: 0 CreateTime, 1 LogAppendTime. `headers` is null when there are none.
 """
 
 RANGES: Final = StructType(

@@ -30,6 +30,12 @@ _FIXED: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.session.timeZone": "UTC",
     "spark.task.maxFailures": str(TASK_ATTEMPTS),
+    # One attempt of a task at a time: no second one beside it, and one that was cancelled or lost is dead before the
+    # next one begins. An executor that does not hear the driver ends itself (60 s) before it is given up (120 s).
+    "spark.speculation": "false",
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "30s",
+    "spark.executor.heartbeat.maxFailures": "6",
     "spark.ui.showConsoleProgress": "false",
 }
 
@@ -42,7 +48,7 @@ def build_session(
     ui: bool = False,
     configs: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or take the session that runs already, with this project's data sources registered.
+    """Start Spark, or take the session that runs already, as it is, with this project's data sources registered.
 
     Args:
         app_name: shown by Spark's own pages.
@@ -51,6 +57,10 @@ def build_session(
         ui: serve Spark's web page while the job runs.
         configs: Spark's own settings; they win over ours.
     """
+    running = SparkSession.getActiveSession()
+    if running is not None:  # somebody else's, whose settings are theirs
+        register(running)
+        return running
     # Executors of a local master, and the driver's own helpers, run this interpreter with its packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = _SUBMITTED in os.environ
@@ -69,6 +79,16 @@ def build_session(
         spark.conf.set(_SHUFFLE, str(max(_LEAST_SHUFFLE, SHUFFLE_PER_CORE * spark.sparkContext.defaultParallelism)))
     register(spark)
     return spark
+
+
+def refuse_speculation(spark: SparkSession) -> None:
+    """For whatever writes.
+
+    Raises:
+        ValueError: Spark may run a task twice at the same time.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
+        raise ValueError("spark.speculation is true: attempts of a task would append beside each other; turn it off")
 
 
 def with_attempts(master: str) -> str:

@@ -27,13 +27,14 @@ def told_of_tasks(spark: SparkSession, tasks: int, bytes_total: int, tell: Tell)
         bytes_total: what they read in all, 0 when it is not known.
     """
     over = threading.Event()
-    before = _done(spark, frozenset())
+    group = spark.sparkContext.getLocalProperty("spark.jobGroup.id")  # a caller's own, whose jobs these are then
+    before = _done(spark, frozenset(), group)
     began = time.monotonic()
 
     def look() -> None:
         while not over.wait(_LOOK_S):
             try:
-                done = min(tasks, len(_done(spark, before)))
+                done = min(tasks, len(_done(spark, before, group)))
             except Py4JError:  # Spark is ending
                 return
             tell(_progress(done, tasks, bytes_total, time.monotonic() - began))
@@ -58,11 +59,11 @@ def _progress(done: int, tasks: int, bytes_total: int, elapsed_s: float) -> Prog
     )
 
 
-def _done(spark: SparkSession, besides: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+def _done(spark: SparkSession, besides: frozenset[tuple[int, int]], group: str | None) -> frozenset[tuple[int, int]]:
     """(stage, number) of each task that is done, those of `besides` left out."""
     tracker = spark.sparkContext.statusTracker()
     found: set[tuple[int, int]] = set()
-    for job in tracker.getJobIdsForGroup(None):
+    for job in tracker.getJobIdsForGroup(group):
         info = tracker.getJobInfo(job)
         for stage in () if info is None else info.stageIds:
             known = tracker.getStageInfo(stage)

@@ -3,6 +3,9 @@
 A batch belongs to the range that its last offset is in. So ranges that follow one another share no batch and miss
 none, although their borders lie anywhere; and a log that starts inside a batch is read from that batch on.
 
+An empty answer proves nothing: a broker that cannot read its tiered storage in time answers so, without an error. That
+a range has no more records is believed when the batch after them was seen.
+
 The next fetch is sent before the answer to the last one is handed out: while the caller works on it, the broker and
 the network work too.
 """
@@ -97,7 +100,7 @@ class RangeReader:
 
         Raises:
             BrokerError: the partition cannot be read, for example because `position` was deleted (OFFSET_OUT_OF_RANGE).
-            ClusterUnavailable: nothing came for `patience_s`.
+            ClusterUnavailable: nothing came for `patience_s`; or no batch, although the log goes on.
             OldFormat: records of format v0 or v1.
         """
         loop = asyncio.get_running_loop()
@@ -107,6 +110,9 @@ class RangeReader:
             try:
                 part = await self._fetch(deadline)
                 found = self._scan(part)
+                if found == _EMPTY and self._read_committed and await self._is_hole(deadline):
+                    self.position = self._end
+                    continue
                 if isinstance(found, Chunk):
                     self._backoff.reset()
                     if self.position < self._end:
@@ -120,10 +126,24 @@ class RangeReader:
             self._ahead = None
             if loop.time() >= deadline:
                 raise ClusterUnavailable(f"{self._what()}: nothing for {self._patience_s:g} s: {problem}")
-            if problem != _EMPTY:
+            if problem not in (_NOTHING, _EMPTY):
                 self._cluster.invalidate(self._topic)
                 await asyncio.sleep(self._backoff.next())
         return None
+
+    async def _is_hole(self, deadline: float) -> bool:
+        """True when the next batch is known, and lies behind the range: beyond the last stable offset, perhaps."""
+        committed, self._read_committed, self._ahead = self._read_committed, False, None
+        try:
+            part = await self._fetch(deadline)
+        finally:
+            self._read_committed, self._ahead = committed, None
+        if part.error_code:
+            return False
+        following = next(
+            (header for header, _ in iter_batches(part.records) if header.last_offset >= self.position), None
+        )
+        return following is not None and following.base_offset >= self._end
 
     def _what(self) -> str:
         return f"{self._topic}-{self._partition} at offset {self.position}"
@@ -184,10 +204,8 @@ class RangeReader:
         chunk = self._batches(part) if self._checked else self._whole(part)
         if not chunk.headers and self.position < self._end:
             readable = part.last_stable_offset if self._read_committed else part.high_watermark
-            if not len(part.records) and readable >= self._end:
-                self.position = self._end  # compaction left nothing up to the end
-            elif len(chunk.bounds) == 1:
-                return _EMPTY
+            if len(chunk.bounds) == 1:
+                return _NOTHING if len(part.records) or readable < self._end else _EMPTY
         return chunk
 
     def _whole(self, part: FetchedPartition) -> Chunk:
@@ -226,4 +244,5 @@ class RangeReader:
         return Chunk(headers, aborted, [bound - start for bound in bounds], part.records[start:at], part.aborted)
 
 
-_EMPTY: Final = "no records yet"
+_NOTHING: Final = "no records yet"
+_EMPTY: Final = "the log goes on, but the broker sends nothing of it; does a read of its tiered storage time out?"

@@ -70,6 +70,6 @@ class CommandAnswers(ABC):
         if not self.mirror.ended:
             self.mirror.target.last_error = message
 
-    def looked_ahead(self, offset: int, bound: int, found: bool) -> None:
-        """Whether the source has any batch from an offset on."""
-        self._do(partial(self.mirror.looked_ahead, found=found), offset, bound)
+    def looked_ahead(self, offset: int, bound: int, following: int | None) -> None:
+        """Where the source's next batch from an offset on is; None when it sent none."""
+        self._do(partial(self.mirror.looked_ahead, following=following), offset, bound)

@@ -91,7 +91,7 @@ class TopicMaps:
         except (NetError, ProtocolError) as exc:  # it is asked again after the next empty answers
             _log.debug("look ahead of %s-%d: %s", *runner.key, exc)
         else:
-            runner.looked_ahead(offset, bound, header is not None and header.base_offset < bound)
+            runner.looked_ahead(offset, bound, None if header is None else max(offset, header.base_offset))
 
     # open transactions
 
@@ -127,5 +127,13 @@ class TopicMaps:
             _log.debug("open transaction of %s-%d: %s", *runner.key, exc)
             return
         if header is not None and runner.report.waits_for and runner.mirror.source.stable == stable:
-            since = datetime.fromtimestamp(header.base_timestamp / 1000, UTC).isoformat(timespec="milliseconds")
+            since = _when(header.base_timestamp)
             runner.report.waits_for = f"waiting for transaction of producer id {header.producer_id} since {since}"
+
+
+def _when(timestamp_ms: int) -> str:
+    """For people; a producer may have written any number."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"timestamp {timestamp_ms}"

@@ -157,8 +157,9 @@ class TranslatedSource:
         aborted = [(pid, first) for pid, first, marker in self.aborted if marker >= offset and first <= upto]
         return b"".join(batch.data() for batch in found), aborted
 
-    def has_batch_from(self, offset: int) -> bool:
-        return any(batch.last >= offset for batch in self.batches)
+    def next_batch(self, offset: int) -> int | None:
+        """Where the batch begins that has an offset, or follows it."""
+        return next((max(offset, batch.base) for batch in self.batches if batch.last >= offset), None)
 
     @property
     def visible(self) -> list[int]:
@@ -275,7 +276,7 @@ class TranslatedRunner:
                 else:
                     self.do(mirror.breakpoints_written(planned))
             case LookAhead(offset, bound):
-                self.do(mirror.looked_ahead(offset, bound, found=source.has_batch_from(offset)))
+                self.do(mirror.looked_ahead(offset, bound, following=source.next_batch(offset)))
             case PlanStart():
                 self.do(mirror.start_planned(PartitionStart(source.start, source.start)))
             case _:

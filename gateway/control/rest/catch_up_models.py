@@ -13,6 +13,7 @@ from gateway.control.rest.models import Body
 from gateway.domain import link_config
 from gateway.domain.mirror_way import way_of
 from gateway.domain.records import MirrorDirection, MirrorRecord, PartitionStart
+from gateway.version import VERSION
 
 
 class ClusterData(BaseModel):
@@ -113,8 +114,16 @@ class PlannedMirror(BaseModel):
         )
 
 
+class PlannedGroup(BaseModel):
+    """A mirror group by its name on the target: what is PROMOTED reads there, and is not for a job to write."""
+
+    group: str
+    state: str
+
+
 class JobPlanData(BaseModel):
-    """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target."""
+    """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target. `version`: of this
+    gateway, whose rules a job must have too."""
 
     kind: Literal["LockgateJobPlan"] = "LockgateJobPlan"
     link_name: str
@@ -122,6 +131,8 @@ class JobPlanData(BaseModel):
     source: ClusterData
     target: ClusterData
     mirrors: list[PlannedMirror]
+    groups: list[PlannedGroup]
+    version: str
 
     @classmethod
     def of(cls, plan: JobPlan) -> JobPlanData:
@@ -132,6 +143,8 @@ class JobPlanData(BaseModel):
             source=ClusterData(cluster_id=plan.link.source_cluster_id, client=redacted(plan.link.client)),
             target=ClusterData(cluster_id=plan.target_cluster_id, client=redacted(plan.target_client)),
             mirrors=[PlannedMirror.of(mirror, plan.link.link_id) for mirror in plan.mirrors],
+            groups=[PlannedGroup(group=one.group, state=one.state.value) for one in plan.groups],
+            version=VERSION,
         )
 
 

@@ -13,11 +13,11 @@ from gateway.domain.records import MirrorRecord
 from gateway.jobs.audit import asked_ways
 from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
 from gateway.jobs.audit.clusters import Offsets, Side
-from gateway.jobs.audit.link_maps import WayMaps
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
 from gateway.jobs.kafka import Loop
+from gateway.jobs.way_maps import WayMaps
 from gateway.net.routed import Partition
 
 Maps = Mapping[Partition, tuple[OffsetMap, ...] | str]

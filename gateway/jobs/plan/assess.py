@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.domain.records import MirrorMode
 from gateway.domain.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
-from gateway.jobs.plan.facts import GroupFacts, Inventory, TargetFacts, TopicFacts
+from gateway.jobs.plan.facts import GroupFacts, Inventory, Rates, TargetFacts, TopicFacts
 
 POSSIBLE_TODAY: Final = frozenset({MirrorMode.PRESERVE, MirrorMode.TRANSLATE})
 """Modes that this version can mirror in."""
@@ -56,24 +56,47 @@ class Plan:
     inventory: Inventory
     topics: tuple[TopicPlan, ...]
     groups: tuple[GroupPlan, ...]
-    rate: float
+    rates: Rates
     catch_up_s: float | None
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second of all partitions together, 0 for not known."""
+        return self.rates.total
 
     @property
     def blockers(self) -> tuple[str, ...]:
         """All of them, each with its topic."""
         found = [f"{one.topic.name}: {text}" for one in self.topics for text in one.blockers]
-        if self.catch_up_s is not None and math.isinf(self.catch_up_s):
+        if self._never and self.rates.asked_for:
             found.append("records are written faster than they can be copied: catch-up would never end")
         return tuple(found)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the time, and of the room that the copy takes."""
+        found = []
+        written = sum(one.topic.bytes_per_s for one in self.topics)
+        if self._never and not self.rates.asked_for:
+            found.append(
+                f"{written / 1e6:.1f} MB/s are written, more than the {self.rate / 1e6:.1f} MB/s that were measured "
+                "with so few readers: measure with more --streams, or give --rate"
+            )
+        if self.rate and not self.rates.asked_for:
+            found.append("the rate is what one reader got from the source; how fast the target is written is not known")
+        target = self.inventory.target
+        if target is not None and all(one.topic.bytes >= 0 for one in self.topics):
+            copied = sum(one.topic.bytes * min(one.topic.replication_factor, target.brokers) for one in self.topics)
+            found.append(f"the copy takes {copied / 1e9:.1f} GB on the target, with its replicas")
+        return tuple(found)
 
-def make_plan(inventory: Inventory, rate: float) -> Plan:
-    """The plan.
+    @property
+    def _never(self) -> bool:
+        return self.catch_up_s is not None and math.isinf(self.catch_up_s)
 
-    Args:
-        rate: bytes a second that a catch-up copies, as measured; 0 for not known.
-    """
+
+def make_plan(inventory: Inventory, rates: Rates) -> Plan:
+    """The plan."""
     topics = tuple(plan_topic(topic, inventory.target) for topic in inventory.topics)
     moving = [one.topic for one in topics if one.fate is not Fate.REFUSED]
     names = {topic.name for topic in moving}
@@ -81,8 +104,8 @@ def make_plan(inventory: Inventory, rate: float) -> Plan:
         inventory=inventory,
         topics=topics,
         groups=tuple(plan_group(group, names) for group in inventory.groups),
-        rate=rate,
-        catch_up_s=catch_up_s(moving, rate),
+        rates=rates,
+        catch_up_s=catch_up_s(moving, rates),
     )
 
 
@@ -96,6 +119,9 @@ def plan_topic(topic: TopicFacts, target: TargetFacts | None) -> TopicPlan:
         fate = Fate.REFUSED
         blockers.append(f"this version cannot mirror it: {reasons[0]}")
     known = target.config_names if target else _SYNCED
+    if topic.sample.unread:
+        fate = Fate.REFUSED
+        blockers.append(f"it cannot be read, so nothing is known of its records: {topic.sample.unread}")
     left = sorted(name for name in topic.own if name not in _SYNCED or name not in known)
     return TopicPlan(
         topic=topic,
@@ -120,13 +146,21 @@ def plan_group(group: GroupFacts, moving: set[str]) -> GroupPlan:
     return GroupPlan(group=group, moves=True, reason=f"offsets stay behind of: {', '.join(left)}" if left else "")
 
 
-def catch_up_s(topics: list[TopicFacts], rate: float) -> float | None:
-    """Seconds to copy what is there and what is written meanwhile."""
+def catch_up_s(topics: list[TopicFacts], rates: Rates) -> float | None:
+    """Seconds to copy what is there and what is written meanwhile.
+
+    A partition is copied in order, by one reader: the largest one takes its time however many there are.
+    """
+    rate = rates.total
     if rate <= 0 or any(topic.bytes < 0 for topic in topics):
         return None
     left = rate - sum(topic.bytes_per_s for topic in topics)
     total = sum(topic.bytes for topic in topics)
-    return math.inf if left <= 0 < total else (total / left if total else 0.0)
+    if left <= 0 < total:
+        return math.inf
+    largest = max((topic.largest_bytes for topic in topics), default=0)
+    alone = largest / rates.one if rates.one > 0 else 0.0
+    return max(total / left, alone) if total else 0.0
 
 
 def duration(seconds: float | None) -> str:
@@ -154,6 +188,13 @@ def _why_not_preserved(topic: TopicFacts) -> list[str]:
 
 
 def _notes(topic: TopicFacts) -> list[str]:
+    found = _on_timestamps(topic)
+    if topic.sample.old_format:
+        found.append("records of format v0 or v1: the gateway writes them anew; Spark jobs do not read them")
+    return found
+
+
+def _on_timestamps(topic: TopicFacts) -> list[str]:
     if topic.configs.get("message.timestamp.type") == "LogAppendTime":
         return ["LogAppendTime: records keep the source's timestamps; the target stamps its own after the promote"]
     return []

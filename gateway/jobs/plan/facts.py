@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What some record batches of a topic were like."""
+    """What some record batches of a topic were like. `old_format`: places with records of format v0 or v1. `unread`:
+    why the topic could not be read."""
 
     batches: int = 0
     records: int = 0
@@ -18,6 +19,8 @@ class Sample:
     with_holes: int = 0
     idempotent: int = 0
     codecs: frozenset[str] = frozenset()
+    old_format: int = 0
+    unread: str = ""
 
     def __add__(self, other: Sample) -> Sample:
         return Sample(
@@ -29,13 +32,16 @@ class Sample:
             with_holes=self.with_holes + other.with_holes,
             idempotent=self.idempotent + other.idempotent,
             codecs=self.codecs | other.codecs,
+            old_format=self.old_format + other.old_format,
+            unread=self.unread or other.unread,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
     """A topic. `bytes`: of one replica on disk, -1 when the cluster does not tell. `offsets`: sum over partitions of
-    log end - log start. `offsets_per_s`: over the last hour. `configs`: all in force; `own`: names set on the topic."""
+    log end - log start. `largest_bytes`: of its largest partition, -1 when that is not
+    told. `offsets_per_s`: over the last hour. `configs`: all in force; `own`: names set on the topic."""
 
     name: str
     partitions: int
@@ -46,11 +52,28 @@ class TopicFacts:
     configs: Mapping[str, str]
     own: frozenset[str] = frozenset()
     sample: Sample = field(default_factory=Sample)
+    largest_bytes: int = -1
 
     @property
     def bytes_per_s(self) -> float:
         """What is written to the topic, by its average size per offset; 0 when that is not known."""
         return self.offsets_per_s * self.bytes / self.offsets if self.bytes > 0 and self.offsets else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Bytes a second of a catch-up; 0 for not known.
+
+    Attributes:
+        total: of all partitions together.
+        one: of one partition.
+        asked_for: somebody said so; else `total` was worked out from what one reader got from the source, and how fast
+            the target can be written is not known.
+    """
+
+    total: float
+    one: float = 0.0
+    asked_for: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,7 @@ class Gatherer:
             bytes=sum(sizes.get((name, index), 0) for index in partitions) if sizes else -1,
             offsets=sum(end - start for (topic, _), (start, end) in ranges.items() if topic == name),
             offsets_per_s=rates.get(name, 0.0),
+            largest_bytes=max((sizes.get((name, index), 0) for index in partitions), default=0) if sizes else -1,
             configs={key: entry.value for key, entry in configs.items() if entry.value is not None},
             own=frozenset(key for key, entry in configs.items() if entry.source == _SET_ON_TOPIC),
             sample=samples.get(name, Sample()),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gateway.jobs.kafka import Loop
 from gateway.jobs.plan.assess import Fate, Plan, TopicPlan, duration, make_plan
+from gateway.jobs.plan.facts import Rates
 from gateway.jobs.plan.gather import Gatherer
 from gateway.jobs.plan.sampling import read_rate
 from gateway.version import VERSION
@@ -31,7 +32,7 @@ def run_plan(
 
     Args:
         topics: all that are not internal when empty.
-        rate: bytes a second of a catch-up; 0 to measure what one reader gets, times `streams`.
+        rate: bytes a second of a catch-up, reading and writing; 0 to measure what one reader gets, times `streams`.
         streams: how many partitions will be copied at the same time.
         measure_s: how long to measure.
 
@@ -44,8 +45,11 @@ def run_plan(
         there = loop.connect(target) if target else None
         inventory, ranges = loop.run(Gatherer(here).inventory(topics, there))
         if rate <= 0:
-            rate = loop.run(read_rate(here, ranges, measure_s)) * min(streams, max(1, len(ranges)))
-    return make_plan(inventory, rate)
+            one = loop.run(read_rate(here, ranges, measure_s))
+            rates = Rates(total=one * min(streams, max(1, len(ranges))), one=one)
+        else:
+            rates = Rates(total=rate, one=rate / streams, asked_for=True)
+    return make_plan(inventory, rates)
 
 
 def to_dict(plan: Plan) -> dict[str, Any]:
@@ -71,17 +75,27 @@ def to_dict(plan: Plan) -> dict[str, Any]:
         },
         "catch_up": {
             "bytes_per_s": round(plan.rate),
+            "bytes_per_s_of_one_partition": round(plan.rates.one),
+            "measured": not plan.rates.asked_for,
             "seconds": None if seconds is None or math.isinf(seconds) else round(seconds, 1),
             "words": duration(seconds),
         },
         "blockers": list(plan.blockers),
+        "notes": list(plan.notes),
         "topics": [_topic(one) for one in plan.topics],
         "groups": [{**asdict(one.group), "moves": one.moves, "reason": one.reason} for one in plan.groups],
         "not_carried_over": {
             "acls": list(inventory.acls),
             "transactional_ids": list(inventory.transactional_ids),
             "configs": {one.topic.name: list(one.left_behind) for one in plan.topics if one.left_behind},
-            "not_looked_at": ["client quotas", "SCRAM credentials", "schema registries", "connectors"],
+            "not_looked_at": [
+                "rights on the target",
+                "names with the link's prefix on the target",
+                "client quotas",
+                "SCRAM credentials",
+                "schema registries",
+                "connectors",
+            ],
         },
         "untold": list(inventory.untold),
     }
@@ -98,6 +112,7 @@ def _topic(one: TopicPlan) -> dict[str, Any]:
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,
         "bytes": topic.bytes,
+        "bytes_of_largest_partition": topic.largest_bytes,
         "offsets": topic.offsets,
         "offsets_per_s": round(topic.offsets_per_s, 3),
         "bytes_per_s": round(topic.bytes_per_s),

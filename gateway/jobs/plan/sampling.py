@@ -56,7 +56,7 @@ def places(ranges: LogRanges) -> list[tuple[Partition, int]]:
 
 
 async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, Sample]:
-    """What the batches of each topic are like. A topic that could not be read has an empty sample."""
+    """What the batches of each topic are like. The sample of one that could not be read says why."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def look(key: Partition, at: int) -> tuple[str, Sample]:
@@ -64,8 +64,10 @@ async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, Sam
             reader = RangeReader(cluster, *key, at, ranges[key][1], fetch_bytes=_FETCH_BYTES, patience_s=_PATIENCE_S)
             try:
                 chunk = await reader.next()
-            except (NetError, OldFormat):
-                return key[0], Sample()
+            except OldFormat:
+                return key[0], Sample(old_format=1)
+            except NetError as exc:
+                return key[0], Sample(unread=str(exc))
             return key[0], sample_of(chunk.headers if chunk else ())
 
     samples: dict[str, Sample] = {}

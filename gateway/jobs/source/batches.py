@@ -62,7 +62,9 @@ class KafkaBatches(DataSource):
         return RangeStreamReader(parse(self.options), check_columns(schema, BATCHES), read_batches)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Of a batch query."""
+        """Of a batch query. Raises ValueError for mode overwrite: nothing is ever overwritten."""
+        if overwrite:
+            raise ValueError("mode overwrite: batches can only be appended; write with mode append")
         return BatchesWriter(parse_write(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

@@ -16,12 +16,18 @@ from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Segment, Written
+from gateway.jobs.source.segments import Failure, Segment, Written
 from gateway.net.cluster import Cluster
+from gateway.net.errors import NetError
 from gateway.net.range_reader import FETCH_BYTES, Chunk, RangeReader
+from protocol.errors import ProtocolError
+from protocol.records import OldFormat
 
 AT_ONCE: Final = 16
 """Ranges of one task; each holds up to some MB."""
+
+
+_FAILURES: Final = (AppendFailed, NetError, ProtocolError, OldFormat, OSError, TimeoutError, ValueError)
 
 
 class RangeCopy:
@@ -38,15 +44,17 @@ class RangeCopy:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, ranges: Sequence[tuple[MirrorSpec, OffsetRange]]) -> list[Written]:
-        """Copy all; the first failure ends the others. Raises as `RangeReader.next` and `PartitionAppend` do."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._in_turn(*one)) for one in ranges]
-        except ExceptionGroup as exc:
-            raise exc.exceptions[0] from None
-        return [task.result() for task in tasks]
+        """Copy all. What goes wrong with one is in what it has written, and ends no other."""
+        return await asyncio.gather(*(self._in_turn(*one) for one in ranges))
 
     async def _in_turn(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
+        try:
+            return await self._one(mirror, wanted)
+        except _FAILURES as exc:
+            why = str(exc) or type(exc).__name__
+            return Written(failed=(Failure(wanted.topic, wanted.partition, why),))
+
+    async def _one(self, mirror: MirrorSpec, wanted: OffsetRange) -> Written:
         async with self._slots:
             append = PartitionAppend(mirror, wanted.partition, wanted.start, self._clusters)
             await append.begin()

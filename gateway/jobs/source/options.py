@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.jobs.kafka import PREFIX
+from gateway.jobs.source.spark_options import without_sparks_own
 from gateway.net.config import ClusterConfig
 from gateway.net.offsets import EARLIEST, LATEST
 from gateway.net.range_reader import FETCH_BYTES
@@ -21,10 +22,18 @@ _WHO: Final = ("subscribe", "subscribePattern", "assign")
 _READING: Final = (
     *_WHO,
     "startingOffsets",
+    "startingOffsetsByTimestamp",
     "startingTimestamp",
+    "startingOffsetsByTimestampStrategy",
     "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
     "maxBytesPerTrigger",
+    "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition",
     "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
     "throttleBytesPerSecond",
     "tasks",
 )
@@ -44,6 +53,18 @@ class Position:
         return self.offsets.get(partition, self.default)
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A time per partition, in milliseconds since the epoch. `default`: of those that are not named; None for none."""
+
+    default: int | None = None
+    times: Mapping[Partition, int] = field(default_factory=dict)
+
+    def of(self, partition: Partition) -> int | None:
+        """The time of one partition."""
+        return self.times.get(partition, self.default)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """What to read, from where to where, and how.
@@ -51,8 +72,14 @@ class SourceOptions:
     Attributes:
         properties: Kafka client properties.
         topics, assigned, pattern: one of subscribe, assign, subscribePattern.
-        starting_timestamp_ms: wins over `starting`; milliseconds since the epoch.
+        starting: None for the default: earliest for a batch query, latest for a stream.
+        starting_times, ending_times: win over `starting` and `ending`. `starting_time`, `ending_time`: over those.
+        or_latest: where no record is as young as a starting time, begin at the end; else that is an error.
         max_bytes_per_trigger: of one micro-batch, about; 0 for no limit.
+        max_offsets_per_trigger: of one micro-batch; 0 for no limit.
+        max_records_per_partition: of one task; 0 for no limit.
+        fail_on_data_loss: offsets that are gone and topics created anew end the query; else they are skipped.
+        headers: the column is there.
         min_partitions: cut ranges until there are so many; 0 for one range per partition.
         throttle_bytes_per_s: of each task; 0 for none.
         fetch_bytes: of one fetch.
@@ -63,10 +90,18 @@ class SourceOptions:
     topics: tuple[str, ...] = ()
     assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     pattern: str = ""
-    starting: Position = Position(EARLIEST)
+    starting: Position | None = None
     ending: Position = Position(LATEST)
-    starting_timestamp_ms: int | None = None
+    starting_times: Times | None = None
+    starting_time: Times | None = None
+    ending_times: Times | None = None
+    ending_time: Times | None = None
+    or_latest: bool = False
     max_bytes_per_trigger: int = 0
+    max_offsets_per_trigger: int = 0
+    max_records_per_partition: int = 0
+    fail_on_data_loss: bool = True
+    headers: bool = True
     min_partitions: int = 0
     throttle_bytes_per_s: int = 0
     read_committed: bool = True
@@ -80,7 +115,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
     Raises:
         ValueError: one line that names an unknown option, a bad value, or one that is missing.
     """
-    given = {name.lower(): value for name, value in options.items()}
+    given = without_sparks_own({name.lower(): value for name, value in options.items()})
     kafka = {name[len(PREFIX) :]: value for name, value in given.items() if name.startswith(PREFIX)}
     known = {name.lower(): name for name in _READING}
     unknown = [name for name in given if not name.startswith(PREFIX) and name not in known]
@@ -159,6 +194,35 @@ def _position(text: str, default: int) -> Position:
     return Position(default, offsets)
 
 
+def _times(text: str) -> Times:
+    """{"topic": {"0": 1700000000000}}."""
+    try:
+        value = json.loads(text)
+        times = {(topic, int(index)): int(at) for topic, of in value.items() for index, at in of.items()}
+    except (ValueError, AttributeError):
+        raise ValueError(f'{text!r} is not {{"topic": {{"0": 1700000000000}}}}') from None
+    bad = [at for at in times.values() if at < 0]
+    if bad:
+        raise ValueError(f"{bad[0]} is no time in milliseconds")
+    return Times(None, times)
+
+
+def _time(text: str) -> Times:
+    return Times(_natural(text))
+
+
+def _strategy(text: str) -> bool:
+    if text.lower() not in ("error", "latest"):
+        raise ValueError(f"{text!r} is not error or latest")
+    return text.lower() == "latest"
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is not true or false")
+    return text.lower() == "true"
+
+
 def _natural(text: str) -> int:
     if not re.fullmatch(r"\d{1,18}", text.strip()):
         raise ValueError(f"{text!r} is not a whole number")
@@ -183,7 +247,15 @@ _READERS: Final[Mapping[str, tuple[str, Any]]] = {
     "subscribePattern": ("pattern", _pattern),
     "assign": ("assigned", _assignment),
     "startingOffsets": ("starting", _starting),
-    "startingTimestamp": ("starting_timestamp_ms", _natural),
+    "startingOffsetsByTimestamp": ("starting_times", _times),
+    "startingTimestamp": ("starting_time", _time),
+    "startingOffsetsByTimestampStrategy": ("or_latest", _strategy),
+    "endingOffsetsByTimestamp": ("ending_times", _times),
+    "endingTimestamp": ("ending_time", _time),
+    "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _positive),
+    "maxRecordsPerPartition": ("max_records_per_partition", _positive),
+    "failOnDataLoss": ("fail_on_data_loss", _flag),
+    "includeHeaders": ("headers", _flag),
     "endingOffsets": ("ending", _ending),
     "maxBytesPerTrigger": ("max_bytes_per_trigger", _positive),
     "minPartitions": ("min_partitions", _natural),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +11,15 @@ from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
-from gateway.jobs.source.options import Position, SourceOptions
+from gateway.jobs.source.options import Position, SourceOptions, Times
 from gateway.net.cluster import Cluster
-from gateway.net.offsets import LATEST, list_offsets
+from gateway.net.offsets import EARLIEST, LATEST, list_offsets
 from gateway.net.routed import Partition
 
 Offsets = dict[Partition, int]
 
 _INTERNAL: Final = "__"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,71 @@ async def find_partitions(cluster: Cluster, options: SourceOptions) -> list[Part
     return found
 
 
-async def start_offsets(cluster: Cluster, options: SourceOptions, partitions: list[Partition]) -> Offsets:
-    """Where reading begins. A timestamp that no record is as young as means the end."""
-    if options.starting_timestamp_ms is not None:
-        wanted = dict.fromkeys(partitions, options.starting_timestamp_ms)
-        found = await _ask(cluster, wanted, options.read_committed)
-        young = [partition for partition, offset in found.items() if offset < 0]
-        return found | await _ask(cluster, dict.fromkeys(young, LATEST), options.read_committed)
-    return await _resolve(cluster, options.starting, partitions, options.read_committed)
+async def start_offsets(
+    cluster: Cluster, options: SourceOptions, partitions: list[Partition], *, stream: bool = False
+) -> Offsets:
+    """Where reading begins.
+
+    Raises:
+        ValueError: no record of a partition is as young as the time that was asked for, and nothing says what then.
+    """
+    default = Position(LATEST if stream else EARLIEST)
+    starts = await _resolve(cluster, options.starting or default, partitions, options.read_committed)
+    for times in (options.starting_times, options.starting_time):
+        starts |= await _by_time(cluster, times, partitions, or_latest=options.or_latest, options=options)
+    return starts
 
 
 async def end_offsets(cluster: Cluster, options: SourceOptions, partitions: list[Partition]) -> Offsets:
     """Where reading ends: LATEST is the last stable offset, or the high watermark of uncommitted reading."""
-    return await _resolve(cluster, options.ending, partitions, options.read_committed)
+    ends = await _resolve(cluster, options.ending, partitions, options.read_committed)
+    for times in (options.ending_times, options.ending_time):
+        ends |= await _by_time(cluster, times, partitions, or_latest=True, options=options)
+    return ends
+
+
+async def _by_time(
+    cluster: Cluster, times: Times | None, partitions: list[Partition], *, or_latest: bool, options: SourceOptions
+) -> Offsets:
+    """The first records that are as young as asked, of those partitions that a time was given for."""
+    wanted = {} if times is None else {key: at for key in partitions if (at := times.of(key)) is not None}
+    found = await _ask(cluster, wanted, options.read_committed)
+    none = [partition for partition, offset in found.items() if offset < 0]
+    if none and not or_latest:
+        topic, index = none[0]
+        raise ValueError(
+            f"{topic}-{index}: no record is as young as {wanted[none[0]]}; to begin at the end then, set "
+            "startingOffsetsByTimestampStrategy to latest"
+        )
+    return found | await _ask(cluster, dict.fromkeys(none, LATEST), options.read_committed)
+
+
+def kept(starts: Offsets, ends: Offsets, log_starts: Offsets, *, fail: bool) -> Offsets:
+    """The starts, moved to what is still there. Pure.
+
+    Args:
+        log_starts: of the logs, as they are.
+        fail: that is an error, as by failOnDataLoss.
+
+    Raises:
+        ValueError: records between a start and its end are gone, and `fail`; or a log ends before its start.
+    """
+    found = dict(starts)
+    for key, end in ends.items():
+        begins = log_starts.get(key, 0)
+        if starts[key] >= begins and starts[key] <= end:
+            continue
+        if fail:
+            why = f"its log begins at {begins}" if starts[key] < begins else f"its log ends at {end}"
+            raise ValueError(data_lost(f"{key[0]}-{key[1]}: offset {starts[key]} is gone, {why}"))
+        _log.warning("%s-%d: offset %d is gone; reading goes on at %d", *key, starts[key], begins)
+        found[key] = min(begins, end)
+    return found
+
+
+def data_lost(why: str) -> str:
+    """For people."""
+    return f"{why}; to go on without what was lost, set failOnDataLoss to false"
 
 
 async def latest_offsets(cluster: Cluster, options: SourceOptions, partitions: list[Partition]) -> Offsets:
@@ -83,21 +137,32 @@ async def latest_offsets(cluster: Cluster, options: SourceOptions, partitions: l
 async def plan_ranges(cluster: Cluster, options: SourceOptions) -> list[OffsetRange]:
     """The ranges of a batch query, the longest first: a task that starts late should be a short one."""
     partitions = await find_partitions(cluster, options)
-    starts = await start_offsets(cluster, options, partitions)
     ends = await end_offsets(cluster, options, partitions)
-    return sorted(make_ranges(starts, ends, options.min_partitions), key=lambda one: one.size, reverse=True)
+    starts = await start_offsets(cluster, options, partitions)
+    if not options.fail_on_data_loss:
+        begins = await _ask(cluster, dict.fromkeys(partitions, EARLIEST), options.read_committed)
+        starts = kept(starts, {key: max(end, starts[key]) for key, end in ends.items()}, begins, fail=False)
+    ranges = make_ranges(starts, ends, options.min_partitions, options.max_records_per_partition)
+    return sorted(ranges, key=lambda one: one.size, reverse=True)
 
 
 def make_ranges(
-    starts: Mapping[Partition, int], ends: Mapping[Partition, int], min_partitions: int
+    starts: Mapping[Partition, int], ends: Mapping[Partition, int], min_partitions: int, most: int = 0
 ) -> list[OffsetRange]:
-    """One range per partition that has something to read, cut further when there are fewer than `min_partitions`."""
+    """One range per partition that has something to read, cut further when there are fewer than `min_partitions`, or
+    where one has more than `most` offsets (0 for no limit)."""
     ranges = [
         OffsetRange(topic, index, starts[topic, index], ends[topic, index])
         for topic, index in sorted(ends)
         if starts[topic, index] < ends[topic, index]
     ]
-    return split(ranges, min_partitions)
+    return split([part for one in ranges for part in cut(one, -(-one.size // most) if most else 1)], min_partitions)
+
+
+def cut(one: OffsetRange, count: int) -> list[OffsetRange]:
+    """A range in so many parts of about the same size."""
+    cuts = [one.start + one.size * index // count for index in range(count + 1)]
+    return [OffsetRange(one.topic, one.partition, low, high) for low, high in pairwise(cuts)]
 
 
 def split(ranges: list[OffsetRange], min_partitions: int) -> list[OffsetRange]:
@@ -107,9 +172,7 @@ def split(ranges: list[OffsetRange], min_partitions: int) -> list[OffsetRange]:
     total = sum(one.size for one in ranges)
     parts: list[OffsetRange] = []
     for one in ranges:
-        count = max(1, min(one.size, round(min_partitions * one.size / total)))
-        cuts = [one.start + one.size * index // count for index in range(count + 1)]
-        parts.extend(OffsetRange(one.topic, one.partition, low, high) for low, high in pairwise(cuts))
+        parts += cut(one, max(1, min(one.size, round(min_partitions * one.size / total))))
     return parts
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from gateway.jobs.kafka import Loop, ask
-from gateway.jobs.schemas import RECORDS
+from gateway.jobs.schemas import RECORDS, columns
 from gateway.jobs.source.batches import check_columns
 from gateway.jobs.source.options import SourceOptions, parse
 from gateway.jobs.source.ranges import OffsetRange, plan_ranges
@@ -29,6 +29,8 @@ from gateway.net.range_reader import Chunk
 from protocol.record_reader import Record, read_records
 
 FORMAT: Final = "kafka-records"
+_YEAR_1_MS: Final = -62_135_596_800_000
+_YEAR_9999_MS: Final = 253_402_300_799_999
 _ROWS: Final = 4096  # of one Arrow batch
 
 Row = tuple[int, Record]
@@ -44,8 +46,9 @@ class KafkaRecords(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """All columns, unless the query names some."""
-        return RECORDS
+        """All columns, unless the query names some, or includeHeaders is false."""
+        headers = parse(self.options).headers
+        return RECORDS if headers else columns(RECORDS, *(name for name in RECORDS.names if name != "headers"))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of a batch query."""
@@ -97,16 +100,21 @@ def chunk_records(chunk: Chunk, wanted: OffsetRange, *, read_committed: bool) ->
 
 def as_rows(rows: Sequence[Row], topic: str, partition: int, schema: pa.Schema) -> pa.RecordBatch:
     """Records as an Arrow batch."""
-    columns = []
+    found = []
     for field in schema:
         if field.name == "topic":
-            columns.append(pa.repeat(pa.scalar(topic, field.type), len(rows)))
+            found.append(pa.repeat(pa.scalar(topic, field.type), len(rows)))
         elif field.name == "partition":
-            columns.append(pa.repeat(pa.scalar(partition, field.type), len(rows)))
+            found.append(pa.repeat(pa.scalar(partition, field.type), len(rows)))
         else:
             value = _VALUES[field.name]
-            columns.append(pa.array([value(kind, record) for kind, record in rows], field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+            found.append(pa.array([value(kind, record) for kind, record in rows], field.type))
+    return pa.RecordBatch.from_arrays(found, schema=schema)
+
+
+def micros(timestamp_ms: int) -> int:
+    """A record's timestamp for Spark, whose type goes from year 1 to 9999: producers write anything."""
+    return min(max(timestamp_ms, _YEAR_1_MS), _YEAR_9999_MS) * 1000
 
 
 def _headers(_: int, record: Record) -> list[dict[str, Any]] | None:
@@ -117,7 +125,7 @@ _VALUES: Final[dict[str, Callable[[int, Record], Any]]] = {
     "key": lambda _, record: record.key,
     "value": lambda _, record: record.value,
     "offset": lambda _, record: record.offset,
-    "timestamp": lambda _, record: record.timestamp_ms * 1000,  # Arrow's type is in microseconds
+    "timestamp": lambda _, record: micros(record.timestamp_ms),
     "timestampType": lambda kind, _: kind,
     "headers": _headers,
 }

@@ -25,17 +25,27 @@ class Segment:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A partition of the source that could not be copied, or not to the end; and why, in one line."""
+
+    topic: str
+    partition: int
+    why: str
+
+
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task did.
 
     `records`, `bytes`: what it saw the target acknowledge; what was there already, from another attempt or appender,
-    is in the segments alone.
+    is in the segments alone. `failed`: what of its ranges could not be copied; the others were.
     """
 
     segments: tuple[Segment, ...] = ()
     records: int = 0
     bytes: int = 0
+    failed: tuple[Failure, ...] = ()
 
 
 class MapPublisher(Protocol):
@@ -60,13 +70,14 @@ class WriteReport:
     records: int
     bytes: int
     tasks: int
+    failed: tuple[Failure, ...] = ()
 
     @classmethod
     def of(cls, messages: Iterable[WriterCommitMessage | None]) -> WriteReport:
         """Add the tasks' messages up; segments that touch become one."""
         done = [message for message in messages if isinstance(message, Written)]
         all_done = total(done)
-        return cls(all_done.segments, all_done.records, all_done.bytes, len(done))
+        return cls(all_done.segments, all_done.records, all_done.bytes, len(done), all_done.failed)
 
     def save(self, path: str) -> None:
         """As JSON."""
@@ -79,13 +90,15 @@ class WriteReport:
             return cls((), 0, 0, 0)
         value = json.loads(Path(path).read_text(encoding="utf-8"))
         segments = tuple(Segment(**segment) for segment in value.pop("segments"))
-        return cls(segments=segments, **value)
+        failed = tuple(Failure(**failure) for failure in value.pop("failed"))
+        return cls(segments=segments, failed=failed, **value)
 
 
 def total(parts: Sequence[Written]) -> Written:
     """Several as one."""
     segments = merge(segment for part in parts for segment in part.segments)
-    return Written(segments, sum(part.records for part in parts), sum(part.bytes for part in parts))
+    failed = tuple(failure for part in parts for failure in part.failed)
+    return Written(segments, sum(part.records for part in parts), sum(part.bytes for part in parts), failed)
 
 
 def merge(segments: Iterable[Segment]) -> tuple[Segment, ...]:

@@ -1,12 +1,15 @@
 """Streaming queries over ranges of offsets, the same for batches and for records.
 
-Offsets are kept by Spark's checkpoint as {"topic": {"0": 12}}, as its own Kafka source writes them.
+Offsets are kept by Spark's checkpoint as {"topic": {"0": 12}}, as its own Kafka source writes them. The topics' ids are
+kept with them: an offset of a topic that was deleted and created anew is another record's.
 """
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -14,6 +17,7 @@ from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
+    ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
@@ -22,7 +26,9 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import SourceOptions
 from gateway.jobs.source.ranges import (
     Offsets,
+    data_lost,
     find_partitions,
+    kept,
     latest_offsets,
     make_ranges,
     start_offsets,
@@ -30,6 +36,9 @@ from gateway.jobs.source.ranges import (
 from gateway.net.cluster import BrokerError, Cluster
 from gateway.net.log_dirs import log_sizes
 from gateway.net.offsets import EARLIEST, list_offsets
+
+IDS: Final = "@ids"
+_log = logging.getLogger(__name__)
 
 Read = Callable[[SourceOptions, StructType, InputPartition], Iterator[pa.RecordBatch]]
 
@@ -57,18 +66,26 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         loop, cluster = self._connected()
 
         async def find() -> Offsets:
-            return await start_offsets(cluster, self._options, await find_partitions(cluster, self._options))
+            partitions = await find_partitions(cluster, self._options)
+            return await start_offsets(cluster, self._options, partitions, stream=True)
 
-        return to_json(loop.run(find()))
+        return to_json(loop.run(find()), topic_ids(cluster, self._options))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next micro-batch ends: at the readable ends, or earlier by the limit."""
+        """Where the next micro-batch ends: at the readable ends, or earlier by the limit.
+
+        Raises:
+            ValueError: records that were to be read are gone, or a topic was created anew, and failOnDataLoss.
+        """
         loop, cluster = self._connected()
-        return to_json(loop.run(self._next_end(cluster, from_json(start), limit)))
+        ends = loop.run(self._next_end(cluster, start, limit))
+        return to_json(ends, ids_in(start) | topic_ids(cluster, self._options))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """From maxBytesPerTrigger."""
-        limit = self._options.max_bytes_per_trigger
+        """From maxBytesPerTrigger and maxOffsetsPerTrigger."""
+        limit, rows = self._options.max_bytes_per_trigger, self._options.max_offsets_per_trigger
+        if rows:
+            return ReadMaxRows(rows)
         return ReadMaxBytes(limit) if limit else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -77,11 +94,13 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = loop.run(self._ends(cluster))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The ranges of one micro-batch."""
+        """The ranges of one micro-batch. Raises as `latestOffset`: a query that starts again has both from before."""
         loop, cluster = self._connected()
-        starts, ends = from_json(start), from_json(end)
-        starts = loop.run(with_new_partitions(cluster, starts, ends))
-        return make_ranges(starts, ends, self._options.min_partitions)
+        ends = from_json(end)
+        starts = loop.run(self._still_there(cluster, start, ends))
+        gone = recreated(ids_in(end), topic_ids(cluster, self._options), fail=self._options.fail_on_data_loss)
+        ends = {key: at for key, at in ends.items() if key[0] not in gone}  # they were offsets of the topic before
+        return make_ranges(starts, ends, self._options.min_partitions, self._options.max_records_per_partition)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one range, in order."""
@@ -102,13 +121,55 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     async def _ends(self, cluster: Cluster) -> Offsets:
         return await latest_offsets(cluster, self._options, await find_partitions(cluster, self._options))
 
-    async def _next_end(self, cluster: Cluster, starts: Offsets, limit: ReadLimit) -> Offsets:
+    async def _next_end(self, cluster: Cluster, start: dict[str, Any], limit: ReadLimit) -> Offsets:
         ends = await self._ends(cluster) if self._target is None else self._target
-        starts = await with_new_partitions(cluster, starts, ends)
+        starts = await self._still_there(cluster, start, ends)
+        ends = {key: max(end, starts[key]) for key, end in ends.items()}
+        if isinstance(limit, ReadMaxRows):
+            return {**starts, **limited(starts, ends, dict.fromkeys(ends, 1.0), limit.max_rows)}
         if not isinstance(limit, ReadMaxBytes):
             return {**starts, **ends}
         sizes = await bytes_per_offset(cluster, ends)
+        if any(ends.values()) and not any(sizes.values()):
+            raise ValueError(
+                "maxBytesPerTrigger: the cluster does not tell the sizes of its logs (that takes DESCRIBE on the "
+                "cluster); set maxOffsetsPerTrigger"
+            )
         return {**starts, **limited(starts, ends, sizes, limit.max_bytes)}
+
+    async def _still_there(self, cluster: Cluster, start: dict[str, Any], ends: Offsets) -> Offsets:
+        """The starts of what is in `ends`, as far as they are there; those of topics created anew begin anew."""
+        await find_partitions(cluster, self._options)
+        fail = self._options.fail_on_data_loss
+        new = recreated(ids_in(start), topic_ids(cluster, self._options), fail=fail)
+        kept_ones = {key: at for key, at in from_json(start).items() if key[0] not in new and key in ends}
+        starts = await with_new_partitions(cluster, kept_ones, ends)
+        begins = await with_new_partitions(cluster, {}, ends)
+        return kept(starts, ends, begins, fail=fail)
+
+
+def topic_ids(cluster: Cluster, options: SourceOptions) -> dict[str, str]:
+    """Of the topics that are read, by name; none from brokers without topic ids (before 2.8)."""
+    topics = {name: topic for name, topic in cluster.view.topics.items() if _wanted(name, options)}
+    return {name: topic.topic_id.hex() for name, topic in topics.items() if any(topic.topic_id)}
+
+
+def _wanted(name: str, options: SourceOptions) -> bool:
+    return re.fullmatch(options.pattern, name) is not None if options.pattern else name in options.topics
+
+
+def recreated(before: Mapping[str, str], now: Mapping[str, str], *, fail: bool) -> frozenset[str]:
+    """The topics that were deleted and created anew.
+
+    Raises:
+        ValueError: there is one, and `fail`.
+    """
+    found = sorted(name for name, known in before.items() if now.get(name, known) != known)
+    if found and fail:
+        raise ValueError(data_lost(f"topic {found[0]} was deleted and created anew: its offsets are other records'"))
+    for name in found:
+        _log.warning("topic %s was deleted and created anew; it is read from its beginning", name)
+    return frozenset(found)
 
 
 async def with_new_partitions(cluster: Cluster, starts: Mapping[Any, int], ends: Mapping[Any, int]) -> Offsets:
@@ -147,14 +208,20 @@ def limited(starts: Offsets, ends: Offsets, bytes_per: Mapping[tuple[str, int], 
     }
 
 
-def to_json(offsets: Offsets) -> dict[str, Any]:
-    """As Spark keeps them."""
+def to_json(offsets: Offsets, ids: Mapping[str, str] = {}) -> dict[str, Any]:
+    """As Spark keeps them, with the topics' ids under `IDS`, which no topic can be called."""
     value: dict[str, Any] = {}
     for (topic, index), offset in sorted(offsets.items()):
         value.setdefault(topic, {})[str(index)] = offset
-    return value
+    of_these = {topic: one for topic, one in sorted(ids.items()) if topic in value}
+    return {**value, IDS: of_these} if of_these else value
 
 
 def from_json(value: Mapping[str, Mapping[str, int]]) -> Offsets:
     """From what Spark kept."""
-    return {(topic, int(index)): offset for topic, of in value.items() for index, offset in of.items()}
+    return {(topic, int(index)): offset for topic, of in value.items() if topic != IDS for index, offset in of.items()}
+
+
+def ids_in(value: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The topics' ids in what Spark kept; none in what an older version wrote."""
+    return dict(value.get(IDS, {}))

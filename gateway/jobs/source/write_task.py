@@ -48,7 +48,7 @@ class WriteTask:
         return Written(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
 
     def copy(self, ranges: Sequence[OffsetRange]) -> Written:
-        """Copy ranges of the source. Raises as `RangeCopy.run` does."""
+        """Copy ranges of the source. What failed is in the answer."""
         if not ranges:
             return Written()
         clusters = self._connected()
@@ -111,5 +111,5 @@ def batch_bytes(column: pa.Array) -> memoryview:
     if column.null_count:
         raise ValueError("a row without its batch")
     _, bounds, data = column.buffers()
-    bounds = memoryview(bounds).cast("i")
+    bounds = memoryview(bounds).cast("q" if pa.types.is_large_binary(column.type) else "i")
     return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from gateway.jobs.offset_map import Rule, locate
+from gateway.jobs.translate.link_offsets import REFUSED
 from gateway.jobs.translate.schemas import TRANSLATED
 
 CLAMPED_START = "target_log_start"
@@ -27,6 +28,7 @@ def translate(offsets: DataFrame, segments: DataFrame) -> DataFrame:
         F.when(
             F.col("target_offset").isNotNull(), F.greatest(F.col("map_end") - F.col("target_offset"), F.lit(0))
         ).alias("lag"),
+        F.lit("").alias("why"),
     )
 
 
@@ -47,7 +49,8 @@ def clamp(translated: DataFrame, ranges: DataFrame) -> DataFrame:
     missing = F.col("log_start").isNull()
     moved = F.coalesce(low | high, F.lit(True))
     rule = (
-        F.when(missing | F.col("target_offset").isNull(), F.lit(Rule.NOT_MIRRORED))
+        F.when(F.col("rule") == REFUSED, F.lit(REFUSED))
+        .when(missing | F.col("target_offset").isNull(), F.lit(Rule.NOT_MIRRORED))
         .when(low, F.lit(CLAMPED_START))
         .when(high, F.lit(CLAMPED_END))
         .otherwise(F.col("rule"))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.jobs.kafka import Loop
-from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Partition, Wanted, outcome, to_commit
+from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Partition, Wanted, outcome, to_commit, withheld
 from gateway.jobs.translate.schemas import COMMITS
 from gateway.net.cluster import Cluster
 from gateway.net.commits import commit_offsets, committed_offsets
@@ -28,41 +28,66 @@ TASKS_PER_CORE: Final = 2
 CommitRow = tuple[str, str, int, int | None, int, int, str, str]
 
 
-def commit(spark: SparkSession, properties: Mapping[str, str], translated: DataFrame) -> DataFrame:
+class Terms(NamedTuple):
+    """Of a commit. `promoted`: groups that read on the target; `inexact`: commit offsets that are not exact too."""
+
+    promoted: frozenset[str] = frozenset()
+    inexact: bool = False
+
+
+PLAIN: Final = Terms()
+_OF_WANTED: Final = ("target_offset", "note", "exact", "why")
+_PROMOTED: Final = "the gateway has promoted the group: it reads on the target"
+
+
+def commit(
+    spark: SparkSession, properties: Mapping[str, str], translated: DataFrame, terms: Terms = PLAIN
+) -> DataFrame:
     """Commit TRANSLATED on the target -> COMMITS. Lazy as every DataFrame; a second run of it changes nothing."""
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     rows = (
         translated.select(
-            "group", "topic", "partition", "target_offset", F.coalesce("metadata", F.lit("")).alias("note")
+            "group",
+            "topic",
+            "partition",
+            "target_offset",
+            F.coalesce("metadata", F.lit("")).alias("note"),
+            "exact",
+            F.when(F.col("why") != "", F.col("why")).otherwise(F.col("rule")).alias("why"),
         )
         .repartition(tasks, "group")
         .sortWithinPartitions("group")
     )
-    return spark.createDataFrame(rows.rdd.mapPartitions(_writer(dict(properties))), COMMITS)
+    return spark.createDataFrame(rows.rdd.mapPartitions(_writer(dict(properties), terms)), COMMITS)
 
 
-def _writer(properties: Mapping[str, str]) -> Callable[[Iterable[Row]], Iterator[CommitRow]]:
+def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[Row]], Iterator[CommitRow]]:
     def write(rows: Iterable[Row]) -> Iterator[CommitRow]:
         with Loop() as loop:
             cluster: Cluster | None = None
             for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
                 cluster = cluster or loop.connect(properties)
                 wanted = {
-                    (row["topic"], row["partition"]): Wanted(row["target_offset"], row["note"]) for row in of_group
+                    (row["topic"], row["partition"]): Wanted(*(row[name] for name in _OF_WANTED)) for row in of_group
                 }
-                yield from loop.run(commit_group(cluster, group, wanted))
+                yield from loop.run(commit_group(cluster, group, wanted, terms))
 
     return write
 
 
-async def commit_group(cluster: Cluster, group: str, wanted: Mapping[Partition, Wanted]) -> list[CommitRow]:
+async def commit_group(
+    cluster: Cluster, group: str, wanted: Mapping[Partition, Wanted], terms: Terms = PLAIN
+) -> list[CommitRow]:
     """Commit one group's offsets and read them back. What went wrong is in the rows, not raised."""
     before: dict[Partition, int] = {}
     try:
         before = await _held(cluster, group)
-        members = await _members(cluster, group)
-        if members:
-            return _refused(group, wanted, before, members)
+        held_back = withheld(wanted, inexact=terms.inexact)
+        if held_back is not None:
+            return [_row(group, key, wanted[key], before, before, *why) for key, why in held_back.items()]
+        why = _PROMOTED if group in terms.promoted else await _members(cluster, group)
+        if why:
+            return _refused(group, wanted, before, why)
         said = await _write(cluster, group, to_commit(wanted, before))
         after = await _held(cluster, group)
     except NetError as exc:

@@ -16,23 +16,50 @@ class Outcome(StrEnum):
     """What became of one offset.
 
     COMMITTED: written, and read back. UNCHANGED: the target had it already. AHEAD: the target had a higher one,
-    which was left. REFUSED: the group has members on the target, so nothing of it was written. NOT_MIRRORED: there
-    is no target offset. FAILED: the write was refused, or what was read back is not what was written.
+    which was left. REFUSED: nothing of the group was written: it has members on the target, or was promoted, or another
+    of its offsets is not exact. NOT_EXACT: that one: the record that would be read next is not the source's.
+    NOT_MIRRORED: there is no target offset. FAILED: the write was refused, or what was read back is something else.
     """
 
     COMMITTED = "committed"
     UNCHANGED = "unchanged"
     AHEAD = "ahead"
     REFUSED = "refused"
+    NOT_EXACT = "not_exact"
     NOT_MIRRORED = "not_mirrored"
     FAILED = "failed"
 
 
 class Wanted(NamedTuple):
-    """An offset to commit; None for a partition without a target offset."""
+    """An offset to commit; None for a partition without a target offset. `exact`: see `schemas.TRANSLATED`; `why`: of
+    one that is not."""
 
     target_offset: int | None
     metadata: str
+    exact: bool = True
+    why: str = ""
+
+
+def withheld(wanted: Mapping[Partition, Wanted], *, inexact: bool) -> dict[Partition, tuple[Outcome, str]] | None:
+    """Why nothing of a group is committed; None when it may be.
+
+    A group that had half of its offsets would begin the other half anew, by its auto.offset.reset.
+
+    Args:
+        inexact: offsets that are not exact are committed too, as somebody asked for it.
+    """
+    bad = {key for key, value in wanted.items() if value.target_offset is None or not (value.exact or inexact)}
+    if not bad:
+        return None
+    first = min(bad)
+    found = {}
+    for key, value in wanted.items():
+        if key not in bad:
+            found[key] = (Outcome.REFUSED, f"{first[0]}-{first[1]} of the same group is not exact")
+        else:
+            what = Outcome.NOT_MIRRORED if value.target_offset is None else Outcome.NOT_EXACT
+            found[key] = (what, value.why)
+    return found
 
 
 def to_commit(wanted: Mapping[Partition, Wanted], held: Mapping[Partition, int]) -> dict[Partition, tuple[int, str]]:

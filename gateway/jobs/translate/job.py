@@ -18,7 +18,8 @@ from gateway.jobs.spark_progress import Tell, told_of_tasks
 from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
-from gateway.jobs.translate.commit import TASKS_PER_CORE, commit
+from gateway.jobs.translate.by_link import ByLink
+from gateway.jobs.translate.commit import PLAIN, TASKS_PER_CORE, Terms, commit
 from gateway.jobs.translate.commit_plan import Outcome
 from gateway.version import VERSION
 
@@ -26,12 +27,12 @@ FORMAT = "lockgate-translate/1"
 Say = Callable[[str], None]
 _TASKS_OF_A_SORT = 3
 """Of each core, about: reading, sorting, summing up."""
-_BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED)
+_BAD = (Outcome.REFUSED, Outcome.FAILED, Outcome.NOT_MIRRORED, Outcome.NOT_EXACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What became of a run. `report`: JSON. `failed`: some offset is not on the target although it was asked for."""
+    """What became of a run. `report`: JSON. `failed`: an offset is not exact, or is not on the target as asked for."""
 
     report: dict[str, Any]
     failed: bool
@@ -59,6 +60,7 @@ def translate_groups(
     target: Mapping[str, str],
     segments: Callable[[LogRanges], DataFrame] | None,
     *,
+    by_link: ByLink | None = None,
     names: Mapping[str, str] = {},
     group_prefix: str = "",
 ) -> DataFrame:
@@ -66,16 +68,30 @@ def translate_groups(
 
     Args:
         segments: makes the offset map (SEGMENTS) from the target's logs; without it offsets are equal on both clusters.
+        by_link: goes before `segments`.
         names: topic -> its name on the target, if another.
         group_prefix: what groups' names begin with on the target.
     """
     logs = target_ranges(target, topics_of(offsets), names)
     ranges = as_table(spark, logs)
-    found = clamp(translate(offsets, identity_segments(ranges) if segments is None else segments(logs)), ranges)
+    found = clamp(through(offsets, logs, ranges, segments, by_link), ranges)
     if any(topic != name for topic, name in names.items()):
         table = F.create_map(*(F.lit(text) for pair in names.items() for text in pair))
         found = found.withColumn("topic", F.coalesce(table[F.col("topic")], "topic"))
     return found.withColumn("group", F.concat(F.lit(group_prefix), "group")) if group_prefix else found
+
+
+def through(
+    offsets: DataFrame,
+    logs: LogRanges,
+    ranges: DataFrame,
+    segments: Callable[[LogRanges], DataFrame] | None,
+    by_link: ByLink | None,
+) -> DataFrame:
+    """OFFSETS -> TRANSLATED by the link's own maps, else by segments, else with equal offsets. `ranges`: `logs`."""
+    if by_link is not None:
+        return by_link(offsets, logs)
+    return translate(offsets, identity_segments(ranges) if segments is None else segments(logs))
 
 
 def translate_mm2(
@@ -116,10 +132,18 @@ def run(
     target: Mapping[str, str],
     *,
     write: bool,
+    terms: Terms = PLAIN,
+    read_back: Callable[[DataFrame], list[str]] = lambda _: [],
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> Outcomes:
-    """Report on TRANSLATED, and commit it if `write`. `say` gets a line now and then, `tell` how far it is."""
+    """Report on TRANSLATED, and commit it if `write`, on these terms.
+
+    Args:
+        read_back: tells of offsets at which the two clusters have different records; then nothing is committed.
+        say: gets a line now and then.
+        tell: how far it is.
+    """
     started, clock = datetime.now(UTC), time.monotonic()
     translated = translated.persist()
     try:
@@ -136,16 +160,22 @@ def run(
             "versions": {"lockgate": VERSION, "spark": spark.version},
         }
         with told_of_tasks(spark, TASKS_PER_CORE * spark.sparkContext.defaultParallelism, 0, tell):
-            failed = write and _commit(spark, translated, target, report)
+            report["other_records"] = read_back(translated)
+            write = write and not report["other_records"]
+            report["committed"] = write
+            failed = _commit(spark, translated, target, terms, report) if write else False
     finally:
         translated.unpersist()
     report["seconds"] = round(time.monotonic() - clock, 3)
-    return Outcomes(report=report, failed=failed)
+    failed = failed or bool(report["other_records"])
+    return Outcomes(report=report, failed=failed or (bool(report["not_exact"]) and not terms.inexact))
 
 
-def _commit(spark: SparkSession, translated: DataFrame, target: Mapping[str, str], report: dict[str, Any]) -> bool:
+def _commit(
+    spark: SparkSession, translated: DataFrame, target: Mapping[str, str], terms: Terms, report: dict[str, Any]
+) -> bool:
     """Commit, note the outcomes in the report; True when something is not as asked for."""
-    outcomes = commit(spark, target, translated).persist()
+    outcomes = commit(spark, target, translated, terms).persist()
     try:
         counts = {row.outcome: row["count"] for row in outcomes.groupBy("outcome").count().collect()}
         bad = outcomes.where(F.col("outcome").isin(*_BAD))

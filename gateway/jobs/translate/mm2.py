@@ -122,6 +122,7 @@ def translate_by_syncs(offsets: DataFrame, syncs: DataFrame, *, prefix: str, wri
             "exact": rule != Mm2Rule.AFTER_SYNC,
             "rule": rule,
             "lag": F.lit(None).cast("long"),
+            "why": F.lit(""),
         }
     ).select(*TRANSLATED.names)
 
@@ -145,6 +146,7 @@ def translate_checkpoints(
             "rule": F.when(by_sync, F.col("rule")).otherwise(F.lit(Mm2Rule.CHECKPOINT)),
             "exact": by_sync & F.coalesce("exact", F.lit(False)),
             "lag": F.lit(None).cast("long"),
+            "why": F.lit(""),
         }
     ).select(*TRANSLATED.names)
 

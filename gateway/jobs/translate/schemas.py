@@ -28,10 +28,12 @@ TRANSLATED: Final = StructType(
         StructField("exact", BooleanType()),
         StructField("rule", StringType()),
         StructField("lag", LongType()),
+        StructField("why", StringType()),
     ]
 )
 """`exact`: the next record read on the target is the one that would be next on the source. `lag`: records between
-`target_offset` and the end of what was copied. `target_offset` and `lag` are null where the rule is not_mirrored."""
+`target_offset` and the end of what was copied. `target_offset` and `lag` are null where the rule is not_mirrored
+or refused. `why`: of one that is refused, for people; else ''."""
 
 COMMITS: Final = StructType(
     [

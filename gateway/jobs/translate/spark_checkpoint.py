@@ -9,11 +9,16 @@ is only read; a new one is made whole beside its final name and then renamed, so
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+IDS: Final = "@ids"
+"""Beside the topics in the offsets of this project's own sources (`jobs.source.stream`)."""
 
 Partition = tuple[str, int]
 SourceOffsets = dict[Partition, int]
@@ -22,6 +27,9 @@ VERSION: Final = "v1"
 NO_OFFSETS: Final = "-"
 _INITIAL: Final = "sources"
 _LOG: Final = "offsets"
+_COMMITS: Final = "commits"
+QUIET_S: Final = 10.0
+"""A checkpoint that was not written for so long is taken for one without a running query."""
 
 
 class BadCheckpoint(ValueError):
@@ -67,6 +75,7 @@ def parse_offsets(text: str) -> SourceOffsets | None:
         value = json.loads(text)
         if not isinstance(value, dict) or not value:
             return None
+        value.pop(IDS, None)  # of the topics on the old cluster; a query notes those of the new one by itself
         return {(topic, int(index)): int(at) for topic, parts in value.items() for index, at in parts.items()}
     except (ValueError, AttributeError, TypeError):
         return None
@@ -86,6 +95,8 @@ def read_checkpoint(folder: Path) -> list[OffsetsFile]:
     Raises:
         BadCheckpoint: it is no checkpoint folder, or a file is of a version that is not known.
     """
+    if "://" in str(folder) or re.match(r"^[a-z0-9+.-]{2,}:/", str(folder)):
+        raise BadCheckpoint(f"{folder}: only folders of this machine can be read; copy it here first, and back after")
     if not (folder / _LOG).is_dir():
         raise BadCheckpoint(f"{folder}: it has no folder {_LOG}, so it is no checkpoint of Structured Streaming")
     files = [_read(folder, path, header=2) for path in _numbered(folder / _LOG)]
@@ -96,6 +107,46 @@ def read_checkpoint(folder: Path) -> list[OffsetsFile]:
     if not any(file.kafka for file in files):
         raise BadCheckpoint(f"{folder}: no source in it is Kafka")
     return files
+
+
+def of_topics(files: list[OffsetsFile], topics: Collection[str]) -> list[OffsetsFile]:
+    """The files with only those sources to be translated that read nothing but these topics; the others stay.
+
+    Raises:
+        BadCheckpoint: a source reads topics of both kinds; or none reads these.
+    """
+    found = []
+    for file in files:
+        lines = {}
+        for number, offsets in file.kafka.items():
+            here = {topic in topics for topic, _ in offsets}
+            if here == {True, False}:
+                missing = next(topic for topic, _ in offsets if topic not in topics)
+                raise BadCheckpoint(f"{file.path}: the source cluster has no topic {missing}, but others of its line")
+            if here == {True}:
+                lines[number] = offsets
+        found.append(replace(file, kafka=lines))
+    if not any(file.kafka for file in found):
+        raise BadCheckpoint("no source in the checkpoint reads topics of the source cluster")
+    return found
+
+
+def require_no_writer(folder: Path, quiet_s: float = QUIET_S, *, now_s: float | None = None) -> None:
+    """Raises BadCheckpoint when a query may run on the folder: its last batch is not committed, or has just been.
+
+    Spark keeps no lock in it, so this is what can be seen.
+
+    Args:
+        now_s: seconds since the epoch; the time of day by default.
+    """
+    files = [path for name in (_LOG, _COMMITS) if (folder / name).is_dir() for path in (folder / name).iterdir()]
+    newest = max((path.stat().st_mtime for path in files), default=0.0)
+    age_s = (time.time() if now_s is None else now_s) - newest
+    if age_s < quiet_s:
+        raise BadCheckpoint(
+            f"{folder}: it was written {max(0.0, age_s):.0f} s ago, so a query may run on it; stop the query, and try "
+            f"again {quiet_s:g} s later"
+        )
 
 
 def write_checkpoint(old: Path, new: Path, files: list[OffsetsFile]) -> None:

@@ -142,7 +142,10 @@ def test_by_timestamp_pattern_and_assignment(spark: SparkSession, source: DevClu
     pattern = read(subscribePattern=f"{topic}.*").groupBy("topic").count().collect()
     assert {(row.topic, row["count"]) for row in pattern} == {(topic, 10), (f"{topic}-other", 10)}
     assert {row.partition for row in read(assign=json.dumps({topic: [1]})).collect()} == {1}
-    assert read(subscribe=topic, startingTimestamp="4102444800000").count() == 0
+    assert (
+        read(subscribe=topic, startingTimestamp="4102444800000", startingOffsetsByTimestampStrategy="latest").count()
+        == 0
+    )
     assert read(subscribe=topic, startingTimestamp="0").count() == 10
 
 
@@ -177,7 +180,9 @@ def test_a_stream_from_where_it_was(spark: SparkSession, source: DevCluster, top
     create_topic(source.bootstrap, topic, partitions=2)
 
     def run() -> int:
-        rows = spark.readStream.format("kafka-records").options(**options(source, topic, maxBytesPerTrigger="20000"))
+        rows = spark.readStream.format("kafka-records").options(
+            **options(source, topic, maxBytesPerTrigger="20000", startingOffsets="earliest")
+        )
         query = (
             rows.load()
             .writeStream.format("parquet")

@@ -189,7 +189,12 @@ def test_a_killed_driver(lab: SparkLab) -> None:
 def test_a_stream_that_copies(lab: SparkLab, tmp_path: Path) -> None:
     def run() -> None:
         rows = lab.spark.readStream.format("kafka-batches").options(
-            **{"kafka.bootstrap.servers": lab.source.bootstrap, "subscribe": lab.topic, "maxBytesPerTrigger": "50000"}
+            **{
+                "kafka.bootstrap.servers": lab.source.bootstrap,
+                "subscribe": lab.topic,
+                "maxBytesPerTrigger": "50000",
+                "startingOffsets": "earliest",
+            }
         )
         query = (
             rows.load()

@@ -38,7 +38,7 @@ def translated(
 def test_each_rule(spark: SparkSession, offset: int, target: int, exact: bool, rule: Rule, lag: int) -> None:
     (row,) = translated(spark, [(TOPIC, 0, offset)], MAP).collect()
 
-    assert tuple(row) == ("g", TOPIC, 0, offset, "m", target, exact, rule, lag)
+    assert tuple(row) == ("g", TOPIC, 0, offset, "m", target, exact, rule, lag, "")
 
 
 def test_the_columns_are_those_of_the_table(spark: SparkSession) -> None:
@@ -105,7 +105,7 @@ def model(segments: list[tuple[str, int, int, int, int]], partition: int, offset
 
 def test_clamped_to_the_logs_of_the_target(spark: SparkSession) -> None:
     rows = [
-        ("g", TOPIC, partition, 7, "", target, True, Rule.EXACT, 0)
+        ("g", TOPIC, partition, 7, "", target, True, Rule.EXACT, 0, "")
         for partition, target in enumerate([4, 5, 50, 51, 7])
     ]
     ranges = spark.createDataFrame([(TOPIC, partition, 5, 50) for partition in range(4)], RANGES)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.control.rest.catch_up_models import PlannedMirror
-from gateway.domain.records import MirrorMode, MirrorRecord, PartitionStart
+from gateway.control.catch_up import JobPlan
+from gateway.control.rest.catch_up_models import JobPlanData, PlannedMirror
+from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, PartitionStart
 from gateway.jobs.link_plan import LinkPlan
+from gateway.version import VERSION
 from tests.audit_mutations.history import STATES, history
 
 _NOT_TOLD = {"producers": (), "state_since_ms": 0, "flipped_ms": 0, "settled": False, "created": True, "fence_epoch": 0}
@@ -22,6 +24,8 @@ def told(record: MirrorRecord) -> MirrorRecord:
         "source": {"cluster_id": "s", "client": {}},
         "target": {"cluster_id": "t", "client": {}},
         "mirrors": [PlannedMirror.of(record, 1).model_dump(mode="json")],
+        "groups": [],
+        "version": VERSION,
     }
     (found,) = LinkPlan.from_rest(body).records
     return found
@@ -39,10 +43,22 @@ def test_a_topic_that_was_created_anew() -> None:
     assert told(record).reverse_starts == (PartitionStart(9, 7),)
 
 
-def test_a_gateway_that_is_older() -> None:
-    body = PlannedMirror.of(history(MirrorMode.PRESERVE, "mirroring").record, 1).model_dump(mode="json")
-    del body["history"]
-    plan = {"link_name": "l", "group_prefix": "", "mirrors": [body]}
+@pytest.mark.parametrize(("version", "said"), [({}, "older"), ({"version": "0.0.1"}, "0.0.1")])
+def test_a_gateway_of_another_version(version: dict[str, str], said: str) -> None:
+    plan = {"link_name": "l", "group_prefix": "", "mirrors": [], "groups": []}
     cluster = {"cluster_id": "c", "client": {}}
-    with pytest.raises(ValueError, match="the gateway is older than this job"):
-        LinkPlan.from_rest({**plan, "source": cluster, "target": cluster})
+    with pytest.raises(ValueError, match=f"the gateway is {said}.*this job {VERSION}"):
+        LinkPlan.from_rest({**plan, "source": cluster, "target": cluster, **version})
+
+
+def test_states_of_groups() -> None:
+    told = JobPlanData.of(
+        JobPlan(
+            link=LinkRecord(name="l", link_id=1, source_cluster_id="s", client={}, configs={}),
+            target_cluster_id="t",
+            target_client={},
+            mirrors=(),
+            groups=(GroupRecord(link="l", group="g", state=GroupState.PROMOTED),),
+        )
+    )
+    assert LinkPlan.from_rest(told.model_dump(mode="json")).groups == {"g": "PROMOTED"}

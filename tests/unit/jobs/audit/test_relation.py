@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.control.offsets_between import TopicMaps, WayMaps
 from gateway.domain.offset_map import OffsetMap, Rule
+from gateway.domain.offsets_between import TopicMaps, WayMaps
 from gateway.domain.records import MirrorMode
 from gateway.jobs.audit.asked_ways import relation, ways
 from gateway.jobs.audit.relation import Point, Relation

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit
+from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit, withheld
 
 KEY = ("t", 0)
 
@@ -31,3 +31,16 @@ def test_a_second_commit_finds_nothing_to_do(held: int, at: int) -> None:
     assert after >= held
     assert outcome(wanted[KEY], held, after) is not Outcome.FAILED
     assert to_commit(wanted, {KEY: after}) == {}
+
+
+def test_a_group_is_carried_whole_or_not_at_all() -> None:
+    exact, not_exact, none = Wanted(5, ""), Wanted(7, "", exact=False, why="log_start"), Wanted(None, "", False, "why")
+    wanted = {("t", 0): exact, ("t", 1): not_exact}
+
+    assert withheld({("t", 0): exact}, inexact=False) is None
+    assert withheld(wanted, inexact=True) is None
+    assert withheld(wanted, inexact=False) == {
+        ("t", 0): (Outcome.REFUSED, "t-1 of the same group is not exact"),
+        ("t", 1): (Outcome.NOT_EXACT, "log_start"),
+    }
+    assert withheld({("t", 0): none}, inexact=True) == {("t", 0): (Outcome.NOT_MIRRORED, "why")}

@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.jobs.translate.spark_checkpoint import BadCheckpoint, parse_offsets, read_checkpoint, write_checkpoint
+from gateway.jobs.translate.spark_checkpoint import (
+    BadCheckpoint,
+    of_topics,
+    parse_offsets,
+    read_checkpoint,
+    require_no_writer,
+    write_checkpoint,
+)
 
 BATCH = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{}}'
 
@@ -80,3 +87,33 @@ def test_no_checkpoint(tmp_path: Path) -> None:
 def test_other_sources_are_left_alone() -> None:
     for line in ("-", '{"logOffset":3}', "12", '{"shards":[1]}', ""):
         assert parse_offsets(line) is None
+
+
+def test_lines_of_another_cluster_stay_as_they_are(old: Path) -> None:
+    (old / "offsets/10").write_text(f'v1\n{BATCH}\n{{"t":{{"0":9}}}}\n{{"elsewhere":{{"0":3}}}}')
+    files = of_topics(read_checkpoint(old), {"t"})
+    (last,) = [file for file in files if file.path == "offsets/10"]
+    assert last.kafka == {2: {("t", 0): 9}}
+    assert last.with_offsets({(2, "t", 0): 1}).lines[3] == '{"elsewhere":{"0":3}}'
+
+    with pytest.raises(BadCheckpoint, match="no source in the checkpoint"):
+        of_topics(read_checkpoint(old), {"others"})
+
+
+def test_a_line_of_which_the_cluster_has_half(old: Path) -> None:
+    (old / "offsets/10").write_text(f'v1\n{BATCH}\n{{"t":{{"0":9}},"gone":{{"0":3}}}}\n-')
+    with pytest.raises(BadCheckpoint, match=r"offsets/10: the source cluster has no topic gone"):
+        of_topics(read_checkpoint(old), {"t"})
+
+
+def test_a_query_that_may_run(old: Path) -> None:
+    newest = (old / "offsets/10").stat().st_mtime
+    with pytest.raises(BadCheckpoint, match="was written 3 s ago, so a query may run on it"):
+        require_no_writer(old, now_s=newest + 3)
+    require_no_writer(old, now_s=newest + 60)
+
+
+@pytest.mark.parametrize("folder", ["s3a://bucket/q", "hdfs://h/q"])
+def test_a_folder_elsewhere(folder: str) -> None:
+    with pytest.raises(BadCheckpoint, match="only folders of this machine"):
+        read_checkpoint(Path(folder))

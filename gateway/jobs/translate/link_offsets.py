@@ -1,0 +1,93 @@
+"""Offsets of a link's mirror topics by the gateway's own rules: ways, cutovers, cuts and refusals. Pure.
+
+The rules are `domain/offsets_between.py`; what is known of the topics goes in as the gateway's records and maps. It is
+sent to the executors as it is: 8 bytes a breakpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from gateway.domain import offsets_between
+from gateway.domain.offset_map import OffsetMap, Rule
+from gateway.domain.offsets_between import CannotTranslate, TopicMaps, WayMaps
+from gateway.domain.per_partition import WrongLength
+from gateway.domain.records import MirrorMode, MirrorRecord
+
+REFUSED: Final = "refused"
+"""The rule of an offset that the gateway would not translate; there is no target offset."""
+
+EXACT: Final = (Rule.EXACT, Rule.NEXT_RECORD)
+"""The next record read on the target is the one that would be next on the source."""
+
+Partition = tuple[str, int]
+
+
+class Found(NamedTuple):
+    """An offset on the target; None and the reason where there is none."""
+
+    target_offset: int | None
+    rule: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOffsets:
+    """What is known of a link's topics, by source topic.
+
+    Attributes:
+        records: of the mirrors, as the gateway keeps them.
+        maps: per partition those of `asked_ways.ways(record)`, the present one last; or why they cannot be read.
+            Nothing in mode preserve.
+        target_ends: log ends on the target. A partition without one is not mirrored.
+    """
+
+    records: Mapping[str, MirrorRecord]
+    maps: Mapping[Partition, tuple[OffsetMap, ...] | str]
+    target_ends: Mapping[Partition, int]
+    chains: Mapping[str, Sequence[MirrorRecord]]
+
+    def find(self, topic: str, partition: int, source_offset: int) -> Found:
+        """Where a group that stands at `source_offset` is to go on."""
+        record = self.records.get(topic)
+        if record is None or (topic, partition) not in self.target_ends:
+            return Found(None, "not_mirrored")
+        known = self.maps.get((topic, partition), ())
+        if isinstance(known, str):
+            return Found(None, REFUSED, known)
+        try:
+            return self._find(record, partition, source_offset, known)
+        except (CannotTranslate, WrongLength) as exc:
+            return Found(None, REFUSED, str(exc))
+
+    def _find(self, record: MirrorRecord, partition: int, source_offset: int, known: tuple[OffsetMap, ...]) -> Found:
+        maps = {}
+        if record.mode is MirrorMode.TRANSLATE:
+            chain = reversed(self.chains[record.source_topic])
+            maps[record.mirror_topic] = TopicMaps(
+                [WayMaps(way, _Only(partition, one)) for way, one in zip(chain, reversed(known), strict=True)]
+            )
+        found = offsets_between.carried(record, maps, partition, source_offset)
+        end = self.target_ends[record.source_topic, partition]
+        mirrored = offsets_between.mirrored(record, record.mirror_topic, maps, partition, source_offset, end)
+        if found.rule in EXACT and mirrored is not None and source_offset > mirrored:
+            # The gateway would wait for the mirror; what is written there meanwhile may be another record.
+            return Found(offsets_between.carried(record, maps, partition, mirrored).offset, str(Rule.BEYOND_END))
+        return Found(found.offset, str(found.rule))
+
+
+class _Only(Sequence[OffsetMap]):
+    """The maps of a topic of which one partition's alone is at hand."""
+
+    def __init__(self, partition: int, known: OffsetMap) -> None:
+        self._partition, self._known = partition, known
+
+    def __len__(self) -> int:
+        return self._partition + 1
+
+    def __getitem__(self, index: int) -> OffsetMap:  # type: ignore[override]
+        if index != self._partition:
+            raise IndexError(index)
+        return self._known
