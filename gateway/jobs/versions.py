@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from gateway.version import VERSION
 
@@ -23,14 +22,10 @@ def require_same(found: Iterable[str]) -> None:
 def require_same_on_executors(spark: SparkSession) -> None:
     """Ask the Python of the executors, once per slot. Raises ValueError as `require_same`."""
     slots = spark.sparkContext.defaultParallelism
-    rows = spark.range(0, slots, 1, slots).mapInArrow(_versions, "version string").select(F.collect_set("version"))
-    require_same(rows.collect()[0][0])
+    require_same(spark.sparkContext.parallelize(range(slots), slots).map(_version).distinct().collect())
 
 
-def _versions(batches: Iterator[object]) -> Iterator[object]:
-    import pyarrow as pa  # where the executors are
+def _version(_: int) -> str:
+    from gateway.version import VERSION as here  # of the executor, not the driver's value sent along
 
-    from gateway.version import VERSION as HERE
-
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"version": [HERE]})
+    return here

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame, Row
 
 from gateway.domain.records import MirrorMode, MirrorRecord
 from gateway.jobs.audit import asked_ways
@@ -20,6 +18,8 @@ from gateway.jobs.way_maps import WayMaps
 from gateway.net.cluster import Cluster
 from gateway.net.routed import Partition
 
+TranslatedRow = tuple[Any, ...]
+
 _COPIED: Final = ("group", "topic", "partition", "source_offset", "metadata")
 
 
@@ -31,7 +31,8 @@ class ByLink:
 
     def __call__(self, offsets: DataFrame, logs: LogRanges) -> DataFrame:
         """OFFSETS -> TRANSLATED. Raises NetError, ValueError: a cluster, or the map, cannot be read."""
-        return offsets.mapInArrow(_finder(self._known(logs)), TRANSLATED)
+        found = offsets.rdd.mapPartitions(_finder(self._known(logs)))
+        return offsets.sparkSession.createDataFrame(found, TRANSLATED)
 
     def _known(self, logs: LogRanges) -> LinkOffsets:
         records = {record.source_topic: record for record in self._plan.records}
@@ -71,22 +72,12 @@ def _is_translated(record: MirrorRecord) -> bool:
     return record.mode is MirrorMode.TRANSLATE
 
 
-def _finder(known: LinkOffsets) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = to_arrow_schema(TRANSLATED, timezone="UTC")
-        for batch in batches:
-            yield pa.RecordBatch.from_pylist([_row(known, row) for row in batch.to_pylist()], schema=schema)
-
-    return find
+def _finder(known: LinkOffsets) -> Callable[[Iterable[Row]], Iterator[TranslatedRow]]:
+    return lambda rows: (_translated(known, row) for row in rows)
 
 
-def _row(known: LinkOffsets, row: dict[str, Any]) -> dict[str, Any]:
+def _translated(known: LinkOffsets, row: Row) -> TranslatedRow:
+    """A row of TRANSLATED; its lag is told of the target's log, when it is clamped to it."""
     found = known.find(row["topic"], row["partition"], row["source_offset"])
-    return {
-        **{name: row[name] for name in _COPIED},
-        "target_offset": found.target_offset,
-        "exact": found.rule in EXACT,
-        "rule": found.rule,
-        "lag": None,  # told of the target's log, when it is clamped to it
-        "why": found.why,
-    }
+    copied = tuple(row[name] for name in _COPIED)
+    return *copied, found.target_offset, found.rule in EXACT, found.rule, None, found.why
