@@ -5,7 +5,8 @@ python -m tests.simulation.mutations --only "hole 9"  those whose names begin so
 python -m tests.simulation.mutations --clean          their runs without the faults: all must pass
 
 A line for each: the number of runs until it was found, and what the judges said. Then what cannot be found here, and
-why, and what no run finds yet. The last line is `simulate-mutations: PASS seeded=N caught=N`; exit code 0, or 1 with FAIL.
+why, and what no run finds yet. The last line is `simulate-mutations: PASS seeded=N caught=N`, with exit code 0, or FAIL
+with 1.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Final
 NOT_HERE: Final[Mapping[str, str]] = {
     "slow source": "no fault: it gives what forgets writes under a fence something to forget",
     "past: a broken rule of a way back ends it silently": "what `describe` says is not judged",
-    "past: 30 s of writes to a leader that is dead": "how long clients wait is not judged, while they are served in the end",
+    "past: 30 s of writes to a leader that is dead": "how long clients wait is not judged",
     "past: clients drop the coordinators they know": "likewise: they find them again",
     "past: memory that malloc holds free": "memory is not simulated; `make soak` measures it",
     "past: time stamps of a clock an hour ahead are refused": "the broker model takes any time stamp",
