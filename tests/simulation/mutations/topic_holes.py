@@ -326,7 +326,11 @@ MUTATIONS: Final = (
         "hole 15a: answers relayed after a failover",
         relay_after_the_flip,
         again(
-            brief(life(_CREATE, _FAILOVER, pause_s=2.0), events=[Event(EventKind.SOURCE_SLOW, 1, "hold", 0.0, 8.0)]), 4
+            brief(
+                life(_CREATE, Operation.GROUP_PROMOTE, _FAILOVER, pause_s=2.0),
+                events=[Event(EventKind.SOURCE_SLOW, 2, "hold", 0.0, 8.0)],
+            ),
+            3,
         ),
     ),
     Mutation(
