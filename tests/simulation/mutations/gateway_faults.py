@@ -13,6 +13,7 @@ from gateway.control.promote_group import GroupPromotions
 from gateway.control.promote_run import PromoteRun
 from gateway.domain.append_window import AppendWindow
 from gateway.domain.gates import GroupGates
+from gateway.proxy.flipped_lanes import FlippedLanes
 from gateway.proxy.forwarded_produce import ForwardedProduce
 from gateway.proxy.forwarder import Forwarder
 from tests.mutations.gateway import patches
@@ -45,6 +46,7 @@ def _release(patching: Patching) -> None:
 
 
 _APPENDS: Final = ((AppendWindow, "push"), (AppendWindow, "take"))
+_LATE: Final = ((ForwardedProduce, "_send_source"), (FlippedLanes, "routing_changed"))
 
 MUTATIONS: Final = (
     Mutation("drop a batch", _of(patches.drop_a_batch, *_APPENDS), again(_PROMOTED, 3)),
@@ -72,14 +74,14 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "forget an acknowledgement",
-        _of(patches.forget_an_acknowledgement, (ForwardedProduce, "_send_source"), (Forwarder, "fence")),
+        _of(patches.forget_an_acknowledgement, *_LATE, (Forwarder, "fence")),
         again(_PROMOTED, 3),
     ),
     Mutation("release after the acknowledgement", _release, again(_PROMOTED, 3)),
     Mutation("rewind a group", _of(patches.rewind_a_group, (GroupPromotions, "_take")), again(_GROUP, 3)),
     Mutation(
         "forget a fence of the fleet",
-        _of(patches.forget_a_fence_of_the_fleet, (FenceAnswers, "_fence"), (ForwardedProduce, "_send_source")),
+        _of(patches.forget_a_fence_of_the_fleet, *_LATE, (FenceAnswers, "_fence")),
         again(_PROMOTED, 5),
     ),
     Mutation(
