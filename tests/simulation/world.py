@@ -109,15 +109,13 @@ def simulate(plan: RunPlan, listener: Callable[[Line], None] | None = None) -> O
     """Run a plan, and judge it."""
     loop = SimLoop(plan.seed)
     world = World(plan, loop, listener)
-    try:
-        with logs.told_to(world.logged) if listener else nullcontext():
-            if not listener:
-                logs.silent()
+    with logs.told_to(world.logged if listener else None):
+        try:
             return loop.run_until_complete(world.run())
-    except Spinning as exc:
-        return replace(world.outcome, broken=f"spinning: {exc}", story=world.story.lines)
-    finally:
-        loop.close()
+        except Spinning as exc:
+            return replace(world.outcome, broken=f"spinning: {exc}", story=world.story.lines)
+        finally:
+            loop.close()
 
 
 class World:
