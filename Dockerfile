@@ -25,9 +25,11 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
 FROM python:3.11-slim-bookworm
 ENV PATH=/opt/lockgate/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    XDG_STATE_HOME=/var/lib \
     LOCKGATE_URL=http://127.0.0.1:8642
 RUN groupadd --gid 10001 lockgate \
- && useradd --uid 10001 --gid lockgate --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockgate
+ && useradd --uid 10001 --gid lockgate --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin lockgate \
+ && install --directory --owner lockgate --group lockgate --mode 0700 /var/lib/lockgate
 COPY --from=build /opt/lockgate /opt/lockgate
 
 USER 10001:10001

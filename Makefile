@@ -8,11 +8,17 @@ OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(BUILD)/bin/toxiproxy-server-$(TOXIPROXY_VERSION)
 PYTEST_ARGS ?=
+# They wait more than they work.
+WORKERS ?= 3
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 DURATION ?= 600
 GATEWAYS ?= 2
 SEEDED = $(if $(SEED),--seed $(SEED))
+EXACT_SLICE := tests/exact/test_failback.py tests/exact/test_topics.py tests/exact/test_transactional_round_trip.py
+SPARK_SLICE := tests/spark/test_catch_up.py tests/spark/source/test_reading.py
+# A file stays with one worker, each with brokers of its own.
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
@@ -45,13 +51,17 @@ demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks an
 	@$(BIN)/python -m demo.spark $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next four (PYTEST_ARGS="-k name" for some)
-	@$(BIN)/pytest --ignore=tests/spark --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
-		$(PYTEST_ARGS)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next five (PYTEST_ARGS="-k name" for some)
+	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
+		--ignore=tests/pages $(PYTEST_ARGS)
+
+.PHONY: test-security
+test-security: need-pages venv brokers toxiproxy ## Run the tests of security, and those of pages in a browser
+	@$(PYTEST) tests/security tests/pages $(PYTEST_ARGS)
 
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client
-	@$(BIN)/pytest tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
+	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
@@ -67,8 +77,13 @@ test-audit-mutations: need-test venv ## Seed differences into pairs of logs; the
 
 .PHONY: test-faults
 test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then two minutes of chaos
-	@$(BIN)/pytest tests/faults $(PYTEST_ARGS)
+	@$(PYTEST) tests/faults $(PYTEST_ARGS)
 	@$(BIN)/python -m tests.chaos --duration 120 --gateways $(GATEWAYS) $(SEEDED)
+
+.PHONY: test-slices
+test-slices: need-test venv brokers toxiproxy ## Run what CI runs of test-exact and test-spark
+	@$(PYTEST) $(EXACT_SLICE) $(PYTEST_ARGS)
+	@$(BIN)/pytest $(SPARK_SLICE) $(PYTEST_ARGS)
 
 .PHONY: chaos
 chaos: need-test venv brokers toxiproxy ## Random faults, clients and migrations, judged (DURATION=600 SEED=7 GATEWAYS=2 BUSY=1)
@@ -84,8 +99,7 @@ simulate-mutations: venv ## Seed faults into the shipped code; the simulation mu
 
 .PHONY: test-broker-model
 test-broker-model: need-demo venv brokers ## The simulation's brokers against real ones: the same requests, the same answers
-	@$(BIN)/python -m tests.broker_model --kafka 3.9.1
-	@$(BIN)/python -m tests.broker_model --kafka 4.3.1
+	@$(BIN)/python -m tests.broker_model
 
 .PHONY: bench bench-quick
 bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
@@ -131,11 +145,13 @@ lock: venv ## Resolve the lock files anew from pyproject.toml
 clean: ## Remove what was made, except running clusters' folders and .venv
 	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(BUILD)/bdist.* dist *.egg-info
 
-.PHONY: need-demo need-test
+.PHONY: need-demo need-test need-pages
 need-demo:
 	@$(call need,python java maven)
 need-test:
 	@$(call need,python java maven go)
+need-pages:
+	@$(call need,python java maven go chromium)
 
 # A .venv that was made by hand is brought to the locked versions, not thrown away.
 $(LOCKED): requirements/dev.lock

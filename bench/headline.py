@@ -148,7 +148,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("memory per idle connection", _spread("connections", "idle_kb"), 20.0, unit="KB"),
     Figure("CPU at rest", _spread("rest", "rest_ms_per_s"), unit="ms/s"),
     Figure("Metadata of 10,000 partitions", _spread("metadata", "cpu_ms_per_10k"), 1.0, unit="CPU-ms"),
-    Figure("promote: fence window, p99", _p99("promote", "fence_ms"), 100.0, key="fence_p99_ms", unit="ms"),
+    Figure("promote: write pause, p99", _p99("promote", "pause_ms"), 100.0, key="pause_p99_ms", unit="ms"),
 )
 
 

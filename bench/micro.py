@@ -16,18 +16,21 @@ import pyperf  # type: ignore[import-untyped]
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # pyperf runs this file again, by its path
 
 from bench.clients.raw import batch_around
-from gateway.domain.routing import Phase, Routing, TopicRoute
-from gateway.proxy.produce_plan import Part, plan_produce
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
+from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
+from gateway.proxy.produce.produce_plan import Part, plan_produce
+from gateway.state.records import MirrorState
 from protocol.apis import ApiKey
+from protocol.batch.header import iter_batches, rewrite_batch
 from protocol.framing import FrameReader
 from protocol.header import frame_request, peek_request_header
 from protocol.produce import build_request_body, scan_request
-from protocol.records import iter_batches, rewrite_batch
 
 TIMES: Final = (1, 4, 16)
 _VERSION: Final = 9
 _BATCH: Final = 16_384 - 61
-_ROUTE: Final = TopicRoute(link="l", mirror_topic="t", source_topic="t", phase=Phase.FORWARD)
+_PAUSE: Final = WritePause(Recorded(MirrorState.ACTIVE, 0))
+_ROUTE: Final = TopicRoute(link="l", mirror_topic="t", source_topic="t", pause=_PAUSE)
 _ROUTING: Final = Routing({"t": _ROUTE})
 
 
@@ -63,7 +66,7 @@ def produce_split(times: int) -> Callable[[], object]:
 
     def run() -> None:
         view = scan_request(body, _VERSION)
-        plan_produce([Part(*part) for part in view.parts], _ROUTING, _leader)
+        plan_produce([Part(*part) for part in view.parts], _ROUTING, _leader, _leased)
 
     return run
 
@@ -77,6 +80,10 @@ def batch_rewrite(times: int) -> Callable[[], object]:
             rewrite_batch(batch, producer_id=1 << 50, sequence=7)
 
     return run
+
+
+def _leased() -> bool:
+    return True
 
 
 def _leader(link: str, topic: str, partition: int) -> int | None:

@@ -23,13 +23,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorError, MirrorRecord
-from gateway.mirror.engine import Engine
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.replication.start import plan_start
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.mirror.engine.engine import Engine
+from gateway.mirror.partition.log_start import plan_start
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.records import LinkRecord, MirrorError, MirrorRecord
 
 _RECORD_BYTES = 1000
 
@@ -50,7 +50,7 @@ class Quiet:
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         """Not in a bench."""
 
-    def topic_settled(self, link: str, topic: str) -> None:
+    def topic_readable(self, link: str, topic: str) -> None:
         """Nobody cares."""
 
 

@@ -13,6 +13,7 @@ import yaml
 from demo.errors import DemoError
 from demo.process import Child, last_lines, tail
 from demo.settings import COMMAND_S, ROOT
+from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports
 
 HOST = "127.0.0.1"
@@ -25,6 +26,8 @@ class Lockgate:
         api, bootstrap, *_brokers = claim_ports(6, consecutive=True)
         self.bootstrap = f"{HOST}:{bootstrap}"
         self.url = f"http://{HOST}:{api}"
+        self.token_file = folder / "api.token"
+        self.auth = BearerFile(self.token_file)
         self._folder = folder
         self._child: Child | None = None
         self._config = folder / "gateway.yaml"
@@ -36,7 +39,7 @@ class Lockgate:
                 "bootstrap_port": bootstrap,
                 "base_port": bootstrap + 1,
             },
-            "api": {"host": HOST, "port": api},
+            "api": {"host": HOST, "port": api, "token_file": str(self.token_file)},
             "log": {"level": "info", "format": "console"},
         }
         self._config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
@@ -64,7 +67,8 @@ class Lockgate:
             DemoError: It failed or took longer than `timeout_s` seconds.
         """
         line = "lockgate " + " ".join(arguments)
-        env = {**os.environ, "LOCKGATE_URL": self.url, "NO_COLOR": "1", "COLUMNS": "200"}
+        found = {"LOCKGATE_URL": self.url, "LOCKGATE_TOKEN_FILE": str(self.token_file)}
+        env = {**os.environ, **found, "NO_COLOR": "1", "COLUMNS": "200"}
         try:
             done = subprocess.run(
                 [_command(), *arguments],

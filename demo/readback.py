@@ -73,7 +73,9 @@ def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float, *,
                 partition, offset = message.partition() or 0, message.offset() or 0
                 error = message.error()
                 if error is not None:
-                    if error.code() == KafkaError._PARTITION_EOF:  # a marker or a hole may be what a log ends with
+                    if (
+                        error.code() == KafkaError._PARTITION_EOF
+                    ):  # a marker or an offset gap may be what a log ends with
                         left.discard(partition)
                     continue  # the others are transient: the deadline decides
                 if offset < ends[partition]:

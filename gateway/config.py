@@ -6,6 +6,7 @@ unset variable is an error, never an empty string. Nothing else is taken from th
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -13,10 +14,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from gateway.net.config import ClusterConfig
+from gateway.kafka.connection.config import ClusterConfig
+
+_LOOPBACK_NAMES = ("localhost", "localhost.localdomain")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine only. Another name than localhost is not."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOOPBACK_NAMES
+
 
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -70,11 +82,104 @@ class Listener(_Section):
         return self.advertised_host or self.host
 
 
+class ApiTls(_Section):
+    """TLS of REST: PEM files, as a listener's. `key_password`: of an encrypted key.
+
+    `client_ca`: who signs client certificates. `client_auth` as Kafka's ssl.client.auth: `requested` takes a client
+    with a certificate or with a token, `required` refuses connections without a certificate.
+    """
+
+    certificate: Path
+    key: Path
+    key_password: SecretStr = SecretStr("")
+    client_ca: Path | None = None
+    client_auth: Literal["none", "requested", "required"] = "none"
+    min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
+
+    @model_validator(mode="after")
+    def _has_ca(self) -> ApiTls:
+        if (self.client_auth != "none") != (self.client_ca is not None):
+            raise ValueError("client_ca and client_auth (requested or required) belong together")
+        return self
+
+
+class ApiPrincipal(_Section):
+    """Somebody who may ask, proved by the token in `token_file` or by a client certificate with the subject
+    `certificate` (as Kafka writes it: CN=alice,OU=payments)."""
+
+    name: Annotated[str, Field(min_length=1)]
+    role: Literal["viewer", "operator", "admin"]
+    token_file: Path | None = None
+    certificate: str = ""
+
+    @model_validator(mode="after")
+    def _is_proved(self) -> ApiPrincipal:
+        if (self.token_file is None) == (not self.certificate):
+            raise ValueError(f"'{self.name}' needs a token_file or a certificate, and not both")
+        return self
+
+
 class Api(_Section):
-    """Where REST, the metrics and the web pages are served."""
+    """Where REST and the metrics are served, and to whom. See docs/security.md.
+
+    `socket`: path of a Unix socket, in place of `host` and `port`; only its owner can open it. `token_file`: of the
+    admin's token, made at the first start; '': where the `lockgate` command looks, too. `allowed_hosts`: names by
+    which clients call this address, besides the address itself. `public_metrics`: /metrics without a token.
+    `max_body_bytes`: of a request, 1 KiB to 64 MiB. `request_timeout_s`: for a request to arrive whole, and
+    for an answer to be taken, up to 10 min.
+    `max_connections`: at a time. `audit_file`: where the audit trail is kept; '': standard output.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 8642
+    socket: str = ""
+    token_file: str = ""
+    tls: ApiTls | None = None
+    principals: tuple[ApiPrincipal, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    public_metrics: bool = False
+    max_body_bytes: Annotated[int, Field(ge=1_024, le=67_108_864)] = 4_194_304
+    request_timeout_s: Annotated[float, Field(gt=0, le=600)] = 10.0
+    max_connections: Annotated[int, Field(ge=1)] = 256
+    audit_file: str = ""
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _hosts_are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not name or set(name) & set("/@ *[]") or name.count(":") == 1:
+                raise ValueError(f"{name!r} is not a host's name alone: without scheme, port and wildcards")
+        return names
+
+    @model_validator(mode="after")
+    def _closed_by_default(self) -> Api:
+        """Raises ValueError for what would let strangers in."""
+        names = [principal.name for principal in self.principals]
+        if len(set(names)) < len(names):
+            raise ValueError("principals: two have the same name")
+        by_certificate = any(principal.certificate for principal in self.principals)
+        if by_certificate and (self.tls is None or self.tls.client_ca is None):
+            raise ValueError("principals: certificates are only seen with tls.client_ca and tls.client_auth")
+        if self.socket and self.tls is not None:
+            raise ValueError("socket: has no TLS; leave api.tls out")
+        if self.socket or is_loopback(self.host):
+            return self
+        if self.tls is None or not self.principals:
+            raise ValueError(
+                f"host {self.host} can be reached from other machines: set tls, and principals with token files or "
+                "client certificates; or listen on 127.0.0.1, or on a Unix socket (api.socket)"
+            )
+        return self
+
+
+class Links(_Section):
+    """What links may be made to do. `files`: the folder that their ssl.*.location are in; '': none may be named.
+
+    `allow_unverified_tls`: links may switch the check of certificates or host names off.
+    """
+
+    files: str = ""
+    allow_unverified_tls: bool = False
 
 
 class Groups(_Section):
@@ -89,14 +194,13 @@ class Groups(_Section):
 
 class Promote(_Section):
     """Limits of a topic promote. `lag_threshold` in records; `grace_ms` and `unknown_grace_ms`: how long the
-    source's end must not move under the fence, without and with requests of unknown outcome.
+    source's end must not move under the write pause, without and with requests of unknown outcome.
     """
 
     lag_threshold: Annotated[int, Field(ge=0)] = 1_000
-    fence_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+    pause_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
     grace_ms: Annotated[int, Field(ge=0)] = 30
     unknown_grace_ms: Annotated[int, Field(ge=0)] = 2_000
-    on_bypass: Literal["abort"] = "abort"
 
 
 class Fleet(_Section):
@@ -134,6 +238,7 @@ class Settings(BaseSettings):
     fleet: Fleet = Fleet()
     listener: Listener = Listener()
     api: Api = Api()
+    links: Links = Links()
     groups: Groups = Groups()
     promote: Promote = Promote()
     log: Log = Log()
@@ -158,7 +263,11 @@ class Settings(BaseSettings):
     @field_validator("target")
     @classmethod
     def _target_is_usable(cls, target: dict[str, str]) -> dict[str, str]:
-        ClusterConfig.from_client_properties(target)
+        if ClusterConfig.from_client_properties(target).is_certificate_only:
+            raise ValueError(
+                "ssl.certificate.location: with security.protocol SSL the target knows clients by their certificates, "
+                "which the gateway cannot pass on: use SASL_SSL, so that each client logs in by itself"
+            )
         return target
 
     @model_validator(mode="after")

@@ -16,13 +16,7 @@ from uuid import UUID
 from kafka.protocol.api_message import ApiMessage
 
 from protocol.errors import IncompleteFrame, MalformedFrame
-from protocol.wire import (
-    Buffer,
-    array_reader,
-    bytes_reader,
-    read_tags,
-    string_reader,
-)
+from protocol.wire import Buffer, array_reader, bytes_reader, read_tags, string_reader
 
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 

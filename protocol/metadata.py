@@ -5,15 +5,7 @@ from __future__ import annotations
 from protocol.apis import ApiKey, is_flexible
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode, IncompleteFrame, MalformedFrame
-from protocol.wire import (
-    INT16,
-    INT32,
-    Buffer,
-    array_reader,
-    parser,
-    skip_tags,
-    string_reader,
-)
+from protocol.wire import INT16, INT32, Buffer, array_reader, parser, skip_tags, string_reader
 
 MAX_TOPICS = 200_000
 """Topics that one request may name; each takes memory and time here."""

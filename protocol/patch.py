@@ -74,8 +74,8 @@ def _metadata_tail(version: int) -> _Tail:
 
 
 def _cluster_tail(version: int) -> _Tail:
-    fenced = 1 if version >= 2 else 0
-    return lambda buf, at: skip_tags(buf, read_compact_string(buf, at)[1] + fenced)
+    paused = 1 if version >= 2 else 0
+    return lambda buf, at: skip_tags(buf, read_compact_string(buf, at)[1] + paused)
 
 
 def _coordinator_tail(buf: Buffer, at: int) -> int:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Says what is missing on this machine, in one line on stdout; prints nothing when all is there.
-# Usage: sh scripts/need.sh [python] [java] [maven] [go]
+# Usage: sh scripts/need.sh [python] [java] [maven] [go] [chromium]
 #        sh scripts/need.sh which-python      prints the first Python that is new enough
 set -u
 
@@ -40,6 +40,8 @@ for need in "$@"; do
         command -v mvn >/dev/null 2>&1 || lack "Maven (Debian: apt install maven; macOS: brew install maven)" ;;
     go)
         command -v go >/dev/null 2>&1 || lack "Go, to build toxiproxy's server (Debian: apt install golang; macOS: brew install go)" ;;
+    chromium)
+        command -v chromium >/dev/null 2>&1 || lack "Chromium, for the tests of pages (Debian: apt install chromium; macOS: brew install chromium)" ;;
     *)
         lack "scripts/need.sh knows nothing of '$need'" ;;
     esac

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,13 @@ from tests.support.toxiproxy import Proxy, ToxiproxyServer
 settings.register_profile("fast", max_examples=100, deadline=None)
 settings.register_profile("deep", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.hookimpl(trylast=True)  # behind pytest-randomly, whose order stays within each kind
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit tests last: workers take a file each, so at the end of a run only short files may be left."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.is_relative_to(here / "unit"))
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ def test_the_wheel_holds_every_module_and_its_data(wheel: zipfile.ZipFile) -> No
     }
     assert modules <= packed
     assert {"gateway/py.typed", "protocol/py.typed", "gateway/devcluster/pom.xml"} <= packed
+    assert {f"gateway/api/docs/docs.{kind}" for kind in ("html", "css", "js")} <= packed
     assert wheel.read("gateway/devcluster/pom.xml") == (ROOT / "configs" / "brokers" / "pom.xml").read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""Members of one group that only knock: each sends its first JoinGroup and waits for the answer.
+"""Members of one group that only first request: each sends its first JoinGroup and waits for the answer.
 
     python -m bench.clients.waiting_members BOOTSTRAP GROUP TOPIC --members 500
 
@@ -38,7 +38,7 @@ async def _run(args: argparse.Namespace) -> None:
             return reader, writer
 
     async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> float:
-        """When the target's coordinator gave this member its id; until then the gate asks it to knock again."""
+        """When the target's coordinator gave this member its id; until then the gate asks it to come again."""
         while True:
             frame = await read_frame(reader)
             code = int.from_bytes(frame[_ERROR], "big")

@@ -15,6 +15,7 @@ import yaml
 from bench.errors import BenchError
 from bench.process import Server
 from bench.waiting import wait_until
+from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
 
 HOST = "127.0.0.1"
@@ -32,11 +33,14 @@ class Lockgate:
         self.url = f"http://{HOST}:{api}"
         self._folder = folder
         self._server: Server | None = None
-        self._api = httpx.Client(base_url=f"http://{HOST}:{api}", timeout=60.0, trust_env=False)
+        self.token_file = folder / "api.token"
+        self._api = httpx.Client(
+            base_url=f"http://{HOST}:{api}", timeout=60.0, trust_env=False, auth=BearerFile(self.token_file)
+        )
         settings = {
             "target": {"bootstrap.servers": target_bootstrap},
             "listener": {"bootstrap_port": bootstrap, "base_port": base},
-            "api": {"port": api},
+            "api": {"port": api, "token_file": str(self.token_file)},
         }
         self._settings = folder / "gateway.yaml"
         self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -115,14 +119,14 @@ class Lockgate:
         value: dict[str, Any] = self._checked(answer).json()
         return value
 
-    def fences(self, link: str) -> tuple[int, float]:
-        """How many fences of a link ended in STOPPED, and how many seconds they held writes in total."""
+    def pauses(self, link: str) -> tuple[int, float]:
+        """How many promotes of a link ended in STOPPED, and how many seconds they held writes in total."""
         text = self._checked(self._api.get("/metrics")).text
         labels = f'{{link="{link}",outcome="stopped"}} '
         found = dict.fromkeys(("count", "sum"), 0.0)
         for line in text.splitlines():
             for part in found:
-                name = f"lockgate_fence_duration_seconds_{part}{labels}"
+                name = f"lockgate_write_pause_duration_seconds_{part}{labels}"
                 if line.startswith(name):
                     found[part] = float(line.removeprefix(name))
         return int(found["count"]), found["sum"]

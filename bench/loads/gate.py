@@ -20,7 +20,7 @@ from bench.process import Conversation
 from bench.topics import fresh
 from bench.waiting import wait_until
 
-_SETTLED_S: Final = 30.0
+_REST_S: Final = 30.0
 _RECORDS: Final = 600
 
 
@@ -46,7 +46,7 @@ class Gate(Load):
         try:
             with lab.gateway.link(LINK, lab.source.bootstrap):
                 lab.gateway.mirror(LINK, topic)
-                lab.on_target.wait_for_records(topic, _RECORDS, _SETTLED_S)
+                lab.on_target.wait_for_records(topic, _RECORDS, _REST_S)
                 return self._wait_and_release(lab, old, group, topic)
         finally:
             with contextlib.suppress(RuntimeError):  # it has left already
@@ -61,7 +61,7 @@ class Gate(Load):
         )
         try:
             crowd.hear()
-            wait_until(lambda: _waiting(lab, group) == members, _SETTLED_S, "all members at the gate", poll_s=0.1)
+            wait_until(lambda: _waiting(lab, group) == members, _REST_S, "all members at the gate", poll_s=0.1)
             meter = Meter(lab.gateway.pid)
             time.sleep(lab.profile.gate_s)
             waited = (meter.cpu_s or 0.0) / meter.wall_s
@@ -98,6 +98,6 @@ def _old_member(bootstrap: str, group: str, topic: str) -> Consumer:
         }
     )
     member.subscribe([topic])
-    wait_until(lambda: member.poll(0.2) is not None, _SETTLED_S, f"a record of {topic}")
+    wait_until(lambda: member.poll(0.2) is not None, _REST_S, f"a record of {topic}")
     member.commit(asynchronous=False)
     return member

@@ -21,7 +21,7 @@ _LAG: Final = 1_000
 
 
 class Promote(Load):
-    """`fence_ms` is the gateway's own count of how long it held writes; the others are what the client felt."""
+    """`pause_ms` is the gateway's own count of how long it held writes; the others are what the client felt."""
 
     name = "promote"
     title = "topic promote under 20 MB/s"
@@ -65,7 +65,7 @@ class Promote(Load):
         self._writer.ask(f"topic {topic}")
         time.sleep(_STEADY_S)
         wait_until(lambda: _lag(lab, topic) < _LAG, 30.0, f"the mirror of {topic} to keep up", poll_s=0.05)
-        count, seconds = lab.gateway.fences(LINK)
+        count, seconds = lab.gateway.pauses(LINK)
         normal = json.loads(self._writer.ask("seen"))
         began = time.monotonic()
         self._writer.ask("mark")
@@ -74,9 +74,9 @@ class Promote(Load):
         took = time.monotonic() - began
         time.sleep(_AFTER_S)
         felt = json.loads(self._writer.ask("seen"))
-        after, held = lab.gateway.fences(LINK)
+        after, held = lab.gateway.pauses(LINK)
         return {
-            "fence_ms": (held - seconds) * 1000 / (after - count),
+            "pause_ms": (held - seconds) * 1000 / (after - count),
             "client_longest_ms": felt["longest_ms"],
             "client_silence_ms": felt["silence_ms"],
             "before_longest_ms": normal["longest_ms"],

@@ -47,9 +47,9 @@ class Lab:
         self._open = contextlib.ExitStack()
 
     @property
-    def url(self) -> str:
-        """Of the gateway's API."""
-        return self.gateway.url
+    def api(self) -> tuple[str, ...]:
+        """The arguments of a job that reach the gateway's API."""
+        return ("--url", self.gateway.url, "--token-file", str(self.gateway.token_file))
 
     def start(self) -> None:
         """Start all; MirrorMaker has copied a record of each topic, and stands still."""

@@ -63,7 +63,7 @@ class Rounds:
 
     def _catch_up(self, load: str, number: int, topic: str, wanted: int, gigabytes: float) -> None:
         lab = self._lab
-        arguments = ("--link", LINK, "--url", lab.url, "--master", lab.settings.master)
+        arguments = ("--link", LINK, *lab.api, "--master", lab.settings.master)
         write_16k(lab.source.bootstrap, SMALL, 100)
         small = run_job("catch-up-small", lab.folder, "catch-up", SMALL, *arguments)
         before = lab.on_target.records(topic)
@@ -93,7 +93,7 @@ class Rounds:
 
     def _audit(self, number: int, topic: str, gigabytes: float) -> None:
         lab = self._lab
-        arguments = ("--link", LINK, "--url", lab.url, "--master", lab.settings.master)
+        arguments = ("--link", LINK, *lab.api, "--master", lab.settings.master)
         small = run_job("audit-small", lab.folder, "audit", SMALL, *arguments)
         done = run_job("audit", lab.folder, "audit", topic, *arguments)
         if done.report["verdict"] != "IDENTICAL":

@@ -26,7 +26,7 @@ def link(run: Run) -> None:
     with run.view.step("Create the mirror topic"):
         command(run, "mirror", "create", settings.topic, "--link", settings.link)
     with run.view.step("Declare one of the two mirror groups") as step:
-        # The other one is found when its first member knocks: both ways are open to an operator.
+        # The other one is found when its first member makes its first request: both ways are open to an operator.
         command(run, "group", "create", AUDIT, "--link", settings.link)
         step.note = AUDIT
     with run.view.step("Copy the backlog") as step:

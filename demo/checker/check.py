@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from demo.checker.groups import find_reads
-from demo.checker.logs import Finding, Places, TopicLog, find_lost, find_reordered, find_unequal, locate
+from demo.checker.logs import (
+    Finding,
+    TopicLog,
+    TransactionCoordinators,
+    find_lost,
+    find_reordered,
+    find_unequal,
+    locate,
+)
 from demo.checker.timing import Window, group_switch_ms, promote_gap_ms, silent_since
 from demo.checker.verdict import GroupVerdict, Verdict
 from demo.history import History
@@ -54,7 +62,7 @@ def check(
 
 
 def _judge_groups(
-    history: History, places: Places, groups: tuple[str, ...], *, migrated: bool
+    history: History, places: TransactionCoordinators, groups: tuple[str, ...], *, migrated: bool
 ) -> tuple[dict[str, GroupVerdict], list[Finding]]:
     verdicts: dict[str, GroupVerdict] = {}
     cases: list[Finding] = []

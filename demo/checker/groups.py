@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from demo.checker.logs import Finding, Place, Places, name
+from demo.checker.logs import Finding, LogPosition, TransactionCoordinators, name
 from demo.history import ReadBatch
 from demo.records import RecordId
 
 
-def find_reads(group: str, batches: Iterable[ReadBatch], places: Places) -> tuple[int, Finding, Finding, Finding]:
+def find_reads(
+    group: str, batches: Iterable[ReadBatch], places: TransactionCoordinators
+) -> tuple[int, Finding, Finding, Finding]:
     """Distinct records a group read; those it missed; those it read again; those the target holds elsewhere or not.
 
     `places` are the target's records: a group starts at the beginning and is judged to the end.
@@ -22,7 +24,7 @@ def find_reads(group: str, batches: Iterable[ReadBatch], places: Places) -> tupl
                 reread.add(f"{group}: reread {name(record)}: {batch.member} after {first[record]}")
                 continue
             first[record] = batch.member
-            if places.get(record.producer, {}).get(record.seq) != Place(batch.partition, offset):
+            if places.get(record.producer, {}).get(record.seq) != LogPosition(batch.partition, offset):
                 strange.add(f"{group}: {name(record)} read at {batch.partition}/{offset}, not so on the target")
     for producer, of_producer in places.items():
         for seq, place in of_producer.items():

@@ -37,14 +37,14 @@ class TopicLog:
         return sum(len(records) for records in self.partitions.values())
 
 
-class Place(NamedTuple):
+class LogPosition(NamedTuple):
     """Where a record was first found."""
 
     partition: int
     offset: int
 
 
-Places = dict[str, dict[int, Place]]  # producer -> number -> first place
+TransactionCoordinators = dict[str, dict[int, LogPosition]]  # producer -> number -> first place
 
 
 @dataclass(slots=True)
@@ -61,20 +61,20 @@ class Finding:
             self.examples.append(text)
 
 
-def locate(log: TopicLog) -> tuple[Places, Finding]:
+def locate(log: TopicLog) -> tuple[TransactionCoordinators, Finding]:
     """The first place of every record, and the records found again."""
-    places: Places = {}
+    places: TransactionCoordinators = {}
     duplicated = Finding()
     for partition, record in log.records():
         of_producer = places.setdefault(record.id.producer, {})
-        first = of_producer.setdefault(record.id.seq, Place(partition, record.offset))
+        first = of_producer.setdefault(record.id.seq, LogPosition(partition, record.offset))
         if first != (partition, record.offset):
             again = f"{partition}/{record.offset}, first at {first.partition}/{first.offset}"
             duplicated.add(f"duplicated: {name(record.id)} at {again}")
     return places, duplicated
 
 
-def find_lost(acks: Mapping[str, Iterable[Ack]], places: Places) -> tuple[int, Finding, Finding]:
+def find_lost(acks: Mapping[str, Iterable[Ack]], places: TransactionCoordinators) -> tuple[int, Finding, Finding]:
     """Distinct records acknowledged, those not on the target, and those the target holds elsewhere."""
     lost, misplaced = Finding(), Finding()
     acknowledged: set[RecordId] = set()

@@ -1,4 +1,4 @@
-"""The acts: prepare, roll onto the gateway, promote, reverse, promote home, judge."""
+"""The acts: prepare, roll onto the gateway, promote, reverse, failback promote, judge."""
 
 from __future__ import annotations
 
@@ -87,21 +87,21 @@ def migrate(run: ExactRun) -> None:
 
 
 def there_and_back(run: ExactRun) -> None:
-    """Promote all topics as one set, reverse, promote home; nobody is restarted."""
+    """Promote all topics as one set, reverse, failback promote; nobody is restarted."""
     settings = run.settings
     link = ("--link", settings.link)
     with run.view.step("Promote the three topics as one set"):
         run.command("mirror", "promote", *TOPICS, *link, "--wait", timeout_s=TOPIC_PROMOTED_S)
         _until_each(run, lambda found: found.state == "STOPPED", "every topic to be STOPPED", STATES_S)
     _traffic(run, "on the target")
-    with run.view.step("Reverse: the old source follows the target"):
+    with run.view.step("Reverse: the failback destination follows the target"):
         for topic in TOPICS:
             run.command("mirror", "reverse", topic, *link)
         _until_each(run, lambda found: found.state == "ACTIVE", "every reverse mirror to be ACTIVE", STATES_S)
     _traffic(run, "on the target, mirrored back")
-    with run.view.step("Promote the reverse mirrors: home again"):
+    with run.view.step("Promote the reverse mirrors: back on the source"):
         run.command("mirror", "promote", *TOPICS, *link, "--wait", timeout_s=TOPIC_PROMOTED_S)
-        _until_each(run, _is_home, "home", STATES_S)
+        _until_each(run, _is_failed_back, "home", STATES_S)
     _traffic(run, "on the source again")
 
 
@@ -113,7 +113,7 @@ def judge(run: ExactRun) -> ExactVerdict:
         for topic in TOPICS:
             _read_to_the_end(run, topic)
         _stop(run, run.fleet.members())
-        at_home = all(_is_home(run.mirror(topic)) for topic in TOPICS)
+        failed_back = all(_is_failed_back(run.mirror(topic)) for topic in TOPICS)
     with run.view.step("Read both clusters back") as step:
         source, target = run.read(run.source.bootstrap), run.read(run.target.bootstrap)
         step.note = ", ".join(f"{topic}: {len(target[topic]):,}" for topic in TOPICS)
@@ -123,7 +123,7 @@ def judge(run: ExactRun) -> ExactVerdict:
             gateway.stop()
         run.at_once([run.source.down, run.target.down], "the clusters to stop", 60.0)
     with run.view.step("Compare the logs"):
-        return judge_logs(run.fleet.history, source, target, run.copied, served=run.served, at_home=at_home)
+        return judge_logs(run.fleet.history, source, target, run.copied, served=run.served, failed_back=failed_back)
 
 
 def _compacted(run: ExactRun) -> int:
@@ -170,7 +170,7 @@ def _until_each(run: ExactRun, holds: Callable[[Mirror], bool], what: str, timeo
     run.until(lambda: all(holds(run.mirror(topic)) for topic in TOPICS), what, timeout_s)
 
 
-def _is_home(mirror: Mirror) -> bool:
+def _is_failed_back(mirror: Mirror) -> bool:
     return mirror.state == "ACTIVE" and mirror.direction == "FORWARD"
 
 

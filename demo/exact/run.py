@@ -58,7 +58,8 @@ class ExactRun(Stage):
         """What the gateway says of a mirror topic now."""
         assert self.gateway is not None
         try:
-            answer = httpx.get(f"{self.gateway.url}/v3/links/{self.settings.link}/mirrors/{topic}", timeout=10.0)
+            url = f"{self.gateway.url}/v3/links/{self.settings.link}/mirrors/{topic}"
+            answer = httpx.get(url, timeout=10.0, auth=self.gateway.auth)
             found = answer.raise_for_status().json()
         except httpx.HTTPError as error:
             raise DemoError(f"describe {topic}: {error}") from error

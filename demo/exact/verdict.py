@@ -1,6 +1,6 @@
 """What the exact demo must show, judged from the two clusters' logs and what the clients logged.
 
-After the way home every record is on both clusters again, so both are judged: nothing acknowledged is missing,
+After the failback every record is on both clusters again, so both are judged: nothing acknowledged is missing,
 nothing is there twice, the order is the same, nothing of an aborted transaction can be seen. On a compacted topic a
 record may also be gone because a later one with its key is there.
 """
@@ -50,7 +50,7 @@ def judge_logs(
     copied: Logs,
     *,
     served: Mapping[str, Mapping[str, int]],
-    at_home: bool,
+    failed_back: bool,
 ) -> ExactVerdict:
     """Judge a run.
 
@@ -58,7 +58,7 @@ def judge_logs(
         source, target: the logs at the end, as a consumer with read_committed sees them.
         copied: the target's logs while everything in them was the mirror's, as read_uncommitted sees them.
         served: per act, what each producer had acknowledged at its end, without a restart in between.
-        at_home: every mirror runs from source to target again.
+        failed_back: every mirror runs from source to target again.
     """
     lost, duplicated, reordered, aborted, inexact = Finding(), Finding(), Finding(), Finding(), Finding()
     for cluster, logs in (("source", source), ("target", target)):
@@ -79,7 +79,7 @@ def judge_logs(
         aborted_seen=aborted.count,
         offsets_exact=inexact.count == 0,
         errors=tuple(f"{error.client}: {error.message}" for error in history.errors),
-        round_trip=at_home and _all_went_on(served),
+        round_trip=failed_back and _all_went_on(served),
         examples=tuple(e for f in (lost, duplicated, reordered, aborted, inexact) for e in f.examples),
     )
 

@@ -48,7 +48,7 @@ def prepare(run: Run) -> None:
         create_topic(run.source.bootstrap, TOPIC, PARTITIONS)
         backlog = run.write("backlog", run.source.bootstrap, "--count", str(settings.backlog))
         run.until(lambda: backlog.exit_code is not None, "the backlog to be written", BACKLOG_WRITTEN_S)
-        run.take_in(backlog)
+        run.add_to_transaction(backlog)
     with view.step(f"{settings.groups} groups commit offsets on the source") as step:
         names = [f"readers-{number:02}" for number in range(settings.groups)]
         run.groups = groups.draw(names, run.ends("source"), settings.seed)

@@ -86,13 +86,13 @@ class Run:
     def state(self) -> str:
         """The mirror topic's, as `mirror describe` shows it."""
         assert self.gateway is not None
-        answer = httpx.get(f"{self.gateway.url}/v3/links/{LINK}/mirrors/{TOPIC}", timeout=20.0)
+        answer = httpx.get(f"{self.gateway.url}/v3/links/{LINK}/mirrors/{TOPIC}", timeout=20.0, auth=self.gateway.auth)
         return str(answer.json()["mirror_status"])
 
     def start_job(self, name: str, *arguments: str) -> JobProcess:
         """Start a job on the standalone cluster."""
         assert self.gateway is not None
-        common = ("--link", LINK, "--url", self.gateway.url)
+        common = ("--link", LINK, "--url", self.gateway.url, "--token-file", str(self.gateway.token_file))
         self.job = JobProcess(name, self.spark, self.wheel, self.logs, *arguments, *common)
         return self.job
 
@@ -118,9 +118,9 @@ class Run:
             writer.ask_to_stop()
         for writer in writers:
             self.until(lambda each=writer: each.exit_code is not None, f"{writer.name} to stop", WRITER_STOPPED_S)  # type: ignore[misc]
-            self.take_in(writer)
+            self.add_to_transaction(writer)
 
-    def take_in(self, writer: Child) -> None:
+    def add_to_transaction(self, writer: Child) -> None:
         """What an ended writer says. Raises DemoError when not every record was acknowledged."""
         lines = writer.new_lines()
         last = json.loads(lines[-1]) if lines else {}

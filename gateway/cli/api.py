@@ -12,19 +12,23 @@ from urllib.parse import quote
 import httpx
 import typer
 
+from gateway.cli.connection import UNREACHABLE as UNREACHABLE
+from gateway.cli.connection import USAGE as USAGE
+from gateway.cli.connection import client, what_is_missing
+
 T = TypeVar("T")
 
 Params = Mapping[str, str | list[str]]
 """Query parameters; a list repeats one."""
 
 REFUSED = 1
-USAGE = 2
-UNREACHABLE = 3
 
 DEFAULT_URL = "http://127.0.0.1:8642"
-_TIMEOUT = httpx.Timeout(120.0, connect=5.0)  # a create waits for two clusters
 
-Url = Annotated[str, typer.Option("--url", envvar="LOCKGATE_URL", help="Where the gateway's API is.")]
+Url = Annotated[
+    str,
+    typer.Option("--url", envvar="LOCKGATE_URL", help="Where the gateway's API is: http(s)://HOST:PORT or unix:PATH."),
+]
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -62,7 +66,8 @@ class Api:
 
     def _call(self, method: str, path: str, body: Any = None, params: Params | None = None) -> Any:
         try:
-            response = httpx.request(method, self._url + path, json=body, params=params, timeout=_TIMEOUT)
+            with client(self._url) as connection:
+                response = connection.request(method, path, json=body, params=params)
         except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as exc:
             fail(
                 f"no answer from {self._url}: {str(exc) or type(exc).__name__}; is `lockgate serve` running?",
@@ -75,7 +80,8 @@ class Api:
         except ValueError:
             fail(f"{self._url} is not a lockgate API: HTTP {response.status_code} without JSON", UNREACHABLE)
         if response.is_error:
-            raise Refused(str(answer.get("message", answer)) if isinstance(answer, dict) else str(answer))
+            missing = what_is_missing(self._url) if response.status_code == httpx.codes.UNAUTHORIZED else ""
+            raise Refused((str(answer.get("message", answer)) if isinstance(answer, dict) else str(answer)) + missing)
         return answer
 
 

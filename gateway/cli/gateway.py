@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, duration, facts, since, table
 
-app = typer.Typer(help="Gateways: the fleet before one target.", no_args_is_help=True)
+app = ApiTyper(help="Gateways: the fleet before one target.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the gateway, as `list` shows it.")]
 

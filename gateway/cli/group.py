@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
 
-app = typer.Typer(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
+app = ApiTyper(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
 
 Group = Annotated[str, typer.Argument(help="Name of the group, the same on both clusters.")]
 Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
@@ -107,7 +108,7 @@ def promote(
 def demote(
     group: Group, link: Link, force: Force = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
 ) -> None:
-    """The way back: close the gate, so that the group reads on the source again."""
+    """The failback: close the gate, so that the group reads on the source again."""
     answer = ask(url, lambda api: api.post(f"{_path(link, group)}:demote", {"force": force}))
     _result("demoted", answer, output)
 
@@ -136,8 +137,10 @@ def _sync(sync: Any) -> str:
 
 
 def _remark(group: Any) -> str:
-    if group["late_members"]:
+    if group["members_after_promote"]:
         return "members are on the source again after the promote"
-    if group["late_commits"]:
-        return f"offsets of {group['late_commits']} partition(s) were committed on the source after the promote"
+    if group["commits_after_promote"]:
+        return (
+            f"offsets of {group['commits_after_promote']} partition(s) were committed on the source after the promote"
+        )
     return str(group["error_message"] or group["waits_for"])

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gateway.cli.api import USAGE, fail
+from gateway.cli.connection import ApiTyper
 
 HELP = "Spark jobs: copy a backlog, translate offsets, audit, plan."
 
@@ -35,7 +36,7 @@ def _commands() -> TyperGroup:
         if exc.name is None or exc.name.split(".")[0] not in ("pyspark", "pyarrow"):
             raise
         fail("the jobs need Spark: pip install 'lockgate[spark]'", USAGE)
-    jobs = typer.Typer(help=HELP)
+    jobs = ApiTyper(help=HELP)
     jobs.command("catch-up")(job_catch_up.catch_up)
     jobs.command("translate-offsets")(job_translate.translate_offsets)
     jobs.command("audit")(job_audit.audit)

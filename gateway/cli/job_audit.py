@@ -13,21 +13,10 @@ import typer
 
 from gateway.cli import job_common
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, fail
-from gateway.cli.job_common import (
-    Conf,
-    DryRun,
-    LinkedSource,
-    LinkedTarget,
-    Master,
-    PyFiles,
-    cluster,
-    job,
-    say,
-)
+from gateway.cli.job_common import Conf, DryRun, LinkedSource, LinkedTarget, Master, PyFiles, cluster, job, say
 from gateway.cli.job_link import Link, MapFile, mirrored
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import rate, table
-from gateway.domain.records import MirrorRecord
 from gateway.jobs.audit.given_map import relations
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.kinds import EXPLAINED
@@ -36,10 +25,11 @@ from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, prepare
 from gateway.jobs.audit.sum_lines import sum_lines
-from gateway.jobs.audit.verdict import EXIT_CODES, Verdict
+from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict
 from gateway.jobs.inputs import read_table, topic_names
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.offset_map import SEGMENTS
+from gateway.state.records import MirrorRecord
 
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page to this file.")]
 
@@ -71,7 +61,7 @@ def audit(
         fail("--map goes with --source and --target; a link has its own", USAGE)
     with _refusals_apart():
         plan = _plan(topics or [], link, source, target, url)
-    with job("audit", master, py_files, conf, refused=EXIT_CODES[Verdict.INCOMPLETE]) as spark:
+    with job("audit", master, py_files, conf, refused=EXIT_CODES[AuditVerdict.INCOMPLETE]) as spark:
         given = read_table(spark, offset_map, SEGMENTS, optional={}) if offset_map else None
         options = AuditOptions(
             source=plan.source,
@@ -103,7 +93,7 @@ def _refusals_apart() -> Iterator[None]:
     try:
         yield
     except typer.Exit as exc:
-        raise typer.Exit(EXIT_CODES[Verdict.INCOMPLETE] if exc.exit_code == REFUSED else exc.exit_code) from None
+        raise typer.Exit(EXIT_CODES[AuditVerdict.INCOMPLETE] if exc.exit_code == REFUSED else exc.exit_code) from None
 
 
 def _records(plan: LinkPlan) -> dict[str, MirrorRecord]:

@@ -23,6 +23,7 @@ from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.catch_up_start import parse_start
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.source.segments import Lost
 
 _SHOWN = 20
 _Properties = typer.Option(metavar="FILE", help="Client properties that win over the gateway's; its secrets go here.")
@@ -73,6 +74,7 @@ def _options(throttle: int, tail: int, start: str) -> CatchUpOptions:
 def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: JobReports) -> CatchUpReport:
     """The job between its first and its last report."""
     state = "failed"
+    lost: list[dict[str, object]] = []
     try:
         reports.begin([mirror.mirror_topic for mirror in plan.mirrors])
         with ProgressView("copying") as view:
@@ -85,11 +87,21 @@ def _run(spark: SparkSession, plan: LinkPlan, options: CatchUpOptions, reports: 
             reports.heartbeat.lost = catching_up.cancel
             found = catching_up.run()
         state = "failed" if found.failed else "done"
+        lost = [_lost(one, plan) for one in found.lost]
         return found
     except JobFailed as exc:
         fail(str(exc), REFUSED)
     finally:
-        reports.end(state)
+        reports.end(state, lost)
+
+
+def _lost(one: Lost, plan: LinkPlan) -> dict[str, object]:
+    return {
+        "mirror_topic_name": plan.names[one.topic],
+        "partition": one.partition,
+        "first": one.first,
+        "following": one.following,
+    }
 
 
 def _survey(progress: Mapping[str, Progress]) -> None:
@@ -107,6 +119,12 @@ def _show(found: CatchUpReport) -> None:
     )
     if not found.converged:
         typer.echo("producers write about as fast as the job copies: run it with more executors", err=True)
+    for one in found.lost[:_SHOWN]:
+        typer.echo(
+            f"lost: {one.topic}-{one.partition}: source offsets {one.first}..{one.following - 1} were deleted there "
+            "before they were copied; mirror.on.records.deleted says to go on",
+            err=True,
+        )
     for name, why in list(found.failed.items())[:_SHOWN]:
         typer.echo(f"not copied: {name}: {why}", err=True)
     if len(found.failed) > _SHOWN:

@@ -21,8 +21,8 @@ from gateway.cli.api import REFUSED, UNREACHABLE, USAGE, fail
 from gateway.cli.properties import read_properties
 from gateway.jobs.errors import reason
 from gateway.jobs.session import build_session
-from gateway.net.config import ClusterConfig
-from gateway.net.errors import ClusterUnavailable, NetError
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import ClusterUnavailable, NetError
 from protocol.errors import ProtocolError
 
 Master = Annotated[

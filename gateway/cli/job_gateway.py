@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 import httpx
 
 from gateway.cli.api import segment
+from gateway.cli.connection import client
 from gateway.jobs.catch_up_ends import Progress
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.heartbeat import Heartbeat
 
-_BEAT_TIMEOUT_S: Final = 3.0
+_HEARTBEAT_TIMEOUT_S: Final = 3.0
 _TIMEOUT_S: Final = 60.0  # the first report waits for the engine's appends in flight
 
 
@@ -36,11 +37,11 @@ class JobReports:
     """
 
     def __init__(self, url: str, link: str, job: str, *, by: str = "spark") -> None:
-        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=httpx.Timeout(_TIMEOUT_S, connect=5.0))
+        self._client = client(url)
         self._path = f"/v3/links/{segment(link)}/catch-up/{segment(job)}"
         self._by = by
         self._progress: Mapping[str, Progress] = {}
-        self.heartbeat = Heartbeat(self._beat)
+        self.heartbeat = Heartbeat(self._heartbeat)
 
     def begin(self, topics: list[str]) -> None:
         """Before anything is appended. Raises JobFailed when the gateway refuses, or is out of reach."""
@@ -53,25 +54,35 @@ class JobReports:
         self._progress = {**self._progress, **topics}
         self.heartbeat.check()
 
-    def _beat(self) -> bool:
-        return self._put("running", self._progress, must=False, timeout_s=_BEAT_TIMEOUT_S)
+    def _heartbeat(self) -> bool:
+        return self._put("running", self._progress, must=False, timeout_s=_HEARTBEAT_TIMEOUT_S)
 
-    def end(self, state: str) -> None:
-        """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself."""
+    def end(self, state: str, lost: Sequence[Mapping[str, object]] = ()) -> None:
+        """`done` or `failed`: the engine goes on. Never raises: without it the gateway notices by itself.
+
+        Args:
+            lost: what the job went on without (`control.rest.catch_up_models.LostData`).
+        """
         self.heartbeat.stop()
         try:
-            self._put(state, {}, must=False)
+            self._put(state, {}, lost, must=False)
         except JobFailed:
             return
         finally:
             self._client.close()
 
     def _put(
-        self, state: str, topics: Mapping[str, Progress], *, must: bool = True, timeout_s: float = _TIMEOUT_S
+        self,
+        state: str,
+        topics: Mapping[str, Progress],
+        lost: Sequence[Mapping[str, object]] = (),
+        *,
+        must: bool = True,
+        timeout_s: float = _TIMEOUT_S,
     ) -> bool:
         """True when the gateway has taken it."""
         shown = [{"mirror_topic_name": name, **asdict(one), "eta_s": one.eta_s} for name, one in topics.items()]
-        body = {"by": self._by, "state": state, "topics": shown}
+        body = {"by": self._by, "state": state, "topics": shown, "lost": list(lost)}
         try:
             answer = self._client.put(self._path, json=body, timeout=timeout_s)
         except httpx.TransportError as exc:

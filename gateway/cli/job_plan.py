@@ -25,23 +25,44 @@ def plan(
     rate: Annotated[float, typer.Option(help="MB/s of a catch-up, if known; measured otherwise.")] = 0.0,
     streams: Annotated[int, typer.Option(help="Partitions copied at the same time.")] = 1,
     measure: Annotated[float, typer.Option(help="Seconds to measure.")] = MEASURE_S,
+    prefix: Annotated[str, typer.Option(help="What the mirror topics' names begin with on the target.")] = "",
+    measure_writes: Annotated[
+        bool, typer.Option(help="Also measure the target, by a topic that is created there and deleted again.")
+    ] = False,
     report: job_common.Report = None,
     dry_run: job_common.DryRun = False,
 ) -> None:
     """Take an inventory of the source and plan its migration. Nothing is changed. Exit code 1 when something blocks."""
-    if rate < 0 or streams < 1:
-        fail("--rate must not be negative and --streams at least 1", USAGE)
+    _check(rate, streams, measure_writes=measure_writes, target=target)
     here, there = cluster(source), cluster(target) if target else None
     wanted = topic_names(topics or [])
     if dry_run:
         say(f"would ask {source} for {', '.join(wanted) or 'all topics'}, and read for {measure:g} s")
         return
     with one_line_errors():
-        found = run_plan(here, there, wanted, rate=rate * _MB, streams=streams, measure_s=measure)
+        found = run_plan(
+            here,
+            there,
+            wanted,
+            rate=rate * _MB,
+            streams=streams,
+            measure_s=measure,
+            prefix=prefix,
+            write=measure_writes,
+        )
     write_report(report, to_dict(found))
     _show(found)
     if found.blockers:
         raise typer.Exit(REFUSED)
+
+
+def _check(rate: float, streams: int, *, measure_writes: bool, target: str) -> None:
+    if rate < 0 or streams < 1:
+        fail("--rate must not be negative and --streams at least 1", USAGE)
+    if measure_writes and not target:
+        fail("--measure-writes needs a --target to write to", USAGE)
+    if measure_writes and rate:
+        fail("--measure-writes and --rate exclude each other: a rate that is given is not measured", USAGE)
 
 
 def _show(found: Plan) -> None:
@@ -73,7 +94,7 @@ def _show(found: Plan) -> None:
     if found.inventory.acls:
         say(f"{len(found.inventory.acls)} ACLs are not carried over; --report lists them")
     for text in found.inventory.untold:
-        say(f"the source did not tell {text}")
+        say(f"not told: {text}")
     for text in found.notes:
         say(text)
     for text in found.blockers:

@@ -27,7 +27,6 @@ from gateway.cli.job_common import (
 from gateway.cli.job_link import Link, MapFile, mirrored, segments_given
 from gateway.cli.job_progress import ProgressView
 from gateway.cli.output import table
-from gateway.domain.records import GroupState
 from gateway.jobs.inputs import topic_names
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.translate.by_link import ByLink
@@ -36,8 +35,9 @@ from gateway.jobs.translate.commit import Terms
 from gateway.jobs.translate.from_file import read_offsets_file
 from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
-from gateway.jobs.translate.read_back import SAMPLE, Place, differences
+from gateway.jobs.translate.read_back import SAMPLE, SampledOffset, differences
 from gateway.jobs.versions import require_same_on_executors
+from gateway.state.records import GroupState
 
 _SHOWN = 50
 _ON_TARGET = (GroupState.PENDING_PROMOTED, GroupState.PROMOTED)
@@ -77,8 +77,8 @@ def translate_offsets(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Translate committed offsets, MirrorMaker 2's checkpoints, Spark's checkpoints, or offsets in a file."""
-    ways = [name for name, given in (("--offsets", offsets), ("--mm2", mm2), ("--checkpoint", checkpoint)) if given]
-    _check(ways, link, source, target, offset_map, for_group=not (offsets and commit) or bool(group))
+    inputs = [name for name, given in (("--offsets", offsets), ("--mm2", mm2), ("--checkpoint", checkpoint)) if given]
+    _check(inputs, link, source, target, offset_map, for_group=not (offsets and commit) or bool(group))
     plan = _plan(topic_names(topic or []), link, source, target, url)
     there = plan.target
     with job("translate-offsets", master, py_files, conf) as spark, ProgressView("translating") as view:
@@ -137,14 +137,14 @@ def translate_offsets(
         raise typer.Exit(REFUSED)
 
 
-def _check(ways: list[str], link: str, source: str, target: str, offset_map: str, *, for_group: bool) -> None:
-    if len(ways) > 1:
-        fail(f"{ways[0]} and {ways[1]} are two ways; take one", USAGE)
-    if link and (offset_map or "--mm2" in ways):
+def _check(inputs: list[str], link: str, source: str, target: str, offset_map: str, *, for_group: bool) -> None:
+    if len(inputs) > 1:
+        fail(f"{inputs[0]} and {inputs[1]} are two ways; take one", USAGE)
+    if link and (offset_map or "--mm2" in inputs):
         fail(f"{'--map' if offset_map else '--mm2'} goes with --source and --target; a link has its own map", USAGE)
     if not link and not target:
         fail("--target is missing: where the offsets are to be valid", USAGE)
-    if not link and not ways and not source:
+    if not link and not inputs and not source:
         fail("--source is missing: where the groups' offsets are", USAGE)
     if not for_group:
         fail("--commit with --offsets needs --group: whose offsets they are", USAGE)
@@ -205,7 +205,7 @@ def _read_back(plan: LinkPlan) -> Callable[[DataFrame], list[str]]:
         here = {there: topic for topic, there in plan.names.items()}
         rows = translated.where("exact").select("topic", "partition", "source_offset", "target_offset").distinct()
         chosen = rows.orderBy(F.rand(seed=0)).limit(4 * SAMPLE).collect()
-        places = [Place(here[row.topic], *row) for row in chosen if row.topic in here]
+        places = [SampledOffset(here[row.topic], *row) for row in chosen if row.topic in here]
         return differences(plan.source, plan.target, places)
 
     return look

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
 from gateway.cli.properties import read_properties
 
-app = typer.Typer(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
+app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of the link.")]
 
@@ -35,6 +36,10 @@ def create(
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             fail(f"--set {text}: expected KEY=VALUE", USAGE)
+        if any(word in key for word in ("password", "jaas")):
+            fail(
+                f"--set {key.strip()}: others see a secret on a command line; put it into a file, --config FILE", USAGE
+            )
         properties[key.strip()] = value.strip()
     if bootstrap:
         properties["bootstrap.servers"] = bootstrap

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
+from gateway.cli.connection import ApiTyper
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.waiting import until_copied, until_promoted
 
-app = typer.Typer(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
+app = ApiTyper(help="Mirror topics: copies of source topics, kept level.", no_args_is_help=True)
 
 
 @app.command("create")
@@ -80,7 +81,7 @@ def list_mirrors(
 
 @app.command("describe")
 def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
-    """Show a mirror topic: state, each partition, and who has not moved to the gateway yet."""
+    """Show a mirror topic: state, each partition, and who has not migrated to the gateway yet."""
     mirror = ask(url, lambda api: api.get(mirror_path(link, topic)))
     if output is not Output.TABLE:
         dump(mirror, output)
@@ -100,7 +101,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Left behind", not_mirrored(mirror["records_not_mirrored"])),
             ("Retries unknown", _retries(mirror["retries_unknown"])),
             ("Lost records", _lost(mirror["records_lost"])),
-            ("Late records", _late(mirror["late_records"])),
+            ("Records after the cutover", _late(mirror["records_after_cutover"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
             ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),
@@ -108,7 +109,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     )
     typer.echo("")
     _partitions(mirror)
-    _not_moved(mirror["not_moved"])
+    _clients_not_migrated(mirror["clients_not_migrated"])
 
 
 @app.command("translate-offset")
@@ -156,7 +157,7 @@ def promote(
 ) -> None:
     """Promote mirror topics as one set: from then on they are written on the target.
 
-    Of topics that are mirrored back it is the way home: they are written on the source again.
+    Of topics that are mirrored back it is the failback: they are written on the source again.
     """
     api = Api(url)
     try:
@@ -164,8 +165,8 @@ def promote(
         done = until_promoted(api, mirror_path(link), list(dict.fromkeys(topics))) if wait else begun
     except Refused as exc:
         fail(str(exc), REFUSED)
-    homeward = {mirror["mirror_topic_name"] for mirror in begun if mirror["mirror_direction"] == "REVERSE"}
-    failed = [mirror for mirror in done if wait and not _is_promoted(mirror, homeward)]
+    to_source = {mirror["mirror_topic_name"] for mirror in begun if mirror["mirror_direction"] == "REVERSE"}
+    failed = [mirror for mirror in done if wait and not _is_promoted(mirror, to_source)]
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
     results("promoted" if wait else "promoting", shown, output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
@@ -175,8 +176,8 @@ def _direction(direction: str) -> str:
     return "from the target back to the source" if direction == "REVERSE" else ""
 
 
-def _is_promoted(mirror: Any, homeward: set[str]) -> bool:
-    if mirror["mirror_topic_name"] in homeward:
+def _is_promoted(mirror: Any, to_source: set[str]) -> bool:
+    if mirror["mirror_topic_name"] in to_source:
         return bool(mirror["mirror_direction"] == "FORWARD" and mirror["mirror_status"] != "FAILED")
     return bool(mirror["mirror_status"] == "STOPPED")
 
@@ -229,18 +230,18 @@ def _partitions(mirror: Any) -> None:
             typer.echo(f"Partition {lag['partition']}: {lag['waits_for']}")
 
 
-def _not_moved(not_moved: Any) -> None:
+def _clients_not_migrated(clients_not_migrated: Any) -> None:
     typer.echo("")
-    bypassed = not_moved["bypassed_last_minute"]
+    bypassed = clients_not_migrated["bypassed_last_minute"]
     if bypassed:
         typer.echo(f"Producers not moved: {bypassed} records of the last minute did not come through the gateway")
-    if not_moved["readers"] is None:
-        typer.echo(f"Consumers not moved: unknown, {not_moved['unknown']}")
-    elif not_moved["readers"]:
+    if clients_not_migrated["readers"] is None:
+        typer.echo(f"Consumers not moved: unknown, {clients_not_migrated['unknown']}")
+    elif clients_not_migrated["readers"]:
         typer.echo("Consumers not moved:")
         table(
             ["Group", "Client id", "Host"],
-            ([reader["group"], reader["client_id"], reader["host"]] for reader in not_moved["readers"]),
+            ([reader["group"], reader["client_id"], reader["host"]] for reader in clients_not_migrated["readers"]),
         )
     elif not bypassed:
         typer.echo("Nobody is known to be left on the source.")

@@ -1,4 +1,4 @@
-"""`lockgate mirror reverse`, `failover` and `truncate-and-restore`: the ways back, and out."""
+"""`lockgate mirror reverse`, `failover` and `truncate-and-restore`: the failbacks, and out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.output import Format, Output
-from gateway.cli.waiting import until_settled
+from gateway.cli.waiting import until_done
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")]
@@ -30,13 +30,13 @@ def reverse(
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Mirror promoted topics back to the source, so that the way home stays open. `mirror promote` then goes home."""
+    """Mirror promoted topics back to the source, so that the failback stays open. `mirror promote` then fails back."""
     api = Api(url)
     verb = "reverse-and-pause-mirror" if pause else "reverse-and-start-mirror"
     names = list(dict.fromkeys(topics))
     done = _post(api, f"{mirror_path(link)}:{verb}", names)
     if wait:
-        done = until_settled(api, mirror_path(link), names, "reversing")
+        done = until_done(api, mirror_path(link), names, "reversing")
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
 
 
@@ -62,7 +62,7 @@ def restore(
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Delete old source topics, create them anew and fill them from the target. Says what is lost, and asks."""
+    """Delete failback destinations, create them anew and fill them from the target. Says what is lost, and asks."""
     api = Api(url)
     names = list(dict.fromkeys(topics))
     for plan in _post(api, f"{mirror_path(link)}:truncate-and-restore?validate_only=true", names):
@@ -72,7 +72,7 @@ def restore(
         typer.confirm("Delete these topics on the source, and fill them anew?", abort=True, err=True)
     done = _post(api, f"{mirror_path(link)}:truncate-and-restore", names)
     if wait:
-        done = until_settled(api, mirror_path(link), names, "restoring")
+        done = until_done(api, mirror_path(link), names, "restoring")
     _finish("restored" if wait else "restoring", done, ("ACTIVE", "SOURCE_UNAVAILABLE"), output, wait=wait)
 
 
@@ -80,7 +80,7 @@ def _losses(plan: Any) -> list[str]:
     """What goes with the old topic, one line each."""
     lines = []
     for name, meaning in (
-        ("records_divergent", "that only the old source topic has are thrown away"),
+        ("records_divergent", "that only the failback destination has are thrown away"),
         ("records_older", "that the target does not keep any more are thrown away"),
     ):
         counts = plan[name]

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.telemetry.printable import printable
+
 _WIDE = 240  # in a pipe nothing is cut off
 
 
@@ -50,7 +52,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
         right = column.endswith("#")
         shown.add_column(column.removesuffix("#"), justify="right" if right else "left", no_wrap=not right)
     for row in rows:
-        shown.add_row(*(Text(str(cell)) for cell in row))
+        shown.add_row(*(Text(printable(str(cell))) for cell in row))
     if shown.row_count or not empty:
         console().print(shown)
     else:
@@ -64,7 +66,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
     shown.add_column(overflow="fold")
     for name, value in pairs:
         if value not in ("", None):
-            shown.add_row(Text(name), Text(str(value)))
+            shown.add_row(Text(name), Text(printable(str(value))))
     console().print(shown)
 
 

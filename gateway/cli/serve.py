@@ -21,8 +21,12 @@ def serve(
         settings = load(config)
     except ConfigError as exc:
         fail(str(exc), USAGE)
-    from gateway.app import run
-    from gateway.telemetry.logs import configure
+    from gateway.runtime import run
+    from gateway.telemetry.logs import configure, configure_audit
 
     configure(settings.log.level, settings.log.format)
+    try:
+        configure_audit(settings.api.audit_file)
+    except OSError as exc:
+        fail(f"{config}: api.audit_file: cannot write {settings.api.audit_file}: {exc.strerror}", USAGE)
     raise typer.Exit(run(settings))

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gateway.cli.api import REFUSED, Api, fail
 from gateway.cli.output import console, rate
+from gateway.kafka.topic_partition import TopicPartition
 
 _LOOK_S = 0.2
 _NOT_COPYING = ("STOPPED", "FAILED", "PAUSED")
@@ -20,8 +21,8 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
 
     Ends the command with 1 when one of them FAILED or is not mirrored any more.
     """
-    goals: dict[tuple[str, int], int] = {}
-    starts: dict[tuple[str, int], int] = {}
+    goals: dict[TopicPartition, int] = {}
+    starts: dict[TopicPartition, int] = {}
     with _progress() as progress:
         bar = progress.add_task("copying", total=None, detail="")
         while True:
@@ -48,11 +49,11 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
 
 
 def until_promoted(api: Api, path: str, topics: list[str]) -> list[Any]:
-    """Wait until no topic is being promoted, or on its way home, any more; returns the mirrors as they are then."""
-    return until_settled(api, path, topics, "promoting")
+    """Wait until no topic is being promoted, or on its failback, any more; returns the mirrors as they are then."""
+    return until_done(api, path, topics, "promoting")
 
 
-def until_settled(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
+def until_done(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
     """Wait until no topic is in one of the PENDING states any more; returns the mirrors as they are then."""
     with _progress() as progress:
         bar = progress.add_task(what, total=len(topics), detail="")

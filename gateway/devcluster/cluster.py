@@ -14,14 +14,7 @@ from gateway.devcluster.logconfig import write_log_config
 from gateway.devcluster.node import NodeProcess
 from gateway.devcluster.ports import claim_ports, is_port_free
 from gateway.devcluster.properties import server_properties
-from gateway.devcluster.spec import (
-    KAFKA_VERSIONS,
-    ClusterSpec,
-    check_name,
-    check_version,
-    new_cluster_id,
-    plan_nodes,
-)
+from gateway.devcluster.spec import KAFKA_VERSIONS, ClusterSpec, check_name, check_version, new_cluster_id, plan_nodes
 from gateway.devcluster.status import ClusterStatus
 from gateway.devcluster.storage import format_storage
 from gateway.devcluster.zookeeper import ZooKeeperProcess

@@ -1,6 +1,6 @@
 """Whether a broker answers: one request over a plain socket.
 
-A KRaft broker opens its client listeners only once the controller has unfenced it, so an answer to ApiVersions means
+A KRaft broker opens its client listeners only once the controller has resumed it, so an answer to ApiVersions means
 that the broker takes part in the cluster. A broker of a ZooKeeper answers before: it is asked for the controller.
 """
 

@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from gateway.jobs.attempts.server import AttemptServer, attempts_of
 from gateway.jobs.catch_up_ends import AllEnds, Progress, ProgressMeter, read_ends
 from gateway.jobs.catch_up_round import copy_round, ranges_of
 from gateway.jobs.catch_up_start import StartSpec, move_starts
@@ -29,11 +30,12 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import MapReader, open_maps
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.session import refuse_speculation
-from gateway.jobs.source.segments import Segment, WriteReport, merge
+from gateway.jobs.source.segments import Lost, Segment, WriteReport, merge
 from gateway.jobs.source.stream import bytes_per_offset
+from gateway.jobs.spark_progress import described, noted
 from gateway.jobs.versions import require_same_on_executors
-from gateway.net.cluster import Cluster
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.topic_partition import TopicPartition
 
 TAIL_BYTES: Final = 32 * 1024 * 1024
 """What the engine copies in a second or less: with no more than this left the job is done."""
@@ -67,7 +69,8 @@ class CatchUpOptions:
 @dataclass(slots=True)
 class CatchUpReport:
     """What was done. `left_bytes`: left to the engine, about. `converged` is False when producers were too fast.
-    `failed`: partitions of the source that could not be copied, and why."""
+    `failed`: partitions of the source that could not be copied, and why. `lost`: what the source deleted before it was
+    copied, where the link says to go on."""
 
     link: str
     source_cluster_id: str
@@ -84,6 +87,7 @@ class CatchUpReport:
     converged: bool = True
     failed: dict[str, str] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
+    lost: tuple[Lost, ...] = ()
 
     @property
     def bytes_per_s(self) -> float:
@@ -108,12 +112,13 @@ class CatchUp:
         self._tell = tell
         self._alive = alive
         self._jobs = JobTag(spark, "catch-up")
-        self._failures: dict[Partition, tuple[int, str]] = {}
+        self._failures: dict[TopicPartition, tuple[int, str]] = {}
         self._mean = _ASSUMED_BYTES
         self._mirrors = {mirror.source_topic: mirror for mirror in plan.mirrors}
-        self._bytes_per: dict[Partition, float] = {}
+        self._bytes_per: dict[TopicPartition, float] = {}
         self._meter: ProgressMeter
         self._loop: Loop
+        self._attempts: AttemptServer
         self._source: Cluster
         self._target: Cluster
         self._maps: MapReader
@@ -125,7 +130,8 @@ class CatchUp:
             JobFailed: in one line, with topic, partition and offset where there is one. What goes
                 wrong with one partition alone is in the report.
             NetError: a cluster is out of reach.
-            ValueError: spark.speculation is on; the clusters are not the link's, or the start cannot be moved.
+            ValueError: spark.speculation is on; tasks cannot ask the driver whether they may append;
+                the clusters are not the link's, or the start cannot be moved.
         """
         refuse_speculation(self._spark)
         require_same_on_executors(self._spark)
@@ -137,7 +143,7 @@ class CatchUp:
             topics=sorted(mirror.mirror_topic for mirror in plan.mirrors),
             partitions=sum(len(mirror.starts) for mirror in plan.mirrors),
         )
-        with Loop() as self._loop:
+        with Loop() as self._loop, attempts_of(self._spark) as self._attempts:
             ends = self._begin()
             before = None
             while self._goes_on(ends, before, report):
@@ -148,6 +154,7 @@ class CatchUp:
             report.left_records = sum(one.missing for one in ends.values())
             report.left_bytes = round(self._left(ends))
             report.failed = {f"{topic}-{index}": why for (topic, index), (_, why) in sorted(self._failures.items())}
+        noted(self._spark, _outcome(report))
         return report
 
     def cancel(self) -> None:
@@ -206,12 +213,14 @@ class CatchUp:
 
     def _round(self, ends: AllEnds, report: CatchUpReport) -> None:
         began = time.monotonic()
-        done = self._watched(lambda: self._copy(ends))
+        with described(self._spark, self._description(ends, report.rounds + 1)):
+            done = self._watched(lambda: self._copy(ends))
         report.copy_s += time.monotonic() - began
         report.rounds += 1
         report.records += done.records
         report.bytes += done.bytes
         report.tasks += done.tasks
+        report.lost = (*report.lost, *done.lost)
         report.segments = merge([*report.segments, *done.segments])
         self._mean = max(1.0, report.bytes / report.records) if report.records else self._mean
         again = {(failure.topic, failure.partition): failure.why for failure in done.failed}
@@ -220,7 +229,15 @@ class CatchUp:
             **{key: (self._failures.get(key, (0, ""))[0] + 1, why) for key, why in again.items()},
         }
 
-    def _given_up(self, key: Partition) -> bool:
+    def _description(self, ends: AllEnds, number: int) -> str:
+        parts = sum(one.missing > 0 for one in ends.values())
+        records = sum(one.missing for one in ends.values())
+        return (
+            f"lockgate catch-up, link {self._plan.link}, round {number}: {records:,} records of {parts} partition(s), "
+            f"about {self._left(ends) / 1e6:,.0f} MB"
+        )
+
+    def _given_up(self, key: TopicPartition) -> bool:
         return self._failures.get(key, (0, ""))[0] >= ATTEMPTS
 
     def _watched(self, work: Callable[[], WriteReport]) -> WriteReport:
@@ -233,7 +250,7 @@ class CatchUp:
                 self._alive()
                 raise JobFailed(reason(exc)) from exc
 
-    def _progress(self, target_ends: Mapping[Partition, int]) -> dict[str, Progress]:
+    def _progress(self, target_ends: Mapping[TopicPartition, int]) -> dict[str, Progress]:
         return self._named(self._meter.update(target_ends, time.monotonic()))
 
     def _named(self, progress: dict[str, Progress]) -> dict[str, Progress]:
@@ -248,4 +265,13 @@ class CatchUp:
             mirrors=mirrors,
             ranges=ranges_of({key: one for key, one in ends.items() if not self._given_up(key)}, mirrors),
             throttle_bytes_per_s=self._options.throttle_bytes_per_s,
+            attempts=self._attempts.address,
         )
+
+
+def _outcome(report: CatchUpReport) -> str:
+    return (
+        f"lockgate catch-up, link {report.link}: {report.records:,} records, {report.bytes / 1e6:,.0f} MB copied in "
+        f"{report.rounds} round(s); {report.left_records:,} records left to the gateway, {len(report.failed)} "
+        "partition(s) failed"
+    )

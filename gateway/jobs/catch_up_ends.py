@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from gateway.jobs.link_map import MapReader
 from gateway.jobs.source.mirrors import MirrorSpec
-from gateway.net.cluster import Cluster
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Ends:
         return max(0, self.source_end - max(self.target_end, self.source_start))
 
 
-AllEnds = dict[Partition, Ends]
+AllEnds = dict[TopicPartition, Ends]
 """By source topic and partition."""
 
 
@@ -46,7 +46,7 @@ async def read_ends(
 
 async def read_target_ends(
     target: Cluster, mirrors: Collection[MirrorSpec], maps: MapReader | None
-) -> dict[Partition, int]:
+) -> dict[TopicPartition, int]:
     """How far the target is in source offsets, by source topic and partition.
 
     Args:
@@ -95,7 +95,7 @@ class ProgressMeter:
         bytes_per_offset: of each partition, about.
     """
 
-    def __init__(self, began: AllEnds, bytes_per_offset: Mapping[Partition, float], now: float) -> None:
+    def __init__(self, began: AllEnds, bytes_per_offset: Mapping[TopicPartition, float], now: float) -> None:
         self._began = {key: max(ends.target_end, ends.source_start) for key, ends in began.items()}
         self._goal = {key: ends.source_end for key, ends in began.items()}
         self._bytes_per = bytes_per_offset
@@ -107,7 +107,7 @@ class ProgressMeter:
         """The source has grown: there is more to do."""
         self._goal = {key: max(self._goal[key], found.source_end) for key, found in ends.items()}
 
-    def update(self, target_ends: Mapping[Partition, int], now: float) -> dict[str, Progress]:
+    def update(self, target_ends: Mapping[TopicPartition, int], now: float) -> dict[str, Progress]:
         """By source topic."""
         elapsed_s, self._at = max(1e-3, now - self._at), now
         sums: dict[str, Progress] = {}
@@ -120,7 +120,7 @@ class ProgressMeter:
             sums[topic] = replace(progress, bytes_per_s=self._speed[topic])
         return sums
 
-    def _of(self, key: Partition, end: int) -> Progress:
+    def _of(self, key: TopicPartition, end: int) -> Progress:
         done = max(0, min(end, self._goal[key]) - self._began[key])
         total = max(0, self._goal[key] - self._began[key])
         per = self._bytes_per.get(key, 0.0)
@@ -133,7 +133,7 @@ def _smooth(before: float | None, now: float) -> float:
     return now if before is None else 0.7 * before + 0.3 * now
 
 
-def _wanted(partitions: Collection[Partition], at: int) -> dict[str, dict[int, int]]:
+def _wanted(partitions: Collection[TopicPartition], at: int) -> dict[str, dict[int, int]]:
     wanted: dict[str, dict[int, int]] = {}
     for topic, index in partitions:
         wanted.setdefault(topic, {})[index] = at

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from gateway.jobs.attempts.wire import Address
 from gateway.jobs.catch_up_ends import AllEnds
 from gateway.jobs.kafka import as_options
 from gateway.jobs.source.batches import FORMAT
@@ -18,10 +19,10 @@ from gateway.jobs.source.copy import AT_ONCE
 from gateway.jobs.source.mirrors import MirrorSpec, to_json
 from gateway.jobs.source.range_rows import FORMAT as RANGES_FORMAT
 from gateway.jobs.source.segments import WriteReport
-from gateway.jobs.source.write_options import MIRRORS, REPORT, SOURCE_PREFIX, THROTTLE
-from gateway.net.routed import Partition
+from gateway.jobs.source.write_options import ATTEMPTS, MIRRORS, REPORT, SOURCE_PREFIX, THROTTLE
+from gateway.kafka.topic_partition import TopicPartition
 
-Ranges = dict[Partition, tuple[int, int]]
+Ranges = dict[TopicPartition, tuple[int, int]]
 """First and last + 1 source offset, by source topic and partition."""
 
 
@@ -43,8 +44,13 @@ def copy_round(
     mirrors: Sequence[MirrorSpec],
     ranges: Ranges,
     throttle_bytes_per_s: int,
+    attempts: Address,
 ) -> WriteReport:
-    """Copy the ranges. Raises what Spark raises; see `errors.reason`."""
+    """Copy the ranges. Raises what Spark raises; see `errors.reason`.
+
+    Args:
+        attempts: where tasks ask whether they may append.
+    """
     if not ranges:
         return WriteReport((), 0, 0, 0)
     slots = spark.sparkContext.defaultParallelism
@@ -57,6 +63,7 @@ def copy_round(
             **{SOURCE_PREFIX + name: value for name, value in source.items()},
             MIRRORS: to_json(mirrors),
             THROTTLE: str(share_of(throttle_bytes_per_s, tasks)),
+            ATTEMPTS: attempts.text(),
             REPORT: report,
         }
         rows.write.format(FORMAT).options(**options).mode("append").save()

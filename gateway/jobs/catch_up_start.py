@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gateway.domain import link_config
-from gateway.domain.records import PartitionStart
 from gateway.jobs.catch_up_ends import AllEnds
 from gateway.jobs.source.mirrors import MirrorSpec
-from gateway.net.cluster import Cluster
-from gateway.net.routed import Partition
-from gateway.replication.start import plan_start, start_at
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.partition.log_start import plan_start, start_at
+from gateway.state import link_config
+from gateway.state.records import PartitionStart
 
-StartSpec = int | Mapping[Partition, int]
+StartSpec = int | Mapping[TopicPartition, int]
 """As in ListOffsets (-2 earliest, -1 latest, else milliseconds), or an offset for each partition that is named."""
 
 

@@ -12,8 +12,8 @@ from gateway.jobs.kafka import Loop
 from gateway.jobs.link_map import open_maps
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.source.mirrors import MirrorSpec
-from gateway.net.errors import NetError
-from gateway.net.routed import Partition
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.topic_partition import TopicPartition
 from protocol.errors import ProtocolError
 
 _LOOK_S: Final = 1.0
@@ -30,7 +30,7 @@ class Watch:
     """
 
     def __init__(
-        self, plan: LinkPlan, mirrors: Sequence[MirrorSpec], seen: Callable[[Mapping[Partition, int]], None]
+        self, plan: LinkPlan, mirrors: Sequence[MirrorSpec], seen: Callable[[Mapping[TopicPartition, int]], None]
     ) -> None:
         self._plan = plan
         self._mirrors = mirrors

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.domain.leases import CATCH_UP_LEASE_S
+from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.jobs.errors import JobFailed
 
 EVERY_S: Final = 2.0

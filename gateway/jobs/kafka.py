@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.errors import NetError
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import NetError
 
 T = TypeVar("T")
 

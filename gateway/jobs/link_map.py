@@ -1,7 +1,7 @@
 """How the offsets of a link's mirror topics relate on the two clusters: its offset maps, read by the driver.
 
 The map topic is read whole, into 8 bytes a breakpoint; nothing is written to it. Of a partition it says where the
-source is to be read on. Where each offset is on the other cluster is told by `way_maps`.
+source is to be read on. Where each offset is on the other cluster is told by `period_maps`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from gateway.domain.offset_ledger import Change, OffsetLedger
-from gateway.domain.offset_map import Breakpoint
 from gateway.jobs.link_plan import LinkPlan
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.topic_ranges import LogRanges
-from gateway.net.cluster import Cluster
-from gateway.net.routed import Partition
-from gateway.replication.map_topic import LinkMaps
-from gateway.replication.tasks import Tasks
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.offset_map.topic import LinkMaps
+from gateway.transport.tasks import Tasks
 
 SegmentsOf = Callable[[LogRanges], DataFrame]
 """Makes SEGMENTS from the target's logs as they stand, by source topic and partition."""
@@ -41,8 +41,8 @@ class MapReader:
         await self._tasks.close()
 
     async def positions(
-        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
-    ) -> dict[Partition, int]:
+        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
         """The source offset to read on from, by source topic and partition.
 
         Args:
@@ -62,11 +62,11 @@ class MapReader:
             raise ValueError(f"the offset map does not go with the target's log: {exc}") from None
 
     async def _ledgers(
-        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[Partition, int]
-    ) -> dict[Partition, OffsetLedger]:
+        self, mirrors: Iterable[MirrorSpec], target_ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetLedger]:
         """Of all partitions that are in `target_ends`, decided up to there."""
         slots = asyncio.Semaphore(_AT_ONCE)
-        found: dict[Partition, OffsetLedger] = {}
+        found: dict[TopicPartition, OffsetLedger] = {}
         await self._maps.catch_up()  # once for all of them
 
         async def decide(mirror: MirrorSpec, index: int, end: int) -> None:
@@ -75,7 +75,7 @@ class MapReader:
                 async with slots:
                     await self._maps.decide(ledger, self._target, mirror.mirror_topic, index, end)
             else:
-                ledger.settle(end, {})
+                ledger.decide_below(end, {})
             ledger.map.end = end
             found[mirror.source_topic, index] = ledger
 

@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gateway.domain.records import Flip, MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.state.records import (
+    Cutover,
+    MirrorCutover,
+    MirrorDirection,
+    MirrorFailback,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+    PartitionStart,
+)
 from gateway.version import VERSION
 
 _HIDDEN: Final = "********"
@@ -68,7 +77,9 @@ class LinkPlan:
             target_cluster_id=body["target"]["cluster_id"],
             source=_client("source", body["source"]["client"], source),
             target=_client("target", body["target"]["client"], target),
-            mirrors=tuple(_mirror(mirror, body["link_name"]) for mirror in body["mirrors"]),
+            mirrors=tuple(
+                _mirror(mirror, body["link_name"], body.get("skip_deleted", False)) for mirror in body["mirrors"]
+            ),
             group_prefix=body["group_prefix"],
             records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
             groups={group["group"]: group["state"] for group in body["groups"]},
@@ -90,7 +101,7 @@ def _client(which: str, told: Mapping[str, str], given: Mapping[str, str]) -> di
     return client
 
 
-def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
+def _mirror(body: Mapping[str, Any], link: str, skip_deleted: bool) -> MirrorSpec:
     return MirrorSpec(
         source_topic=body["source_topic_name"],
         mirror_topic=body["mirror_topic_name"],
@@ -99,9 +110,10 @@ def _mirror(body: Mapping[str, Any], link: str) -> MirrorSpec:
         mode=body["mode"],
         link=link,
         mirror_id=body["mirror_id"],
-        way=body["way"],
+        period=body["period"],
         implied=tuple((source, target) for source, target in body["implied"]),
         compacted=body["compacted"],
+        skip_deleted=skip_deleted,
     )
 
 
@@ -119,16 +131,20 @@ def _record(body: Mapping[str, Any], link: str) -> MirrorRecord:
         mode=MirrorMode(body["mode"]),
         compacted=body["compacted"],
         starts=_starts(body["starts"]),
-        reverse_starts=_starts(told["reverse_starts"]),
-        direction=MirrorDirection(told["direction"]),
-        generation=told["generation"],
-        flips=tuple(Flip(tuple(flip["source"]), tuple(flip["target"])) for flip in told["flips"]),
         restore_configs=told["restore_configs"],
-        stopped_at=tuple(told["stopped_at"]),
-        stopped_copy_at=tuple(told["stopped_copy_at"]),
-        handed_over_at=tuple(told["handed_over_at"]),
-        handed_over_from=tuple(told["handed_over_from"]),
-        not_mirrored=tuple(told["not_mirrored"]),
+        cutover=MirrorCutover(
+            stopped_at=tuple(told["stopped_at"]),
+            stopped_copy_at=tuple(told["stopped_copy_at"]),
+            not_mirrored=tuple(told["not_mirrored"]),
+        ),
+        failback=MirrorFailback(
+            direction=MirrorDirection(told["direction"]),
+            epoch=told["failback_epoch"],
+            handed_over_at=tuple(told["handed_over_at"]),
+            handed_over_from=tuple(told["handed_over_from"]),
+            reverse_starts=_starts(told["reverse_starts"]),
+            cutovers=tuple(Cutover(tuple(cutover["source"]), tuple(cutover["target"])) for cutover in told["cutovers"]),
+        ),
     )
 
 

@@ -43,11 +43,12 @@ RANGES: Final = StructType(
 _KEYS: Final = ("topic", "partition")
 
 
-class Rule(StrEnum):
+class RowRule(StrEnum):
     """How a target offset was found. The next record to read is the same one as on the source in the first two.
 
-    EXACT: the record was copied, or the offset is the end of what was copied. NEXT_RECORD: the offset is in a hole;
-    the record after the hole. LOG_START: below everything that was copied; the first record. BEYOND_END: not copied
+    EXACT: the record was copied, or the offset is the end of what was copied. NEXT_RECORD: the offset is in an offset
+    gap;
+    the record after the gap. LOG_START: below everything that was copied; the first record. BEYOND_END: not copied
     yet; the end of what was. NOT_MIRRORED: the map has nothing of this partition; there is no target offset.
     """
 
@@ -84,12 +85,12 @@ def locate(points: DataFrame, at: str, segments: DataFrame) -> DataFrame:
     beyond = F.col(at) - F.col("_map.source_base")
     count, following = F.col("_map.count"), F.col("_map.next_target")
     rule = (
-        F.when(F.col("_end_target").isNull(), F.lit(Rule.NOT_MIRRORED))
-        .when(F.col("_map").isNull(), F.lit(Rule.LOG_START))
-        .when(beyond < count, F.lit(Rule.EXACT))
-        .when(following.isNotNull(), F.lit(Rule.NEXT_RECORD))
-        .when(beyond == count, F.lit(Rule.EXACT))
-        .otherwise(F.lit(Rule.BEYOND_END))
+        F.when(F.col("_end_target").isNull(), F.lit(RowRule.NOT_MIRRORED))
+        .when(F.col("_map").isNull(), F.lit(RowRule.LOG_START))
+        .when(beyond < count, F.lit(RowRule.EXACT))
+        .when(following.isNotNull(), F.lit(RowRule.NEXT_RECORD))
+        .when(beyond == count, F.lit(RowRule.EXACT))
+        .otherwise(F.lit(RowRule.BEYOND_END))
     )
     located = found.withColumn("rule", rule)
     end = F.col("_end_target").alias("map_end")
@@ -98,10 +99,10 @@ def locate(points: DataFrame, at: str, segments: DataFrame) -> DataFrame:
 
 def _target(beyond: Column) -> Column:
     return (
-        F.when(F.col("rule") == Rule.EXACT, F.col("_map.target_base") + beyond)
-        .when(F.col("rule") == Rule.NEXT_RECORD, F.col("_map.next_target"))
-        .when(F.col("rule") == Rule.LOG_START, F.col("_first_target"))
-        .when(F.col("rule") == Rule.BEYOND_END, F.col("_end_target"))
+        F.when(F.col("rule") == RowRule.EXACT, F.col("_map.target_base") + beyond)
+        .when(F.col("rule") == RowRule.NEXT_RECORD, F.col("_map.next_target"))
+        .when(F.col("rule") == RowRule.LOG_START, F.col("_first_target"))
+        .when(F.col("rule") == RowRule.BEYOND_END, F.col("_end_target"))
     )
 
 

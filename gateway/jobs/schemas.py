@@ -36,11 +36,11 @@ BATCHES: Final = StructType(
 )
 """`kafka-batches`: one row per record batch of format v2.
 
-`record_count` is what is in the batch; with holes from compaction it is less than last_offset - base_offset + 1.
+`record_count` is what is in the batch; with gaps from compaction it is less than last_offset - base_offset + 1.
 `max_timestamp`: milliseconds since the epoch, -1 for none. `codec`: none, gzip, snappy, lz4 or zstd. `producer_id`:
 -1 for none. `is_control`: a transaction marker, no data. `is_aborted`: data of an aborted transaction, to be shown to
 nobody. `batch`: the 61-byte header and the records, as they came. `digest`: SHA-256 of what a copy must not change
-(`protocol.records.batch_digest`).
+(`protocol.batch.header.batch_digest`).
 """
 
 RECORDS: Final = StructType(

@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from gateway.jobs.source import register
+from gateway.jobs.source.batches import SPECULATES
 
 LOCAL: Final = "local[*]"
 TASK_ATTEMPTS: Final = 4
@@ -88,7 +89,7 @@ def refuse_speculation(spark: SparkSession) -> None:
         ValueError: Spark may run a task twice at the same time.
     """
     if spark.sparkContext.getConf().get("spark.speculation", "false").lower() == "true":
-        raise ValueError("spark.speculation is true: attempts of a task would append beside each other; turn it off")
+        raise ValueError(SPECULATES)
 
 
 def with_attempts(master: str) -> str:

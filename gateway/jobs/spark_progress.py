@@ -1,4 +1,4 @@
-"""How many tasks of a query are done, asked of Spark from another thread while the query runs."""
+"""How far a query is, asked of Spark from another thread while it runs; and what Spark's own pages call its jobs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from gateway.jobs.catch_up_ends import Progress
 
 _LOOK_S: Final = 0.5
+_DESCRIPTION: Final = "spark.job.description"
 
 Tell = Callable[[Progress], None]
 
@@ -46,6 +47,28 @@ def told_of_tasks(spark: SparkSession, tasks: int, bytes_total: int, tell: Tell)
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def described(spark: SparkSession, text: str) -> Iterator[None]:
+    """What Spark's pages call the jobs that are begun in the block; a caller's own description comes back behind it."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
+
+
+def noted(spark: SparkSession, text: str) -> None:
+    """Leave a line on Spark's pages, and in its event log: a job of one empty task, described so.
+
+    Tasks of Python data sources and of plain Python functions cannot bear counts of their own there: accumulators of
+    PySpark have no name, and what `DataFrame.observe` counts is told to listeners of the query, not to the pages.
+    """
+    with described(spark, text):
+        spark.sparkContext.parallelize((0,), 1).count()
 
 
 def _progress(done: int, tasks: int, bytes_total: int, elapsed_s: float) -> Progress:

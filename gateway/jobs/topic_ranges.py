@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from gateway.jobs.offset_map import RANGES
-from gateway.net.cluster import Cluster
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
 
-LogRanges = dict[Partition, tuple[int, int]]
+LogRanges = dict[TopicPartition, tuple[int, int]]
 """(log start, readable end) of each partition; the end is the last stable offset."""
 
 _POLL_S = 0.2
@@ -40,8 +40,8 @@ async def log_ranges(cluster: Cluster, topics: Collection[str], names: Mapping[s
 
 
 async def _ask(
-    cluster: Cluster, partitions: Collection[Partition], at: int, names: Mapping[str, str]
-) -> dict[Partition, int]:
+    cluster: Cluster, partitions: Collection[TopicPartition], at: int, names: Mapping[str, str]
+) -> dict[TopicPartition, int]:
     here = {(names.get(topic, topic), index): (topic, index) for topic, index in partitions}
     wanted: dict[str, dict[int, int]] = {}
     for name, index in here:

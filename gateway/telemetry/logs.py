@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import MutableMapping
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
 from typing import Any
 
 import structlog
+
+from gateway.telemetry.printable import printable
 
 
 def configure(level: str = "info", fmt: str = "console") -> None:
@@ -41,12 +47,12 @@ def configure(level: str = "info", fmt: str = "console") -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,  # a log line is rare; a cached logger would outlive a later set-up
     )
-    exceptions = [structlog.processors.format_exc_info] if fmt == "json" else []
+    before = [structlog.processors.format_exc_info] if fmt == "json" else [_as_printable]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *exceptions, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *before, renderer],
         )
     )
     root = logging.getLogger()
@@ -54,3 +60,41 @@ def configure(level: str = "info", fmt: str = "console") -> None:
     root.setLevel(level.upper())
     for noisy in ("uvicorn.access", "uvicorn.error", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _as_printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What a line says, in one line; JSON has escapes of its own. Tracebacks have lines."""
+    for key, value in event.items():
+        if isinstance(value, str) and key not in ("stack", "exception"):
+            event[key] = printable(value)
+    return event
+
+
+AUDIT = "lockgate.audit"
+
+
+def configure_audit(path: str = "") -> None:
+    """Where the audit trail goes: to a file of its own, or to stdout; it is never mixed with the log, on stderr.
+
+    Args:
+        path: of the file, which is made readable by its owner alone, added to, and opened anew when it was moved away.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    handler: logging.Handler = _AuditFile(Path(path)) if path else logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger(AUDIT)
+    logger.handlers[:] = [handler]
+    logger.propagate = False
+    logger.setLevel(logging.INFO)
+
+
+class _AuditFile(WatchedFileHandler):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8")
+
+    def _open(self) -> Any:
+        return os.fdopen(
+            os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+        )

@@ -1,7 +1,7 @@
 """Every metric of the gateway: name, labels, meaning. Read off at each scrape from what the planes count anyway.
 
 Nothing on the hot path knows Prometheus. The planes hand in plain numbers (`numbers.py`); the one thing pushed is
-the length of fences, a few a day.
+the length of write pauses, a few a day.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import MirrorState
+from gateway.mirror.interface import PartitionStatus
+from gateway.state.records import MirrorState
 from gateway.telemetry.numbers import ControlNumbers, FleetNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
 from gateway.version import VERSION
 from protocol.apis import APIS
 
 _T = TypeVar("_T")
-FENCE_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+PAUSE_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
@@ -41,18 +41,18 @@ class Metrics:
         self.control: Callable[[], ControlNumbers] | None = None
         self.proxy: Callable[[], ProxyNumbers] | None = None
         self.fleet: Callable[[], FleetNumbers] | None = None
-        self._fences = Histogram(
-            "lockgate_fence_duration_seconds",
+        self._pauses = Histogram(
+            "lockgate_write_pause_duration_seconds",
             "How long a topic promote held writes, by how it ended (stopped, aborted).",
             ["link", "outcome"],
-            buckets=FENCE_BUCKETS_S,
+            buckets=PAUSE_BUCKETS_S,
             registry=self.registry,
         )
         self.registry.register(_Scrape(self))
 
-    def fence_ended(self, link: str, outcome: str, seconds: float) -> None:
+    def pause_ended(self, link: str, outcome: str, seconds: float) -> None:
         """A promote released the writes it held. `outcome`: stopped | aborted."""
-        self._fences.labels(link, outcome).observe(seconds)
+        self._pauses.labels(link, outcome).observe(seconds)
 
     def render(self) -> tuple[bytes, str]:
         """The text for Prometheus, and its content type."""
@@ -95,7 +95,7 @@ _Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float]]]
 """Name, meaning, value; a name that ends in _total is a counter."""
 
 _MIRROR: _Table[MirrorNumbers] = (
-    ("lockgate_mirror_late_records", "Records on the source from after the promote.", lambda m: m.late),
+    ("lockgate_mirror_records_after_cutover", "Records on the source from after the promote.", lambda m: m.late),
     ("lockgate_mirror_lost_records", "Records that the source deleted before they were mirrored.", lambda m: m.lost),
     (
         "lockgate_mirror_reversed",
@@ -122,11 +122,11 @@ _PARTITION: _Table[PartitionStatus] = (
 )
 _GROUP: _Table[GroupNumbers] = (
     ("lockgate_group_held_members", "Members held at the group's gate.", lambda g: g.waiting),
-    ("lockgate_group_late_members", "Members of a promoted group on the source.", lambda g: g.late),
+    ("lockgate_group_members_after_promote", "Members of a promoted group on the source.", lambda g: g.late),
     (
-        "lockgate_group_late_commits",
+        "lockgate_group_commits_after_promote",
         "Partitions for which a promoted group has committed on the source since.",
-        lambda g: g.late_commits,
+        lambda g: g.commits_after_promote,
     ),
 )
 _SYNC: _Table[GroupNumbers] = (

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import MirrorState
+from gateway.mirror.interface import PartitionStatus
+from gateway.state.records import MirrorState
 
 
 class ApiNumbers(Protocol):
@@ -67,7 +67,7 @@ class GroupNumbers:
     state: str
     waiting: int
     late: int = 0
-    late_commits: int = 0
+    commits_after_promote: int = 0
     synced_ms: int | None = None
     sync_lag: int = 0
     held_back: int = 0

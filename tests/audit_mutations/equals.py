@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from gateway.domain.records import MirrorMode
 from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.verdict import Finding
+from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import MODES, ON_TARGET, SCENES, STATES, History, header_of, history
 from tests.support.audit_logs import NOW_MS, T0, Log, audit
@@ -126,7 +126,7 @@ def _forgotten() -> History:
     made = history(MirrorMode.TRANSLATE, "mirroring")
     for _ in range(5):
         made.promote().write(3).reverse().mirror().write(2).mirror().home().write(2).mirror()
-    begin = made.record.flips[0]
+    begin = made.record.failback.cutovers[0]
     edits.trim(made.source, begin.source[0])
     edits.trim(made.target, begin.target[0])
     return made

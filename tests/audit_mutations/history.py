@@ -1,6 +1,7 @@
-"""One mirror topic through its life: what is written, mirrored, promoted, reversed and taken home, as by the gateway.
+"""One mirror topic through its life: what is written, mirrored, promoted, reversed and failed back, as by the gateway.
 
-The record changes by the gateway's own functions (`domain/way_home.py`, `domain/ways.py`); the maps are its own, too.
+The record changes by the gateway's own functions (`cutover/failback/rules/failback_promote.py`,
+`mirror/offset_map/rules/periods.py`); the maps are its own, too.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from itertools import count
 from struct import pack_into
 from typing import Final
 
-from gateway.domain.mirror_way import way_of
-from gateway.domain.offset_map import OffsetMap
-from gateway.domain.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
-from gateway.domain.way_home import stopped
-from gateway.domain.ways import remembered
+from gateway.cutover.failback.rules.failback_promote import stopped
 from gateway.jobs.audit.asked import LogState, PartitionFacts
-from gateway.jobs.audit.asked_ways import ways
+from gateway.jobs.audit.asked_periods import periods
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.retention import Policy
-from protocol.records import BatchHeader, iter_batches, rewrite_batch
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.mirror.offset_map.rules.periods import remembered
+from gateway.mirror.rules.period import period_of
+from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
+from protocol.batch.header import BatchHeader, iter_batches, rewrite_batch
 from tests.support.audit_logs import Log, Logs, given
+from tests.support.mirror_records import changed
 from tests.support.source_log import TRANSACTIONAL, Given, records_in, v2_batch
 
 KEPT_FOR_EVER: Final = Policy(deletes=True, compacts=False, retention_ms=-1, retention_bytes=-1)
@@ -68,16 +70,16 @@ class History:
             mirror_topic_id="target-id",
             starts=(PartitionStart(self.start, NOT_PADDED if translated else self.start),),
             mode=self.mode,
-            settled=True,
+            readable=True,
             compacted=self.compacted,
         )
         if not translated:
             self.target.start = self.start
         self.numbers = count()
-        self.flip = 0  # up to where the origin is mirrored
+        self.cutover = 0  # up to where the origin is mirrored
         self.position = self.start
         self.maps: list[OffsetMap] = []
-        self._begin_way()
+        self._begin_period()
 
     # -- writes ----------------------------------------------------------------------------------------------
 
@@ -125,8 +127,8 @@ class History:
 
     # -- the mirror ------------------------------------------------------------------------------------------
 
-    def _begin_way(self) -> None:
-        implied = way_of(self.record, 0).implied[0]
+    def _begin_period(self) -> None:
+        implied = period_of(self.record, 0).implied[0]
         self.maps.append(OffsetMap([implied], end=implied.target))
 
     def mirror(self, upto: int = 1 << 62) -> History:
@@ -160,7 +162,7 @@ class History:
     def fail_over(self) -> History:
         """Writes go to the target, whatever the source has that was not mirrored."""
         left = sum(record.offset >= self.position for record in self.source.records())
-        self.record = replace(
+        self.record = changed(
             self.record,
             state=MirrorState.STOPPED,
             stopped_at=(self.position,),
@@ -171,16 +173,16 @@ class History:
 
     def reverse(self) -> History:
         """The target is mirrored back."""
-        self.position = self.record.stopped_copy_at[0]
-        self.record = replace(
+        self.position = self.record.cutover.stopped_copy_at[0]
+        self.record = changed(
             self.record,
             state=MirrorState.ACTIVE,
             direction=MirrorDirection.REVERSE,
-            handed_over_at=self.record.stopped_at,
-            handed_over_from=self.record.stopped_copy_at,
-            flips=remembered(self.record),
+            handed_over_at=self.record.cutover.stopped_at,
+            handed_over_from=self.record.cutover.stopped_copy_at,
+            cutovers=remembered(self.record),
         )
-        self._begin_way()
+        self._begin_period()
         return self
 
     def home(self) -> History:
@@ -190,7 +192,7 @@ class History:
         self.record = stopped(pending, (self.target.log_end,), (self.source.log_end,), ((),), 1)
         self.record = replace(self.record, state=MirrorState.ACTIVE, mode=self.mode)
         self.position = self.source.log_end
-        self._begin_way()
+        self._begin_period()
         return self
 
     # -- what an audit is told -------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class History:
 
     def facts(self) -> PartitionFacts:
         """As an audit gathers them."""
-        known = len(ways(self.record))
+        known = len(periods(self.record))
         translated = self.mode is MirrorMode.TRANSLATE
         return PartitionFacts(
             topic="t",
@@ -230,7 +232,7 @@ def _copied(batch: bytes, base: int) -> bytes:
 
 
 def _dense(batch: bytes) -> list[bytes]:
-    """A batch as it is, or, with holes in it, one of each run of records."""
+    """A batch as it is, or, with gaps in it, one of each run of records."""
     header = header_of(batch)
     if header.is_dense:
         return [batch]
@@ -263,8 +265,8 @@ def drop(log: Log, offset: int) -> None:
         log.batches[index] = (whole, aborted)
 
 
-STATES: Final = ("mirroring", "promoted", "reversed", "failed over", "home again")
-MIRRORED: Final = ("mirroring", "reversed", "home again")
+STATES: Final = ("mirroring", "promoted", "reversed", "failed over", "back on the source")
+MIRRORED: Final = ("mirroring", "reversed", "back on the source")
 ON_TARGET: Final = ("promoted", "failed over")
 MODES: Final = (MirrorMode.PRESERVE, MirrorMode.TRANSLATE)
 
@@ -281,9 +283,9 @@ def history(mode: MirrorMode, state: str, **more: object) -> History:
         return made.fail_over().write(4)
     if state != "mirroring":
         made.promote().write(5)
-    if state in ("reversed", "home again"):
+    if state in ("reversed", "back on the source"):
         made.reverse().mirror().write(4).mirror()
-    if state == "home again":
+    if state == "back on the source":
         made.home().write(5).mirror()
     return made
 

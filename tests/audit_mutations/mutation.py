@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.domain.records import MirrorMode
 from gateway.jobs.audit.asked import PartitionFacts
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.verdict import Finding
+from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import SCENES, STATES, History
 from tests.support.audit_logs import audit

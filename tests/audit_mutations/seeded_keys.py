@@ -50,7 +50,7 @@ def _keys() -> list[Mutation]:
         h.record = replace(h.record, compacted=False)
         edits.drop(h.copy, front(h))
 
-    states = ("compacted, mirroring", "compacted, reversed", "compacted, home again")
+    states = ("compacted, mirroring", "compacted, reversed", "compacted, back on the source")
     where = {"modes": (), "besides": states}
     return [
         Mutation(name="last value of a key gone", names=MISSING, seed=last_value_gone, **where),  # type: ignore[arg-type]

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.domain.offset_map import OffsetMap
 from gateway.jobs.audit.asked import PartitionFacts
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.sums import Answer
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import MIRRORED, ON_TARGET, History, header_of
 from tests.audit_mutations.mutation import (
@@ -23,9 +23,10 @@ from tests.audit_mutations.mutation import (
     middle,
 )
 from tests.support.audit_logs import NOW_MS, T0
+from tests.support.mirror_records import changed
 
 
-def _front_gone(h: History) -> None:
+def _forwarding_gone(h: History) -> None:
     edits.trim(h.copy, middle(h))
 
 
@@ -67,20 +68,24 @@ def _lagging(h: History) -> None:
 
 def _young(h: History) -> None:
     """Retention would have kept what is gone: it is younger than that."""
-    _front_gone(h)
+    _forwarding_gone(h)
     policy = Policy(deletes=True, compacts=False, retention_ms=NOW_MS - T0 + 1_000_000, retention_bytes=-1)
     h.source_policy = h.target_policy = policy
 
 
 def _unknown_policy(h: History) -> None:
-    _front_gone(h)
+    _forwarding_gone(h)
     h.source_policy = h.target_policy = None
 
 
 def _logs() -> list[Mutation]:
     return [
         Mutation(
-            name="front missing", names=["it has no retention"], verdict="INCOMPLETE", seed=_front_gone, besides=ODD
+            name="front missing",
+            names=["it has no retention"],
+            verdict="INCOMPLETE",
+            seed=_forwarding_gone,
+            besides=ODD,
         ),
         Mutation(
             name="front missing, retention too long", names=["would have kept"], verdict="INCOMPLETE", seed=_young
@@ -145,7 +150,7 @@ def _partitions() -> list[Mutation]:
         return change
 
     def other_cutover(h: History) -> None:
-        h.record = replace(h.record, stopped_copy_at=(h.record.stopped_copy_at[0] - 3,))
+        h.record = changed(h.record, stopped_copy_at=(h.record.cutover.stopped_copy_at[0] - 3,))
 
     return [
         Mutation(
@@ -195,13 +200,13 @@ def _partitions() -> list[Mutation]:
         ),
         Mutation(
             name="map shifted by one",
-            names=(*CONTENT, *MISSING, "record_in_hole"),
+            names=(*CONTENT, *MISSING, "record_in_gap"),
             facts=shifted(1),
             modes=[TRANSLATE],
         ),
         Mutation(
             name="wrong cutover",
-            names=["after_cutover", "record_in_hole", "left behind", *MISSING],
+            names=["after_cutover", "record_in_gap", "left behind", *MISSING],
             seed=other_cutover,
             modes=[TRANSLATE],
             states=["promoted"],
@@ -249,13 +254,13 @@ def _given_maps() -> list[Mutation]:
     return [
         Mutation(
             name="given map shifted by one",
-            names=(*CONTENT, *MISSING, "record_in_hole"),
+            names=(*CONTENT, *MISSING, "record_in_gap"),
             facts=bent(lambda one: (one[0], one[1] + 1, one[2])),
             **where,  # type: ignore[arg-type]
         ),
         Mutation(
             name="given map with short segments",
-            names=["record_in_hole"],
+            names=["record_in_gap"],
             facts=bent(lambda one: (one[0], one[1], one[2] - 1)),
             **where,  # type: ignore[arg-type]
         ),

@@ -68,7 +68,7 @@ def _order() -> list[Mutation]:
     return [
         Mutation(name="neighbours swapped", names=CONTENT, seed=records),
         Mutation(name="first and last swapped", names=CONTENT, seed=at_ends),
-        Mutation(name="batches swapped", names=(*CONTENT, *MISSING, "record_in_hole"), seed=batches),
+        Mutation(name="batches swapped", names=(*CONTENT, *MISSING, "record_in_gap"), seed=batches),
     ]
 
 
@@ -121,7 +121,7 @@ def _too_many() -> list[Mutation]:
         for _ in range(50):
             foreign(h)
 
-    def in_a_hole(h: History) -> None:
+    def in_a_gap(h: History) -> None:
         origin = h.origin
         index = next(n for n, (batch, _) in enumerate(origin.batches) if header_of(batch).is_control)
         origin.batches[index] = _record_at(header_of(origin.batches[index][0]).base_offset)
@@ -141,20 +141,20 @@ def _too_many() -> list[Mutation]:
             states=MIRRORED,
             besides=NO_LINK,
         ),
-        Mutation(name="batch doubled in the middle", names=(*CONTENT, *MISSING, "record_in_hole"), seed=double_middle),
-        Mutation(name="record inserted", names=(*CONTENT, *MISSING, "record_in_hole"), seed=one_more),
+        Mutation(name="batch doubled in the middle", names=(*CONTENT, *MISSING, "record_in_gap"), seed=double_middle),
+        Mutation(name="record inserted", names=(*CONTENT, *MISSING, "record_in_gap"), seed=one_more),
         Mutation(
             name="record beyond the end", names=["beyond_end", *MISSING], seed=foreign, states=MIRRORED, besides=NO_LINK
         ),
         Mutation(name="many records beyond the end", names=["beyond_end", *MISSING], seed=far_beyond, states=MIRRORED),
         Mutation(
             name="record in a claimed hole",
-            names=["record_in_hole"],
-            seed=in_a_hole,
+            names=["record_in_gap"],
+            seed=in_a_gap,
             modes=[TRANSLATE],
             states=["mirroring"],
         ),
-        Mutation(name="aborted data that is seen", names=["record_in_hole"], seed=aborted_seen, modes=[TRANSLATE]),
+        Mutation(name="aborted data that is seen", names=["record_in_gap"], seed=aborted_seen, modes=[TRANSLATE]),
         Mutation(
             name="record on the source after the cutover", names=["after_cutover"], seed=late, states=["promoted"]
         ),

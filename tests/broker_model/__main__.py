@@ -1,4 +1,8 @@
-"""`python -m tests.broker_model --sequences N --seed S --kafka 4.3.1`: the broker model against a real cluster."""
+"""`python -m tests.broker_model --sequences N --seed S`: the broker model against real clusters.
+
+The versions are asked one after the other. The last line is the verdict on all of them; what comes before it are
+differences, and nothing when there are none.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,13 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from gateway.devcluster import DevCluster
 from protocol.apis import ApiKey
@@ -21,6 +28,7 @@ from tests.broker_model.run import Difference, Pair, make_plan
 from tests.broker_model.sides import CONFIGS, RealSide
 from tests.support.clusters import running_cluster
 
+VERSIONS = ("3.9.1", "4.3.1")
 _LENGTH = 40
 _GIVE_UP_AFTER = 20
 _WARM_S = 30.0
@@ -46,8 +54,29 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _show(number: int, seed: int, found: Difference) -> None:
-    _say(f"\ndifference {number}: seed {seed}, the last of {len(found.plan)} steps:")
+@dataclass(slots=True)
+class Sums:
+    """What was compared so far, and how much of it differed. `requests`: sent to real brokers."""
+
+    sequences: int = 0
+    requests: int = 0
+    differences: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Nothing compared is nothing shown: that does not pass, either."""
+        return bool(self.sequences and self.requests) and not self.differences
+
+    @property
+    def verdict(self) -> str:
+        """The last line of a run."""
+        word = "PASS" if self.passed else "FAIL"
+        numbers = f"sequences={self.sequences} requests={self.requests} differences={self.differences}"
+        return f"broker-model: {word} {numbers}"
+
+
+def _show(number: int, kafka: str, seed: int, found: Difference) -> None:
+    _say(f"\ndifference {number}: Kafka {kafka}, seed {seed}, the last of {len(found.plan)} steps:")
     for planned in found.plan:
         _say(f"    {planned.kind} {planned.seed}")
     for line in unlike([list(each) for each in found.real], [list(each) for each in found.model]):
@@ -57,54 +86,55 @@ def _show(number: int, seed: int, found: Difference) -> None:
     _say(f"  model: {found.model}")
 
 
-async def _compare(cluster: DevCluster, options: argparse.Namespace) -> int:
-    pair = await _pair(cluster, options)
-    differences = sequences = 0
+async def _compare(cluster: DevCluster, kafka: str, options: argparse.Namespace, sums: Sums) -> None:
+    pair = await _pair(cluster, kafka, options)
     for seed in range(options.seed, options.seed + options.sequences):
         found = await pair.compare(make_plan(seed, options.steps))
-        sequences += 1
+        sums.sequences += 1
         if found is not None:
-            differences += 1
-            _show(differences, seed, found if options.no_shrink else await pair.shrink(found))
-            if differences >= options.give_up_after:
+            sums.differences += 1
+            _show(sums.differences, kafka, seed, found if options.no_shrink else await pair.shrink(found))
+            if sums.differences >= options.give_up_after:
                 break
-    return _verdict(sequences, pair.requests, differences)
+    sums.requests += pair.requests
 
 
-async def _pair(cluster: DevCluster, options: argparse.Namespace) -> Pair:
+async def _pair(cluster: DevCluster, kafka: str, options: argparse.Namespace) -> Pair:
     addresses = {node.node_id: ("127.0.0.1", node.client_port) for node in cluster.spec.nodes}
     real = RealSide(addresses, time.time)
     await _warm_up(real)
-    return Pair(real, options.kafka, len(addresses), f"s{options.seed}")
+    return Pair(real, kafka, len(addresses), f"s{options.seed}")
 
 
-async def _record(cluster: DevCluster, options: argparse.Namespace) -> int:
-    pair = await _pair(cluster, options)
-    recording = Recording(options.kafka, options.brokers)
+async def _record(cluster: DevCluster, kafka: str, options: argparse.Namespace) -> None:
+    pair = await _pair(cluster, kafka, options)
+    recording = Recording(kafka, options.brokers)
     for seed in range(options.seed, options.seed + options.sequences):
         plan = make_plan(seed, options.steps)
         recording.sequences[seed] = Recorded(*await pair.ask_real(plan))
         recording.save(options.record)
     _say(f"broker-model: recorded sequences={len(recording.sequences)} requests={pair.requests}")
-    return 0
 
 
-def _replay(options: argparse.Namespace) -> int:
+def _replay(options: argparse.Namespace, sums: Sums) -> None:
     recording = Recording.load(options.replay)
-    differences = requests = 0
     for seed in recording.sequences:
         found, sent = recording.compare(seed)
-        requests += sent
+        sums.sequences += 1
+        sums.requests += sent
         if found is not None:
-            differences += 1
-            _show(differences, seed, found)
-    return _verdict(len(recording.sequences), requests, differences)
+            sums.differences += 1
+            _show(sums.differences, recording.kafka, seed, found)
 
 
-def _verdict(sequences: int, requests: int, differences: int) -> int:
-    verdict = "FAIL" if differences else "PASS"
-    _say(f"broker-model: {verdict} sequences={sequences} requests={requests} differences={differences}")
-    return 1 if differences else 0
+def _on_cluster(
+    kafka: str, options: argparse.Namespace, work: Callable[[DevCluster], Coroutine[Any, Any, None]]
+) -> None:
+    """Start a fresh cluster of a version, and do the work with it."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
+        start = running_cluster("broker-model", kafka, folder, brokers=options.brokers, properties=dict(CONFIGS))
+        asyncio.run(work(stack.enter_context(start)))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -113,22 +143,28 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sequences", type=int, default=50)
     parser.add_argument("--steps", type=int, default=_LENGTH, help="steps of each sequence")
     parser.add_argument("--seed", type=int, default=1, help="of the first sequence; the next ones have the next seeds")
-    parser.add_argument("--kafka", choices=("3.9.1", "4.3.1"), default="4.3.1")
+    parser.add_argument("--kafka", choices=VERSIONS, nargs="+", default=VERSIONS)
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
     parser.add_argument("--no-shrink", action="store_true", help="show differences with all steps before them")
     parser.add_argument("--give-up-after", type=int, default=_GIVE_UP_AFTER, help="differences")
     parser.add_argument("--record", type=Path, help="write the real answers to this file, compare nothing")
     parser.add_argument("--replay", type=Path, help="compare the model with such a file; no cluster is started")
     options = parser.parse_args(arguments)
-    if options.replay is not None:
-        return _replay(options)
+    if options.record is not None and len(options.kafka) != 1:
+        parser.error(f"--record: a file has the answers of one version: name it, --kafka {VERSIONS[-1]}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the cluster is stopped on the way out
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
-        start = running_cluster(
-            "broker-model", options.kafka, folder, brokers=options.brokers, properties=dict(CONFIGS)
-        )
-        return asyncio.run((_record if options.record else _compare)(stack.enter_context(start), options))
+    if options.record is not None:
+        (kafka,) = options.kafka
+        _on_cluster(kafka, options, partial(_record, kafka=kafka, options=options))
+        return 0
+    sums = Sums()
+    if options.replay is not None:
+        _replay(options, sums)
+    else:
+        for kafka in options.kafka:
+            _on_cluster(kafka, options, partial(_compare, kafka=kafka, options=options, sums=sums))
+    _say(sums.verdict)
+    return 0 if sums.passed else 1
 
 
 if __name__ == "__main__":

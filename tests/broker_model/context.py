@@ -195,7 +195,7 @@ class Context:
         self.trace.append((label, self.normal.of(answer)))
 
     def start(self, label: str, node: int, key: int, version: int, message: Any, member: MemberInfo) -> None:
-        """Ask what may be answered much later; `settle` notes the answer when it has come."""
+        """Ask what may be answered much later; `come_to_rest` notes the answer when it has come."""
 
         async def run() -> None:
             answer = await self._send(node, member.name, key, version, message)
@@ -205,7 +205,7 @@ class Context:
         member.waits = True
         self._waiting[member.name] = asyncio.get_running_loop().create_task(run())
 
-    async def settle(self) -> list[tuple[str, Any]]:
+    async def come_to_rest(self) -> list[tuple[str, Any]]:
         """Wait for whatever comes by itself; the answers that came, in order of their labels."""
         if self._waiting:
             await asyncio.wait(list(self._waiting.values()), timeout=self.side.settle_s)

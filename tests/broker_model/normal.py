@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.record_reader import read_records
-from protocol.records import BatchHeader, OldFormat, iter_batches
+from protocol.batch.header import BatchHeader, OldFormat, iter_batches
+from protocol.batch.record_reader import read_records
 
 _DROPPED: Final = frozenset(
     {

@@ -56,7 +56,7 @@ async def run_plan(side: Side, kafka: str, prefix: str, plan: Plan) -> tuple[Tra
         for planned in plan:
             ctx.trace = []
             await STEPS[planned.kind][0](ctx, Random(planned.seed))
-            for label, answer in await ctx.settle():
+            for label, answer in await ctx.come_to_rest():
                 steps_groups.heard(ctx, label, answer)
                 ctx.note(label, answer)
             trace.append(ctx.trace)

@@ -112,6 +112,7 @@ async def delete_topic(ctx: Context, rng: Random) -> None:
             producer.partitions = {key for key in producer.partitions if key[0] != topic.name}
             producer.sent = {key: sent for key, sent in producer.sent.items() if key[0] != topic.name}
         await ctx.until_seen(topic.name, 0)
+        await ctx.until_quiet()  # the old coordinator then forgets groups that are empty, whoever is about to join
 
 
 @step(2)

@@ -1,4 +1,4 @@
-"""Drives migrations in both directions while everything breaks, and records every flip and every move of a group.
+"""Drives migrations in both directions while everything breaks, and records every cutover and every move of a group.
 
 Each step is asked for until it is reached; a promote that was taken back is asked for again. A step that is not
 reached within `PATIENCE_S` after the faults have ended is a fault of its own: `stuck`.
@@ -69,7 +69,7 @@ class Conductor(threading.Thread):
 
     @property
     def migrations(self) -> int:
-        """Flips of topic sets and moves of groups that were completed."""
+        """Cutovers of topic sets and moves of groups that were completed."""
         return sum(_MIGRATIONS[act["kind"]] for act in self.done)
 
     def stop(self) -> None:
@@ -161,7 +161,7 @@ class Conductor(threading.Thread):
         self._promote(act)
 
     def _fetch_back(self, act: Act) -> None:
-        self._home(act)
+        self._failback(act)
         self._demote(replace(act, what=GROUP))
 
     # -- topics --------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Conductor(threading.Thread):
         self._mirror(topic)
         producer.stop()
         producer.start(self._lab.gateway_bootstrap, TARGET)
-        self._flip((topic,), TARGET, "STOPPED", "FORWARD", act)
+        self._cut_over((topic,), TARGET, "STOPPED", "FORWARD", act)
         producer.stop()
 
     def _fail_over(self, act: Act) -> None:
@@ -192,13 +192,13 @@ class Conductor(threading.Thread):
         self._reach(lambda: self._source_end(topic) > _RECORDS, lambda: None, path)
         producer.stop()
         self._reach(lambda: self._is_level(topic), lambda: None, path)
-        flipped = {"keys": [key_of(topic, 0)], "to": TARGET}
-        self._recorder.write("invoke", "control", "flip", flipped)
+        cut_over = {"keys": [key_of(topic, 0)], "to": TARGET}
+        self._recorder.write("invoke", "control", "cutover", cut_over)
         self._change((topic,), "failover", ("ACTIVE", "FORWARD"), ("STOPPED", "FORWARD"), act)
-        self._recorder.write("ok", "control", "flip", flipped)
+        self._recorder.write("ok", "control", "cutover", cut_over)
         producer.start(self._lab.gateway_bootstrap, TARGET)
         self._change((topic,), "truncate-and-restore", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), act)
-        self._flip((topic,), SOURCE, "ACTIVE", "FORWARD", act)
+        self._cut_over((topic,), SOURCE, "ACTIVE", "FORWARD", act)
         producer.stop()
 
     def _lags(self, topic: str) -> list[dict[str, Any]]:
@@ -221,23 +221,23 @@ class Conductor(threading.Thread):
         )
 
     def _promote(self, act: Act) -> None:
-        self._flip(tuple(SETS[act.what]), TARGET, "STOPPED", "FORWARD", act)
+        self._cut_over(tuple(SETS[act.what]), TARGET, "STOPPED", "FORWARD", act)
 
-    def _home(self, act: Act) -> None:
-        self._flip(tuple(SETS[act.what]), SOURCE, "ACTIVE", "FORWARD", act)
+    def _failback(self, act: Act) -> None:
+        self._cut_over(tuple(SETS[act.what]), SOURCE, "ACTIVE", "FORWARD", act)
 
     def _reverse(self, act: Act) -> None:
         self._change(
             tuple(SETS[act.what]), "reverse-and-start-mirror", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), act
         )
 
-    def _flip(self, topics: tuple[str, ...], to: str, state: str, direction: str, act: Act) -> None:
-        flipped = {"keys": [key_of(t, p) for t in topics for p in range(self.topics[t])], "to": to}
-        self._recorder.write("invoke", "control", "flip", flipped)
+    def _cut_over(self, topics: tuple[str, ...], to: str, state: str, direction: str, act: Act) -> None:
+        cut_over = {"keys": [key_of(t, p) for t in topics for p in range(self.topics[t])], "to": to}
+        self._recorder.write("invoke", "control", "cutover", cut_over)
         begin = ("ACTIVE", "FORWARD") if to == TARGET else ("ACTIVE", "REVERSE")
         with self._struck(act, topics):
             self._change(topics, "promote", begin, (state, direction), act)
-        self._recorder.write("ok", "control", "flip", flipped)
+        self._recorder.write("ok", "control", "cutover", cut_over)
 
     @contextmanager
     def _struck(self, act: Act, topics: tuple[str, ...]) -> Iterator[None]:

@@ -54,6 +54,26 @@ def level(lab: Lab) -> None:
         raise NotSettled(f"after {DEADLINE_S:g} s of rest a mirror is not level: {shown[0][:1500]}") from None
 
 
+def level_mirrors(lab: Lab) -> dict[str, dict[str, str]]:
+    """Key -> from which side to which it is mirrored, of those mirrors that say that they have everything.
+
+    Nothing is written any more; so the checker holds them to it, record by record, to the very end of the logs.
+    """
+    code, answer = lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
+    found = answer["data"] if code == 200 else []
+    return {
+        f"{mirror['mirror_topic_name']}/{index}": as_mirrored(mirror["mirror_direction"])
+        for mirror in found
+        if mirror["mirror_status"] != "STOPPED" and not _behind(mirror)
+        for index in range(mirror["num_partitions"])
+    }
+
+
+def as_mirrored(direction: str) -> dict[str, str]:
+    """For the history: where the records come from, and where they must be."""
+    return {"from": TARGET, "to": SOURCE} if direction == "REVERSE" else {"from": SOURCE, "to": TARGET}
+
+
 def _behind(mirror: Mapping[str, object]) -> str:
     if mirror["mirror_status"] == "STOPPED":
         return ""

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 import yaml
 
+from gateway.cli.connection import BearerFile
 from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -40,11 +41,13 @@ class GatewayNode:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self.url = f"http://{self.host}:{api}"
+        token_file = folder / f"gateway-{number}.token"
+        self.auth = BearerFile(token_file)
         listener = {"host": self.host, "advertised_host": self.told, "bootstrap_port": self.bootstrap_port}
         settings = {
             "target": {"bootstrap.servers": target},
             "listener": {**listener, "base_port": base},
-            "api": {"host": self.host, "port": api},
+            "api": {"host": self.host, "port": api, "token_file": str(token_file)},
             **({} if alone else {"fleet": {"lease_s": LEASE_S, "peer_port": self.peer_port}}),
         }
         self._config.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -134,7 +137,7 @@ class Operator:
         """HTTP status and answer of the next gateway; 0 and the reason when it did not answer."""
         gateway = self._gateways[self._next % len(self._gateways)]
         try:
-            answer = self._api.request(method, gateway.url + path, json=body)
+            answer = self._api.request(method, gateway.url + path, json=body, auth=gateway.auth)
         except httpx.HTTPError as error:
             self._next += 1
             return 0, f"gateway {gateway.number}: {error!r}"

@@ -28,7 +28,7 @@ def waits(lines: Iterable[str], reader: str) -> dict[str, list[tuple[int, int]]]
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
         op = json.loads(line)
-        if op["f"] == "flip":
+        if op["f"] == "cutover":
             home |= dict.fromkeys(op["value"]["keys"], op["value"]["to"] if op["type"] == "ok" else "")
         elif op["type"] == "ok" and op["f"] == "send":
             for _, key, (_, value) in op["value"]:

@@ -89,8 +89,8 @@ class LibrdkafkaMember(Member):
             while not self.stopping.is_set():
                 self._take(consumer.poll(0.1))
                 if self._read and (time.monotonic() - self._since > _COMMIT_EVERY_S):
-                    self._settle(consumer)
-            self._settle(consumer)
+                    self._come_to_rest(consumer)
+            self._come_to_rest(consumer)
         finally:
             consumer.close()
 
@@ -105,7 +105,7 @@ class LibrdkafkaMember(Member):
         key = key_of(message.topic() or "", message.partition() or 0)
         self._read.setdefault(key, []).append([message.offset(), (message.value() or b"").decode()])
 
-    def _settle(self, consumer: Consumer) -> None:
+    def _come_to_rest(self, consumer: Consumer) -> None:
         """Record and commit what was read."""
         read, self._read = self._read, {}
         if not read:
@@ -123,11 +123,11 @@ class LibrdkafkaMember(Member):
         self.recorder.write("unknown" if refused else "ok", self.process, "commit", commit)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._settle(consumer)
+        self._come_to_rest(consumer)
         self.moved("assign", [key_of(p.topic, p.partition) for p in partitions])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._settle(consumer)
+        self._come_to_rest(consumer)
         self.moved("revoke", [key_of(p.topic, p.partition) for p in partitions])
 
     def _lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:

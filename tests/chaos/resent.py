@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from protocol.records import BatchHeader, iter_batches
+from protocol.batch.header import BatchHeader, iter_batches
 
 Resent = dict[str, list[str]]
 """Key -> records."""

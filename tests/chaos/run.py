@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.chaos.cast import STEADY, TOPICS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
-from tests.chaos.final import NotSettled, drain, finish_pipeline, level, read_everything, stop_producers
+from tests.chaos.final import NotSettled, drain, finish_pipeline, level, level_mirrors, read_everything, stop_producers
 from tests.chaos.handover import handovers, percentile, waits
 from tests.chaos.lab import Lab
 from tests.chaos.nemeses import Trouble, Turns
@@ -77,7 +77,7 @@ class Run:
         self._say("healed; the migration under way comes to its end")
         conductor.stop()
         try:
-            self._settle(lab, cast, conductor, [lane.failed for lane in lanes if lane.failed])
+            self._come_to_rest(lab, cast, conductor, [lane.failed for lane in lanes if lane.failed])
         finally:
             watch.stop()
             self._report.broken = "; ".join(filter(None, [self._report.broken, leaks(watch.growth())]))
@@ -92,7 +92,7 @@ class Run:
         cast.at_target.start(lab.target.bootstrap, TARGET)
         cast.at_gateway.start(lab.gateway_bootstrap, TARGET)
 
-    def _settle(self, lab: Lab, cast: Cast, conductor: Conductor, failed: list[str]) -> None:
+    def _come_to_rest(self, lab: Lab, cast: Cast, conductor: Conductor, failed: list[str]) -> None:
         """Everything comes to rest; what is wrong already is kept, and the rest is judged all the same."""
         stop_producers(cast)
         reasons = [*failed, conductor.stuck]
@@ -115,10 +115,12 @@ class Run:
         self._report.broken = "; ".join(reason for reason in reasons if reason)
 
     def _read(self, lab: Lab, cast: Cast, conductor: Conductor) -> None:
+        level_ones = level_mirrors(lab)
         logs = read_everything(lab, conductor.topics)
         for side, topics in logs.items():
             for topic, partitions in topics.items():
                 self._recorder.final_log(side, topic, partitions)
+        self._recorder.write("ok", "control", "mirrored", level_ones)
         drain(cast, logs)
 
     def _note(self, lanes: list[Trouble], conductor: Conductor, cast: Cast, watch: Watch) -> None:

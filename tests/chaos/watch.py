@@ -54,7 +54,7 @@ class Watch(threading.Thread):
             return  # it ended in between
         rss = _RSS.search(status)
         try:
-            tasks = _TASKS.search(api.get(f"{gateway.url}/metrics").text)
+            tasks = _TASKS.search(api.get(f"{gateway.url}/metrics", auth=gateway.auth).text)
         except httpx.HTTPError:
             tasks = None
         self.samples.append(

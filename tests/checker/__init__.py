@@ -14,7 +14,8 @@ rules follow those of Jepsen's Kafka workload (jepsen-io/jepsen, `jepsen.tests.k
   offset to what the next owner of the partition reads first, across clusters too.
 - int-nonmonotonic-send, nonmonotonic-send: two records of one producer in another order than it sent them.
 - unseen: acknowledged, and never read by anybody.
-- divergence: two records in another order on the two clusters, or one missing in the middle of one of them.
+- divergence: two records in another order on the two clusters, or one missing in the middle of one of them,
+  or anywhere in the copy of a mirror that said at the end that it has everything.
 - gated-read: a group read on a cluster on which it was not (or no longer) to read.
 - split-write: a partition was written on the cluster that it had left, or that it had not come to yet.
 

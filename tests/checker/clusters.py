@@ -18,6 +18,8 @@ def judge_clusters(model: Model, findings: Findings) -> None:
             if logs[one].complete and logs[other].complete and not model.topic(key).compacted:
                 _judge_gaps(key, (one, logs[one]), (other, logs[other]), findings)
                 _judge_sides(model, key, one, other, findings)
+        if (periods := model.mirrored.get(key)) is not None:
+            _judge_level(model, key, *periods, findings)
 
 
 Side = tuple[str, SideLog]
@@ -61,6 +63,38 @@ def _judge_gaps(key: str, one: Side, other: Side, findings: Findings) -> None:
                 waiting.append(value)
 
 
+def _judge_level(model: Model, key: str, origin: str, copy: str, findings: Findings) -> None:
+    """A mirror that says at the end that it has everything: its first and its last records are there, too.
+
+    What is missing between two records of both is a gap in any case.
+    """
+    logs = model.logs[key]
+    if origin not in logs or copy not in logs or model.topic(key).compacted:
+        return
+    one, other = logs[origin], logs[copy]
+    if not (one.complete and other.complete):
+        return
+    missing: list[Value] = []
+    common = False
+    for value in (one.values[at] for at in one.order if one.values[at] in one.final):
+        if value not in other.final:
+            missing.append(value)
+        elif common or other.start > 0:  # a gap; or retention may have deleted the copy's first records
+            common, missing = True, []
+        else:
+            common = True
+            _not_there(key, (origin, copy), missing, findings)
+            missing = []
+    _not_there(key, (origin, copy), missing, findings)
+
+
+def _not_there(key: str, period: tuple[str, str], missing: list[Value], findings: Findings) -> None:
+    origin, copy = period
+    for value in missing:
+        where = f"is on {origin}, and missing on {copy}, which was a level mirror of it at the end"
+        findings.add("divergence", f"{key}: {value!r} {where}")
+
+
 def _judge_sides(model: Model, key: str, one: str, other: str, findings: Findings) -> None:
     """Where a record is on one side only, that side must be where the partition was written then."""
     logs, writes = model.logs[key], model.writes.get(key, {})
@@ -87,11 +121,11 @@ def _may_be_alone(model: Model, key: str, side: str, write: Write | None) -> boo
         return True
     ended = write.ended if write.outcome is Outcome.OK else NEVER  # a write without an answer may land later
     home, since = model.home, 0
-    for flip in model.flips.get(key, ()):
-        # Until the flip's end the old side may be written, from its beginning on the new one may be.
-        if home == side and since <= ended and write.invoked <= flip.ended:
+    for cutover in model.cutovers.get(key, ()):
+        # Until the cutover's end the old side may be written, from its beginning on the new one may be.
+        if home == side and since <= ended and write.invoked <= cutover.ended:
             return True
-        home, since = flip.to, flip.invoked
-        if flip.ended == NEVER:
+        home, since = cutover.to, cutover.invoked
+        if cutover.ended == NEVER:
             return True
     return home == side and since <= ended

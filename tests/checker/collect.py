@@ -76,6 +76,7 @@ class Collector:
             "revoke": self._reset,
             "log": self._final_log,
             "resent": self._resent,
+            "mirrored": self._mirrored,
         }
 
     def feed(self, op: Op, line: int) -> None:
@@ -110,9 +111,9 @@ class Collector:
         self._under_way.clear()
         for key, logs in self.model.logs.items():
             for log in logs.values():
-                self._settle(log, key)
+                self._conclude(log, key)
 
-    def _settle(self, log: SideLog, key: str) -> None:
+    def _conclude(self, log: SideLog, key: str) -> None:
         """Compare what acknowledgements said with what was read."""
         for value, offset in log.told.items():
             read = log.offsets.setdefault(value, offset)
@@ -144,7 +145,7 @@ class Collector:
                 self._reader(process, key).append(CommitBegun(process, line, offset))
         elif what == "move":
             self._groups.begun(op["value"]["group"], op["value"]["to"])
-        elif what != "flip":
+        elif what != "cutover":
             raise HistoryError(f"line {line}: unknown operation {what!r}")
 
     def _sent(self, process: Process, key: str, value: Value, line: int) -> None:
@@ -171,7 +172,7 @@ class Collector:
         elif outcome is not Outcome.FAIL:
             ended = line if outcome is Outcome.OK else NEVER
             for key in begun[1]["value"]["keys"]:
-                self.model.flips.setdefault(key, []).append(Change(begun[1]["value"]["to"], begun[0], ended))
+                self.model.cutovers.setdefault(key, []).append(Change(begun[1]["value"]["to"], begun[0], ended))
 
     # -- records -------------------------------------------------------------------------------------------
 
@@ -271,6 +272,9 @@ class Collector:
 
     def _resent(self, op: Op, _line: int) -> None:
         self.model.resent.update((key, value) for key, values in op["value"].items() for value in values)
+
+    def _mirrored(self, op: Op, _line: int) -> None:
+        self.model.mirrored.update({key: (said["from"], said["to"]) for key, said in op["value"].items()})
 
     def _reset(self, op: Op, _line: int) -> None:
         process = self._process(op)

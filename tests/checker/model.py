@@ -72,7 +72,7 @@ class SideLog:
         pieces = sorted(self.pieces)
         for (_, end), (start, _) in pairwise(pieces):
             if start > end:
-                raise HistoryError(f"the final log has a hole from {end} to {start}")
+                raise HistoryError(f"the final log has an offset gap from {end} to {start}")
         return bool(pieces)
 
     @property
@@ -133,7 +133,7 @@ ReaderEvent = Poll | Reset | CommitBegun | CommitEnded
 
 
 class Change(NamedTuple):
-    """A flip of a key or a move of a group. Lines of `invoke` and `ok`; `ended` is NEVER when it is not known."""
+    """A cutover of a key or a move of a group. Lines of `invoke` and `ok`; `ended` is NEVER when it is not known."""
 
     to: str
     invoked: int
@@ -160,10 +160,13 @@ class Model:
     writes: dict[str, dict[Value, Write]] = field(default_factory=dict)  # key -> record
     sends: dict[tuple[str, str], list[Value]] = field(default_factory=dict)  # (process, key), ordered processes only
     readers: dict[tuple[tuple[str, str], str], list[ReaderEvent]] = field(default_factory=dict)
-    flips: dict[str, list[Change]] = field(default_factory=dict)
+    cutovers: dict[str, list[Change]] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     operations: dict[str, int] = field(default_factory=lambda: {"ok": 0, "fail": 0, "unknown": 0})
     resent: set[tuple[str, Value]] = field(default_factory=set)  # (key, record)
+    mirrored: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # key -> (origin, copy) that was level at the end
     nemeses: int = 0
 
     def log(self, key: str, side: str) -> SideLog:
@@ -179,10 +182,10 @@ class Model:
         return self.topics.get(key.rpartition("/")[0]) or Topic()
 
     def home_of(self, key: str) -> str | None:
-        """The side on which the key is written at the end; None while a flip may or may not have happened."""
+        """The side on which the key is written at the end; None while a cutover may or may not have happened."""
         home: str | None = self.home
-        for flip in self.flips.get(key, ()):
-            home = flip.to if flip.ended != NEVER else (flip.to if home == flip.to else None)
+        for cutover in self.cutovers.get(key, ()):
+            home = cutover.to if cutover.ended != NEVER else (cutover.to if home == cutover.to else None)
         return home
 
 

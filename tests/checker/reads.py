@@ -1,7 +1,7 @@
 """Judges the order in which each reader got the records: nothing skipped, nothing again.
 
-Ranks, not offsets, are compared: a log has holes where markers, aborted and compacted records were. The rank of an
-offset is the number of known committed records before it.
+Ranks, not offsets, are compared: a log has offset gaps where markers, aborted and compacted records were. The rank of
+an offset is the number of known committed records before it.
 """
 
 from __future__ import annotations

@@ -36,13 +36,14 @@ def _judge_acknowledged(
     log = logs.get(home) or SideLog()
     complete, others = log.complete, [other for side, other in logs.items() if side != home]
     top = max((log.offsets[value] for value in log.seen), default=-1)
-    tops = [max((o.offsets[v] for v in log.seen if v in o.offsets), default=-1) for o in others]
+    log_end_offsets = [max((o.offsets[v] for v in log.seen if v in o.offsets), default=-1) for o in others]
     seen, offsets, start = log.final if complete else log.seen, log.offsets, log.start
     for value, write in writes.items():
         if write.outcome is not Outcome.OK or value in seen or offsets.get(value, start) < start:
             continue
         behind = offsets.get(value, top + 1) <= top or any(
-            other.offsets.get(value, highest + 1) <= highest for other, highest in zip(others, tops, strict=True)
+            other.offsets.get(value, highest + 1) <= highest
+            for other, highest in zip(others, log_end_offsets, strict=True)
         )
         if complete or behind:
             why = "not in the final log" if complete else "records after it were read"

@@ -11,7 +11,7 @@ from tests.support.clusters import session_cluster
 
 
 @pytest.fixture(scope="session")
-def old_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+def failback_destination(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """Kafka 2.8.2 with ZooKeeper, one broker: topics may have `message.format.version` 0.9.0 (v0) or 0.10.2 (v1)."""
     with session_cluster("old", "2.8.2", tmp_path_factory.mktemp("old")) as cluster:
         yield cluster
@@ -25,11 +25,11 @@ def migration(source: DevCluster, target: DevCluster, tmp_path_factory: pytest.T
 
 @pytest.fixture(scope="module")
 def old_migration(
-    old_source: DevCluster, target: DevCluster, tmp_path_factory: pytest.TempPathFactory
+    failback_destination: DevCluster, target: DevCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Migration]:
-    """A gateway with a link to the old source."""
+    """A gateway with a link to the failback destination."""
     yield from _running(
-        Migration(tmp_path_factory.mktemp("gateway"), old_source, target, f"exact-{uuid.uuid4().hex[:8]}")
+        Migration(tmp_path_factory.mktemp("gateway"), failback_destination, target, f"exact-{uuid.uuid4().hex[:8]}")
     )
 
 

@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster
+from tests.support.failback import PARTITIONS, RoundTrip
 from tests.support.gateway import running_gateway
 from tests.support.logs import create_topic, log_ends, numbers, read_logs
 from tests.support.topic_configs import configs_of
 from tests.support.waiting import wait_until
-from tests.support.way_back import PARTITIONS, RoundTrip
 from tests.support.writer import Writer
 
 
@@ -28,7 +28,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 
 @pytest.fixture
-def way(tmp_path: Path, mortal: DevCluster, target: DevCluster, topic: str) -> Iterator[RoundTrip]:
+def period(tmp_path: Path, mortal: DevCluster, target: DevCluster, topic: str) -> Iterator[RoundTrip]:
     """One mirrored topic of that source."""
     mortal.up()
     link = f"link-{topic}"
@@ -39,52 +39,52 @@ def way(tmp_path: Path, mortal: DevCluster, target: DevCluster, topic: str) -> I
         yield RoundTrip(gateway, link, (topic,), mortal, target)
 
 
-def left_behind(way: RoundTrip) -> int:
+def left_behind(period: RoundTrip) -> int:
     """Write records to the source that the mirror does not get, and kill the source; how many there are."""
-    path = f"/v3/links/{way.link}/mirrors/{way.topics[0]}"
-    assert way.gateway.api.post(f"{path}:pause").is_success
-    with way.writer(rate=500) as writer:
+    path = f"/v3/links/{period.link}/mirrors/{period.topics[0]}"
+    assert period.gateway.api.post(f"{path}:pause").is_success
+    with period.writer(rate=500) as writer:
         writer.wait_for_acks(90)
-    wait_until(lambda: foretold(way) == writer.sent, what="the lag to be known")
-    way.source.kill()
+    wait_until(lambda: foretold(period) == writer.sent, what="the lag to be known")
+    period.source.kill()
     return writer.sent
 
 
-def foretold(way: RoundTrip) -> int:
+def foretold(period: RoundTrip) -> int:
     """What a failover now would lose."""
-    (plan,) = way.post("failover", validate_only="true")["data"]
+    (plan,) = period.post("failover", validate_only="true")["data"]
     return sum(plan["records_not_mirrored"].values())
 
 
-def fail_over(way: RoundTrip) -> tuple[int, int]:
+def fail_over(period: RoundTrip) -> tuple[int, int]:
     """What was foretold to be lost, and what is then shown as lost."""
-    said = foretold(way)
-    (shown,) = way.post("failover")["data"]
+    said = foretold(period)
+    (shown,) = period.post("failover")["data"]
     assert shown["mirror_status"] == "STOPPED"
     return said, sum(shown["records_not_mirrored"].values())
 
 
-def test_a_dead_source_is_failed_over_at_once_and_the_loss_is_said(way: RoundTrip) -> None:
-    with way.writer() as before:
+def test_a_dead_source_is_failed_over_at_once_and_the_loss_is_said(period: RoundTrip) -> None:
+    with period.writer() as before:
         before.wait_for_acks(300)
-    way.level()
-    lost = left_behind(way)
-    assert fail_over(way) == (lost, lost)
-    with way.writer() as after:
+    period.level()
+    lost = left_behind(period)
+    assert fail_over(period) == (lost, lost)
+    with period.writer() as after:
         after.wait_for_acks(300)
-    target = read_logs(way.target.bootstrap, way.topics[0], PARTITIONS)
+    target = read_logs(period.target.bootstrap, period.topics[0], PARTITIONS)
     assert [numbers(log) for log in target] == _numbers(before, after)
 
 
-def test_a_source_that_died_in_the_midst_of_writes_costs_at_most_what_it_alone_had(way: RoundTrip) -> None:
+def test_a_source_that_died_in_the_midst_of_writes_costs_at_most_what_it_alone_had(period: RoundTrip) -> None:
     """The producer is not restarted: it goes on on the target. What is missing is one stretch, around the failover."""
-    with way.writer(rate=500) as writer:
+    with period.writer(rate=500) as writer:
         writer.wait_for_acks(500)
-        way.source.kill()
-        way.post("failover")
+        period.source.kill()
+        period.post("failover")
         writer.wait_for_acks(500)
     assert not writer.failed
-    target = read_logs(way.target.bootstrap, way.topics[0], PARTITIONS)
+    target = read_logs(period.target.bootstrap, period.topics[0], PARTITIONS)
     for partition, log in enumerate(target):
         found = numbers(log)
         assert found == sorted(set(found)), "repeated or out of order"
@@ -92,89 +92,89 @@ def test_a_source_that_died_in_the_midst_of_writes_costs_at_most_what_it_alone_h
         assert missing == list(range(missing[0], missing[-1] + 1, PARTITIONS)) if missing else True
 
 
-def test_truncate_and_restore_brings_the_old_source_back_as_a_mirror(way: RoundTrip) -> None:
-    with way.writer() as before:
+def test_truncate_and_restore_brings_the_old_source_back_as_a_mirror(period: RoundTrip) -> None:
+    with period.writer() as before:
         before.wait_for_acks(300)
-    way.level()
-    lost = left_behind(way)
-    fail_over(way)
-    with way.writer() as after:
+    period.level()
+    lost = left_behind(period)
+    fail_over(period)
+    with period.writer() as after:
         after.wait_for_acks(300)
-        way.source.up()
-        wait_until(lambda: _back(way), 60.0, what="the source to be known as back")
-        assert f"{lost} records are on the source" in way.post("reverse-and-start-mirror", code=409)["message"]
-        plan = way.post("truncate-and-restore", validate_only="true")["data"][0]
+        period.source.up()
+        wait_until(lambda: _back(period), 60.0, what="the source to be known as back")
+        assert f"{lost} records are on the source" in period.post("reverse-and-start-mirror", code=409)["message"]
+        plan = period.post("truncate-and-restore", validate_only="true")["data"][0]
         assert sum(plan["records_divergent"].values()) == lost
-        assert way.mirror()["mirror_status"] == "STOPPED"  # nothing was changed
-        way.post("truncate-and-restore")
-        way.wait_for("ACTIVE", "REVERSE", 90)
+        assert period.mirror()["mirror_status"] == "STOPPED"  # nothing was changed
+        period.post("truncate-and-restore")
+        period.wait_for("ACTIVE", "REVERSE", 90)
         after.wait_for_acks(200)
-        restored = read_logs(way.source.bootstrap, way.topics[0], PARTITIONS)
-        way.home()
+        restored = read_logs(period.source.bootstrap, period.topics[0], PARTITIONS)
+        period.home()
         after.wait_for_acks(200)
-    logs = way.level()
+    logs = period.level()
     assert [numbers(log) for log in logs] == _numbers(before, after)
     assert all(log[: len(old)] == old for log, old in zip(logs, restored, strict=True))
     assert not after.failed
 
 
-def test_the_restored_topic_begins_where_the_targets_log_does(way: RoundTrip) -> None:
+def test_the_restored_topic_begins_where_the_targets_log_does(period: RoundTrip) -> None:
     """What the target does not keep any more is not restored, and offsets are the target's."""
-    with way.writer() as writer:
+    with period.writer() as writer:
         writer.wait_for_acks(600)
-    way.promote()
-    _delete_records(way.target.bootstrap, way.topics[0], 100)
-    plan = way.post("truncate-and-restore", validate_only="true")["data"][0]
+    period.promote()
+    _delete_records(period.target.bootstrap, period.topics[0], 100)
+    plan = period.post("truncate-and-restore", validate_only="true")["data"][0]
     assert plan["records_older"] == {str(partition): 100 for partition in range(PARTITIONS)}
-    way.post("truncate-and-restore")
-    way.wait_for("ACTIVE", "REVERSE", 90)
-    logs = way.level()
+    period.post("truncate-and-restore")
+    period.wait_for("ACTIVE", "REVERSE", 90)
+    logs = period.level()
     assert [log[0].offset for log in logs] == [100] * PARTITIONS
-    ends = log_ends(way.source.bootstrap, way.topics[0], PARTITIONS)
+    ends = log_ends(period.source.bootstrap, period.topics[0], PARTITIONS)
     assert [log[-1].offset + 1 for log in logs] == ends
-    assert configs_of(way.source.bootstrap, way.topics[0])["segment.ms"] == "600000"  # as the old topic had it
-    way.home()
-    assert configs_of(way.source.bootstrap, way.topics[0])["retention.ms"] == "86400000"
-    with way.writer() as again:
+    assert configs_of(period.source.bootstrap, period.topics[0])["segment.ms"] == "600000"  # as the old topic had it
+    period.home()
+    assert configs_of(period.source.bootstrap, period.topics[0])["retention.ms"] == "86400000"
+    with period.writer() as again:
         again.wait_for_acks(100)
-    way.level()
+    period.level()
 
 
-def test_a_gateway_killed_in_the_midst_of_a_restore_ends_it(way: RoundTrip) -> None:
+def test_a_gateway_killed_in_the_midst_of_a_restore_ends_it(period: RoundTrip) -> None:
     """kill -9 after each number of steps in turn, again and again on the same topic; a producer lives through it."""
-    with way.writer(rate=200) as writer:
+    with period.writer(rate=200) as writer:
         writer.wait_for_acks(100)
-        way.promote()
+        period.promote()
         for steps in range(1, 7):
-            lines = _log_lines(way) + steps
-            way.post("truncate-and-restore")
-            wait_until(partial(_stepped, way, lines), what="a step")
-            way.gateway.kill()
-            way.gateway.start()
-            way.wait_for("ACTIVE", "REVERSE", 90)
+            lines = _log_lines(period) + steps
+            period.post("truncate-and-restore")
+            wait_until(partial(_stepped, period, lines), what="a step")
+            period.gateway.kill()
+            period.gateway.start()
+            period.wait_for("ACTIVE", "REVERSE", 90)
             writer.wait_for_acks(50)
             if steps < 6:
-                way.post("failover")
-    logs = way.level()
+                period.post("failover")
+    logs = period.level()
     assert [numbers(log) for log in logs] == _numbers(writer)
     assert not writer.failed
 
 
-def _log_lines(way: RoundTrip) -> int:
-    return way.gateway.log.read_text(errors="replace").count("\n")
+def _log_lines(period: RoundTrip) -> int:
+    return period.gateway.log.read_text(errors="replace").count("\n")
 
 
-def _stepped(way: RoundTrip, lines: int) -> bool:
+def _stepped(period: RoundTrip, lines: int) -> bool:
     """So many steps were taken (each is a line or two in the gateway's log), or all."""
-    return _log_lines(way) >= lines or way.mirror()["mirror_status"] == "ACTIVE"
+    return _log_lines(period) >= lines or period.mirror()["mirror_status"] == "ACTIVE"
 
 
 def _numbers(*writers: Writer) -> list[list[int]]:
     return [[n for w in writers for n in range(partition, w.sent, PARTITIONS)] for partition in range(PARTITIONS)]
 
 
-def _back(way: RoundTrip) -> bool:
-    (link,) = [x for x in way.gateway.api.get("/v3/links").json()["data"] if x["link_name"] == way.link]
+def _back(period: RoundTrip) -> bool:
+    (link,) = [x for x in period.gateway.api.get("/v3/links").json()["data"] if x["link_name"] == period.link]
     return bool(link["link_state"] == "ACTIVE")
 
 

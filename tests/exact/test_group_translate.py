@@ -1,4 +1,4 @@
-"""Groups of topics whose offsets differ on the two clusters: holes of aborted transactions, markers and compaction."""
+"""Groups of topics whose offsets differ on the two clusters: gaps of aborted transactions, markers and compaction."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gateway.devcluster import DevCluster
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed
 from tests.support.clusters import running_cluster
 from tests.support.exact import read_visible
+from tests.support.failback import RoundTrip
 from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
 from tests.support.logs import create_topic, log_ends
 from tests.support.transactions import transact, transactional_producer
 from tests.support.waiting import wait_until
-from tests.support.way_back import RoundTrip
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def lab(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> I
         yield lab
 
 
-def with_holes(lab: GroupLab, topic: str) -> None:
+def with_gaps(lab: GroupLab, topic: str) -> None:
     """On the source: records 0-9, a marker at 10, aborted 11-15 and their marker at 16, records 17-26, a marker."""
     create_topic(lab.source.bootstrap, topic, partitions=1)
     producer = transactional_producer(lab.source.bootstrap, f"tx-{topic}")
@@ -49,15 +49,15 @@ def at(cluster: DevCluster, group: str, topic: str) -> int | None:
     return None if found is None else found.offset
 
 
-IN_A_HOLE = [(0, 0, "exact"), (5, 5, "exact"), (10, 10, "next_record"), (13, 10, "next_record"), (20, 13, "exact")]
+IN_A_GAP = [(0, 0, "exact"), (5, 5, "exact"), (10, 10, "next_record"), (13, 10, "next_record"), (20, 13, "exact")]
 
 
-def test_offsets_inside_holes_go_to_the_next_record(lab: GroupLab, topic: str) -> None:
+def test_offsets_inside_gap_go_to_the_next_record(lab: GroupLab, topic: str) -> None:
     lab.connect()
-    with_holes(lab, topic)
+    with_gaps(lab, topic)
     mirrored(lab, topic)
     assert log_ends(lab.target.bootstrap, topic, 1) == [20]
-    for source, expected, rule in [*IN_A_HOLE, (28, 20, "exact")]:
+    for source, expected, rule in [*IN_A_GAP, (28, 20, "exact")]:
         group = f"g{source}-{topic}"
         commit(lab.source.bootstrap, group, {(topic, 0): Offset(source, f"at {source}")})
         lab.declare(group)
@@ -74,7 +74,7 @@ def test_offsets_inside_holes_go_to_the_next_record(lab: GroupLab, topic: str) -
 
 def test_a_demote_goes_back_through_the_map(lab: GroupLab, topic: str) -> None:
     lab.connect()
-    with_holes(lab, topic)
+    with_gaps(lab, topic)
     mirrored(lab, topic)
     for target, source in ((0, 0), (9, 9), (10, 17), (13, 20), (19, 26)):
         group = f"g{target}-{topic}"
@@ -92,7 +92,7 @@ def test_a_demote_goes_back_through_the_map(lab: GroupLab, topic: str) -> None:
 def test_an_offset_beyond_an_open_transaction_waits_for_its_end(lab: GroupLab, topic: str) -> None:
     """A consumer that reads uncommitted records may be ahead of what is mirrored."""
     lab.connect()
-    with_holes(lab, topic)
+    with_gaps(lab, topic)
     mirrored(lab, topic)
     producer = transactional_producer(lab.source.bootstrap, f"tx2-{topic}")
     producer.begin_transaction()
@@ -137,11 +137,11 @@ def test_offset_sync_of_a_compacted_topic(lab: GroupLab, topic: str) -> None:
 
 
 def test_groups_over_a_promote_and_a_reverse(lab: GroupLab, topic: str) -> None:
-    """Written on the target and mirrored back: a group goes home from records of either time."""
+    """Written on the target and mirrored back: a group fails back from records of either time."""
     lab.connect()
-    with_holes(lab, topic)
+    with_gaps(lab, topic)
     mirrored(lab, topic)
-    groups = {"old": 12, "new": 23, "end": 30}  # on the target: of before the flip at 20, of after it, the end
+    groups = {"old": 12, "new": 23, "end": 30}  # on the target: of before the cutover at 20, of after it, the end
     for name in groups:
         commit(lab.source.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(17)})
         lab.declare(f"{name}-{topic}")
@@ -165,14 +165,14 @@ def test_groups_over_a_promote_and_a_reverse(lab: GroupLab, topic: str) -> None:
         assert lab.promote(f"{name}-{topic}")["offsets"][0]["target_offset"] == target
 
 
-@pytest.mark.parametrize("at_home", [False, True])
-def test_groups_over_two_round_trips(lab: GroupLab, topic: str, at_home: bool) -> None:
-    """Of each way the map begins where the one before has ended: every group goes home by the way it is in.
+@pytest.mark.parametrize("failed_back", [False, True])
+def test_groups_over_two_round_trips(lab: GroupLab, topic: str, failed_back: bool) -> None:
+    """Of each way the map begins where the one before has ended: every group fails back by the way it is in.
 
-    `at_home`: the topic itself has gone home before them.
+    `failed_back`: the topic itself has failed back before them.
     """
     lab.connect()
-    with_holes(lab, topic)
+    with_gaps(lab, topic)
     mirrored(lab, topic)
     # On the target, which was written by the mirror up to 20, by clients up to 30, by the mirror up to 40, by clients.
     groups = {"first": 12, "second": 25, "third": 33, "fourth": 45, "end": 50}
@@ -180,7 +180,7 @@ def test_groups_over_two_round_trips(lab: GroupLab, topic: str, at_home: bool) -
         commit(lab.source.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(17)})
         lab.declare(f"{name}-{topic}")
         lab.promote(f"{name}-{topic}")
-    way = round_trip(lab, topic)
+    period = round_trip(lab, topic)
 
     def write(start: int, source_end: int, target_end: int) -> None:
         fill(lab.gateway.bootstrap, topic, 10, start=start)
@@ -190,16 +190,16 @@ def test_groups_over_two_round_trips(lab: GroupLab, topic: str, at_home: bool) -
             what=f"logs that end at {source_end} and {target_end}",
         )
 
-    way.promote()
-    way.reverse()
+    period.promote()
+    period.reverse()
     write(100, 38, 30)
-    way.home()
+    period.home()
     write(200, 48, 40)
-    way.promote()
-    way.reverse()
+    period.promote()
+    period.reverse()
     write(300, 58, 50)
-    if at_home:
-        way.home()
+    if failed_back:
+        period.home()
     for name, target in groups.items():
         commit(lab.target.bootstrap, f"{name}-{topic}", {(topic, 0): Offset(target)})
         lab.demote(f"{name}-{topic}")
@@ -216,7 +216,7 @@ def test_a_failover_cuts_by_the_map(tmp_path: Path, target: DevCluster, topic: s
         group_lab(tmp_path, source, target, topic) as lab,
     ):
         lab.connect(consumer_offset_sync_enable="true", consumer_offset_sync_ms="1000")
-        with_holes(lab, topic)
+        with_gaps(lab, topic)
         mirrored(lab, topic)
         assert lab.gateway.api.post(f"/v3/links/{lab.link}/mirrors/{topic}:pause").is_success
         fill(source.bootstrap, topic, 10, start=100)
@@ -224,7 +224,7 @@ def test_a_failover_cuts_by_the_map(tmp_path: Path, target: DevCluster, topic: s
         commit(source.bootstrap, ahead, {(topic, 0): Offset(33)})
         commit(source.bootstrap, inside, {(topic, 0): Offset(13)})
         wait_until(lambda: at(target, ahead, topic) == 20, 60, what="a sync of the group that is ahead")
-        wait_until(lambda: at(target, inside, topic) == 10, 60, what="a sync of the group in a hole")
+        wait_until(lambda: at(target, inside, topic) == 10, 60, what="a sync of the group in an offset gap")
         # In source offsets: 5 records, and the marker before them, which a map that is read back does not know of.
         wait_until(lambda: (lab.group(ahead)["offset_sync"] or {}).get("lag") in (5, 6), 30, what="a lag of 5")
         source.down()

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
+from tests.support.failback import PARTITIONS
 from tests.support.gateway import running_gateway
 from tests.support.logs import create_topic
 from tests.support.producer_lab import ProducerLab
 from tests.support.producers import ProducerProcess
 from tests.support.toxiproxy import Proxy
-from tests.support.way_back import PARTITIONS
 
 MAX_BYTES = 200_000
 BIGGEST = MAX_BYTES - 200  # a value that fills a batch of max.message.bytes but for its framing
@@ -53,21 +53,21 @@ def cast(lab: ProducerLab) -> list[ProducerProcess]:
 
 def test_a_promote_under_load(lab: ProducerLab) -> None:
     producers = cast(lab)
-    lab.flip_under_load(producers, 100)
+    lab.cutover_under_load(producers, 100)
     lab.judge(producers)
 
 
-def test_connections_to_the_source_cut_in_the_moment_of_the_flip(lab: ProducerLab) -> None:
+def test_connections_to_the_source_cut_in_the_moment_of_the_cutover(lab: ProducerLab) -> None:
     """Acknowledgements are lost under the fence: what was written is answered from the table, what was not is sent."""
     producers = cast(lab)
-    lab.flip_while_cut(producers, 100)
+    lab.cutover_while_cut(producers, 100)
     lab.judge(producers)
 
 
-def test_the_gateway_killed_and_started_around_the_flip(lab: ProducerLab) -> None:
-    """Every connection of every client is cut at once, under the fence and right after the flip."""
+def test_the_gateway_killed_and_started_around_the_cutover(lab: ProducerLab) -> None:
+    """Every connection of every client is cut at once, under the fence and right after the cutover."""
     producers = cast(lab)
-    lab.flip_around_kills(producers, 100)
+    lab.cutover_around_kills(producers, 100)
     lab.judge(producers)
 
 
@@ -80,5 +80,5 @@ def test_producers_without_an_identity_and_with_fewer_acknowledgements(lab: Prod
         producer(lab, "java", name="biggest", rate=20, sizes=(BIGGEST, 0), config={"compression.type": "none"}),
         producer(lab, "kafka-python", name="python-1", config={"enable_idempotence": False, "acks": 1}),
     ]
-    lab.flip_under_load(producers, 50)
+    lab.cutover_under_load(producers, 50)
     lab.judge(producers)

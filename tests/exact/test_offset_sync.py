@@ -36,7 +36,7 @@ def metric(lab: GroupLab, name: str, group: str) -> float:
     return next(float(each.removeprefix(line)) for each in text if each.startswith(line))
 
 
-def test_groups_that_never_knocked_are_followed_while_they_read_on_the_source(lab: GroupLab, topic: str) -> None:
+def test_groups_that_never_came_are_followed_while_they_read_on_the_source(lab: GroupLab, topic: str) -> None:
     include = (
         f'{{"name":"in-{topic}","patternType":"PREFIXED","filterType":"INCLUDE"}},'
         f'{{"name":"in-{topic}-not","patternType":"LITERAL","filterType":"EXCLUDE"}}'

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from protocol.record_reader import read_records
-from protocol.records import read_batch_header
-from protocol.reencode import Piece, convert
+from protocol.batch.header import read_batch_header
+from protocol.batch.record_reader import read_records
+from protocol.batch.reencode import Piece, convert
 from tests.exact.migration import Migration
 from tests.support.logs import create_topic, log_ends, read_logs
 from tests.support.mirror_lab import cluster
@@ -36,11 +36,11 @@ def write(bootstrap: str, topic: str, codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("version", FORMATS)
-async def test_as_a_broker_writes_them(old_source: DevCluster, topic: str, version: str, codec: str) -> None:
-    create_topic(old_source.bootstrap, topic, partitions=1, message_format_version=version)
-    write(old_source.bootstrap, topic, codec)
-    assert log_ends(old_source.bootstrap, topic, 1) == [COUNT]
-    client = cluster(old_source.bootstrap)
+async def test_as_a_broker_writes_them(failback_destination: DevCluster, topic: str, version: str, codec: str) -> None:
+    create_topic(failback_destination.bootstrap, topic, partitions=1, message_format_version=version)
+    write(failback_destination.bootstrap, topic, codec)
+    assert log_ends(failback_destination.bootstrap, topic, 1) == [COUNT]
+    client = cluster(failback_destination.bootstrap)
     try:
         await client.start()
         raw = await fetch_raw(client, topic, 0)
@@ -55,7 +55,7 @@ async def test_as_a_broker_writes_them(old_source: DevCluster, topic: str, versi
         offsets = [base + i for base, count in piece.runs for i in range(count)]
         records = read_records(header, memoryview(piece.data))
         found += [(o, r.key, r.value, r.timestamp_ms) for o, r in zip(offsets, records, strict=True)]
-    (log,) = read_logs(old_source.bootstrap, topic, 1)
+    (log,) = read_logs(failback_destination.bootstrap, topic, 1)
     assert found == [(r.offset, r.key, r.value, r.timestamp[1] if r.timestamp[0] else -1) for r in log]
     assert len(found) == COUNT
     assert CODECS[codec] in codecs <= {0, CODECS[codec]}  # a batch that would grow is not compressed

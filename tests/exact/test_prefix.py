@@ -121,7 +121,7 @@ def test_partitions_added_on_the_source_are_followed(lab: GroupLab, topic: str) 
 
 
 def test_a_transactional_producer_under_a_prefix(lab: GroupLab, topic: str) -> None:
-    """Reads and writes under the names of the target, over both flips: of its group, and of its topic."""
+    """Reads and writes under the names of the target, over both cutovers: of its group, and of its topic."""
     mirror, group = PREFIX + topic, f"g-{topic}"
     lab.connect(link_prefix=PREFIX, consumer_group_prefix_enable="true")
     lab.mirrored(topic, mirror=mirror)

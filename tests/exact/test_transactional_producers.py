@@ -1,4 +1,4 @@
-"""Transactional producers of every library live through a promote: each flips between two of its transactions."""
+"""Transactional producers of every library live through a promote: each cuts over between two of its transactions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
+from tests.support.failback import PARTITIONS
 from tests.support.gateway import running_gateway
 from tests.support.logs import Log
 from tests.support.producer_lab import ProducerLab, mirror_with_transaction, transactional
@@ -16,7 +17,6 @@ from tests.support.producers import ProducerProcess, read_committed
 from tests.support.toxiproxy import Proxy
 from tests.support.transactions import TIMEOUT_S, transact, transactional_producer
 from tests.support.waiting import wait_until
-from tests.support.way_back import PARTITIONS
 
 
 @pytest.fixture
@@ -53,25 +53,25 @@ def cast(lab: ProducerLab) -> list[ProducerProcess]:
 
 def test_a_promote_under_load(lab: ProducerLab) -> None:
     producers = cast(lab)
-    lab.flip_under_load(producers, 100)
+    lab.cutover_under_load(producers, 100)
     judge_all(lab, producers)
 
 
-def test_connections_to_the_source_cut_around_the_flip(lab: ProducerLab) -> None:
+def test_connections_to_the_source_cut_around_the_cutover(lab: ProducerLab) -> None:
     """Ends and data whose answers are lost: nobody but the client tries them again, and at the same coordinator."""
     producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]  # see below
-    lab.flip_while_cut(producers, 50)
+    lab.cutover_while_cut(producers, 50)
     judge_all(lab, producers)
 
 
-def test_the_gateway_killed_and_started_around_the_flip(lab: ProducerLab) -> None:
+def test_the_gateway_killed_and_started_around_the_cutover(lab: ProducerLab) -> None:
     """Not with kafka-python: its transactional producer (3.0.12) stays silent once a request in flight was cut off."""
     producers = [producer for producer in cast(lab) if producer.library != "kafka-python"]
-    lab.flip_around_kills(producers, 50)
+    lab.cutover_around_kills(producers, 50)
     judge_all(lab, producers)
 
 
-def test_a_transaction_that_outlasts_the_fence_ends_the_promote(lab: ProducerLab) -> None:
+def test_a_transaction_that_outlasts_the_write_pause_ends_the_promote(lab: ProducerLab) -> None:
     """… and not the transaction: the topics are ACTIVE again, and it commits on the source."""
     producer = transactional_producer(lab.gateway.bootstrap, f"long-{uuid.uuid4().hex[:8]}")
     topic = lab.topics[0]
@@ -91,7 +91,7 @@ def test_a_transaction_that_outlasts_the_fence_ends_the_promote(lab: ProducerLab
     assert [r.value for r in committed(lab.source, topic)] == [b"before", b"1", b"2"]
 
 
-def test_topics_of_one_set_flip_together(lab: ProducerLab) -> None:
+def test_topics_of_one_set_cut_over_together(lab: ProducerLab) -> None:
     """Transactions over both topics, all the time; each is wholly on one side."""
     producer = transactional_producer(lab.gateway.bootstrap, f"set-{uuid.uuid4().hex[:8]}")
     one, two = lab.topics

@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from gateway.domain.offset_map import OffsetMap, Rule
-from gateway.domain.records import NOT_PADDED, MirrorError, MirrorMode, MirrorRecord
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
+from gateway.state.records import NOT_PADDED, MirrorError, MirrorMode, MirrorRecord
 from protocol.apis import ApiKey
+from protocol.batch.header import rewrite_batch
 from protocol.produce import build_request_body, scan_response
-from protocol.records import rewrite_batch
 from tests.support.engine_process import EngineProcess
 from tests.support.exact import assert_compacted_alike, assert_map, assert_same_records, read_visible
 from tests.support.logs import create_topic, log_ends
@@ -154,7 +154,7 @@ async def test_a_transactional_topic(source: DevCluster, target: DevCluster, top
         assert_same_records(before, after)
         assert log_ends(target.bootstrap, topic, 1) == [len(after)]  # no marker there, and nothing aborted
         assert_map(offsets, before, after)
-        assert offsets.to_target(log_ends(source.bootstrap, topic, 1)[0]) == (len(after), Rule.EXACT)
+        assert offsets.to_target(log_ends(source.bootstrap, topic, 1)[0]) == (len(after), TranslationRule.EXACT)
     async with mirror_lab(source.bootstrap, target.bootstrap) as lab:  # and after a restart, by a record of before
         lab.engine.start_mirror(record)
         await lab.caught_up(topic)

@@ -1,4 +1,4 @@
-"""A whole migration of topics whose offsets cannot be equal: groups in holes, the flip, what describe says."""
+"""A whole migration of topics whose offsets cannot be equal: groups in gaps, the cutover, what describe says."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def carry(lab: GroupLab, topic: str, offset: int) -> tuple[int, str]:
     return shown["target_offset"], shown["rule"]
 
 
-def test_groups_in_holes_of_a_transactional_topic(lab: GroupLab, topic: str) -> None:
+def test_groups_in_gaps_of_a_transactional_topic(lab: GroupLab, topic: str) -> None:
     """Whoever reads on on the target reads the record that would have come next on the source."""
     lab.connect()
     create_topic(lab.source.bootstrap, topic, partitions=1, retention_ms="-1")
@@ -65,8 +65,8 @@ def test_groups_in_holes_of_a_transactional_topic(lab: GroupLab, topic: str) -> 
     assert_same_records(source, target)
     offsets = {record.offset for record in source}
     (end,) = log_ends(lab.source.bootstrap, topic, 1)
-    holes = [offset for offset in range(end) if offset not in offsets]
-    for offset in (source[0].offset, source[len(source) // 2].offset, holes[len(holes) // 2], holes[0], end):
+    gaps = [offset for offset in range(end) if offset not in offsets]
+    for offset in (source[0].offset, source[len(source) // 2].offset, gaps[len(gaps) // 2], gaps[0], end):
         found, rule = carry(lab, topic, offset)
         assert next_record(target, found) == next_record(source, offset)
         assert rule == ("exact" if offset in offsets or offset == end else rule)
@@ -122,7 +122,7 @@ def test_a_compacted_topic_is_promoted_under_its_readers_and_writers(lab: GroupL
     assert stopped["stopped_at"] == log_ends(lab.source.bootstrap, topic, 1)
     assert stopped["mirror_lags"][0]["target_end"] == live[50].offset
     middle = before[len(before) // 2]
-    found, rule = translate(lab, topic, middle.offset)  # also after the flip
+    found, rule = translate(lab, topic, middle.offset)  # also after the cutover
     assert (rule, next_record(after, found)) == ("exact", next_record(before, middle.offset))
 
 

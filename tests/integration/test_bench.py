@@ -38,7 +38,7 @@ def test_loads_through_the_gateway(tmp_path: Path) -> None:
     assert set(result["micro"]) == {"framing", "header_peek", "produce_split", "batch_rewrite"}
     assert result["machine"]["cores"] >= 1
     assert result["versions"]["target_kafka"] == "4.3.1"
-    assert re.fullmatch(r"bench: produce_x=- .*small_cpu_s_million=[\d.]+ .*fence_p99_ms=[\d.]+", last)
+    assert re.fullmatch(r"bench: produce_x=- .*small_cpu_s_million=[\d.]+ .*pause_p99_ms=[\d.]+", last)
 
 
 @pytest.mark.slow

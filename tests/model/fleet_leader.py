@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 
-from gateway.domain.copy_ends import CopyEnds, Standing
-from gateway.domain.leases import Presumptions
-from gateway.domain.membership import fence_quorum
-from gateway.domain.ports import FenceAck
-from gateway.domain.promote import next_step
-from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteSnapshot, StepKind
-from gateway.domain.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from gateway.domain.routing import Phase
+from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
+from gateway.cutover.promote.rules.promote import next_step
+from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, PromoteSnapshot, StepKind
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.rules.write_pause import Recorded
+from gateway.fleet.rules.leases import Presumptions
+from gateway.fleet.rules.membership import pause_quorum
+from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
+from gateway.state.records import MirrorState, PartitionStart, ProducerEntry
 from tests.model.fleet_state import COPY, DRIFT, LEASE, NODES, TOPIC, Event, FleetState
 from tests.model.search import Violation
+from tests.support.mirror_records import mirror_record
 
 
 class LedFleet(FleetState):
@@ -27,7 +28,7 @@ class LedFleet(FleetState):
         self.memory = PromoteMemory([TOPIC])
         self.presumptions = Presumptions(0.0 if self.broken == "drift forgotten" else DRIFT)
         self.asked = frozenset()
-        self.reading = None
+        self.other = self.reading = None
         self.running = self.records[-1][0] is MirrorState.PENDING_STOPPED  # nobody else will end it
         self.engine = self.records[-1][0] is not MirrorState.STOPPED
         self.here, self.leaving = self.term == 0, False  # the next one takes it over
@@ -41,26 +42,24 @@ class LedFleet(FleetState):
         epoch = self.records[-1][1]
         heirs = [node for node in NODES if node in self.members]
         if heirs:
-            if self.memory.fenced_at is not None:
-                self.stale |= {("fence", epoch, self.term)}
+            if self.memory.paused_at is not None:
+                self.stale |= {("pause", epoch, self.term)}
                 if self.records[-1][0] is MirrorState.PENDING_STOPPED:  # a run that persisted STOPPED never gave up
-                    self.stale |= {("unfence", epoch, self.term)}
+                    self.stale |= {("resume", epoch, self.term)}
             self._succeed(heirs[0])
 
     def _succeed(self, g: int) -> None:
         """A term begins, with the assignment that its leader reads at once and the others when they do."""
-        self.leader, self.term = g, self.term + 1
+        self.leader, self.term, self.began = g, self.term + 1, len(self.records)
         self._told(g)
         self._lead()
 
     def _told(self, g: int) -> None:
-        """The assignment with which the term began: nothing was fenced then."""
+        """The assignment with which the term began counts: nothing was paused then, and the state is read up to it."""
+        self._read_records(g, self.began)
         gateway = self._own(g)
         gateway.told = self.term
-        if self.broken == "terms ignored":
-            gateway.view._fenced = False
-        else:
-            gateway.view.assigned(self.term, None)
+        gateway.writes.assigned(self.term, None)
 
     def _generation(self) -> None:
         """The leader sees who is in the group now."""
@@ -85,7 +84,7 @@ class LedFleet(FleetState):
             registry.discard("2")
         epoch = self.records[-1][1]
         acks = [g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch]
-        quorum = fence_quorum(registry, presumed, acks)
+        quorum = pause_quorum(registry, presumed, acks)
         return quorum.required, len(quorum.departed)
 
     def _next(self) -> StepKind:
@@ -94,17 +93,18 @@ class LedFleet(FleetState):
     def _leads(self) -> bool:
         return self.gateways[self.leader].reachable and self.leader in self.members
 
-    def _read_records(self, g: int) -> None:
+    def _read_records(self, g: int, up_to: int | None = None) -> None:
         gateway = self._own(g)
-        for record in self.records[gateway.read :]:
-            gateway.view.record(*record)
-        gateway.read = len(self.records)
+        for record in self.records[gateway.read : up_to]:
+            gateway.writes.record(Recorded(*record))
+        gateway.read = max(gateway.read, len(self.records) if up_to is None else up_to)
 
     # -- the leader ----------------------------------------------------------------------------------------
 
     def _leader_events(self) -> Iterator[Event]:
         if not self._leads():
             return
+        yield from self._another()
         if not self.running:
             if self.promotes and self.records[-1][0] is MirrorState.ACTIVE:
                 yield "a promote is asked for", LedFleet._begin
@@ -118,7 +118,7 @@ class LedFleet(FleetState):
 
     def _waits(self) -> bool:
         """Somebody was asked to acknowledge who has to, and may yet in time."""
-        if not self.asked or self.now - (self.memory.fenced_at or 0) >= self.limits.fence_timeout_s:
+        if not self.asked or self.now - (self.memory.paused_at or 0) >= self.limits.pause_timeout_s:
             return False
         required, _ = self._quorum()
         return any(str(g) in required for g in self.asked)
@@ -129,9 +129,8 @@ class LedFleet(FleetState):
             gateway = self.gateways[g]
             if not gateway.reachable or g not in self.members:
                 continue
-            view = gateway.view
-            if view.phase is not Phase.FENCED or (view.epoch, view.term) != (epoch, self.term):
-                yield f"fence {epoch} reaches {g}", lambda w, g=g, e=epoch: w._hold(g, e)  # type: ignore[misc]
+            if not gateway.writes.is_in_force(epoch, self.term):
+                yield f"pause {epoch} reaches {g}", lambda w, g=g, e=epoch: w._pause(g, e)  # type: ignore[misc]
             elif not gateway.write or self.broken == "acknowledged in flight":
                 yield f"{g} acknowledges {epoch}", lambda w, g=g, e=epoch: w._ack(g, e)  # type: ignore[misc]
 
@@ -140,41 +139,71 @@ class LedFleet(FleetState):
         self.running = True
         self.memory = PromoteMemory([TOPIC])
 
-    def _hold(self, g: int, epoch: int) -> None:
+    def _another(self) -> Iterator[Event]:
+        """Another operation of the leader on the topic, such as a failover: it pauses too, and comes to nothing."""
+        if self.other is not None:
+            yield "the other operation is given up", LedFleet._give_up_another
+        elif self.budget["other"] and (self.memory.paused_at is not None or self.records[-1][0] is MirrorState.STOPPED):
+            yield "another operation pauses", LedFleet._begin_another
+
+    def _begin_another(self) -> None:
+        self._spend("other")
+        self.other = self.gateways[self.leader].writes.next_epoch
+        for g in self._reached():
+            self._own(g).writes.pause(self.other, self.term)
+
+    def _give_up_another(self) -> None:
+        assert self.other is not None
+        self._end_pause(self.other)
+        self.other = None
+
+    def _reached(self) -> list[int]:
+        return [g for g in sorted(self.members) if self.gateways[g].reachable]
+
+    def _end_pause(self, epoch: int) -> None:
+        """As the leader: the others are told of what its own record has not ended."""
+        ended = self._own(self.leader).writes.resume(epoch, self.term)
+        if ended or self.broken == "resumed after the cutover":
+            for g in self._reached():
+                self._own(g).writes.resume(epoch, self.term)
+
+    def _pause(self, g: int, epoch: int) -> None:
         gateway = self._own(g)
-        if gateway.view.fence(epoch, self.term) and (not gateway.write or self.broken == "acknowledged in flight"):
+        if not gateway.writes.pause(epoch, self.term):
+            self.asked -= {g}  # refused; the leader asks again, until its time is over
+        elif not gateway.write or self.broken == "acknowledged in flight":
             self._ack(g, epoch)
 
     def _ack(self, g: int, epoch: int) -> None:
         self.asked -= {g}
         gateway = self._own(g)
-        self._own_memory().acknowledged(FenceAck(str(g), TOPIC, epoch, gateway.unknown), self.now)
+        self._own_memory().acknowledged(PauseAck(str(g), TOPIC, epoch, gateway.unknown, gateway.writes.phase), self.now)
         gateway.unknown = 0
 
     def _snapshot(self) -> PromoteSnapshot:
         state, epoch = self.records[-1]
-        record = MirrorRecord(
+        record = mirror_record(
             link="l",
             source_topic=TOPIC,
             mirror_topic=TOPIC,
             mirror_id=1,
             state=state,
-            fence_epoch=epoch,
+            pause_epoch=epoch,
             starts=(PartitionStart(0, 0),),
         )
         required, departed = self._quorum()
-        acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
-        believed = Phase.SWITCHED if state is MirrorState.STOPPED else Phase.FORWARD
-        phases = {g: Phase.FENCED if g in acked and believed is Phase.FORWARD else believed for g in required}
-        facts = TopicFacts(
-            record=record, phases=phases, standing=self._standing(), lag=max(len(self.log) - self.mirrored, 0)
+        facts = TopicObservations(
+            record=record,
+            phases=self.memory.phases(record, required),
+            running_partitions=self._running_partitions(),
+            lag=max(len(self.log) - self.mirrored, 0),
         )
         return replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
 
-    def _standing(self) -> Standing:
+    def _running_partitions(self) -> RunningPartitions:
         if self.here or self.broken == "empty taken for ends":
-            return Standing((self.mirrored,))
-        return Standing((-1,), absent=(0,))
+            return RunningPartitions((self.mirrored,))
+        return RunningPartitions((-1,), absent=(0,))
 
     def _ends(self) -> CopyEnds | None:
         """As the engine: one answer of what runs here, or None."""
@@ -198,8 +227,8 @@ class LedFleet(FleetState):
         self.asked = frozenset()
         self._own_memory()
         step = next_step(self._snapshot(), self.limits)
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.FENCE)
-        if self.leaving and begins and self.memory.fenced_at is None:
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        if self.leaving and begins and self.memory.paused_at is None:
             self._left()
             return
         getattr(self, f"_do_{step.kind}")(step.reason)
@@ -211,22 +240,23 @@ class LedFleet(FleetState):
                 self._read_records(g)
 
     def _do_mark_pending(self, _: str) -> None:
-        epoch = self.records[-1][1] + 1
+        epoch = self.gateways[self.leader].writes.next_epoch
         self._write_record(MirrorState.PENDING_STOPPED, epoch)
         self.memory.marked(TOPIC, epoch)
 
     def _do_wait(self, _: str) -> None:
         pass
 
-    def _do_fence(self, _: str) -> None:
-        self.memory.fence_began(self.now)
+    def _do_pause_writes(self, _: str) -> None:
+        self.memory.pause_began(self.now)
         required, _ignored = self._quorum()
         epoch = self.records[-1][1]
+        self._own(self.leader).writes.pause(epoch, self.term)
         acked = {g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch}
         self.asked = frozenset(int(g) for g in required if g not in acked)
 
     def _do_read_ends(self, _: str) -> None:
-        self.reading = (self.now, self._standing().mirrored[0])
+        self.reading = (self.now, self._running_partitions().mirrored[0])
 
     _do_await_mirror = _do_read_ends
 
@@ -254,16 +284,15 @@ class LedFleet(FleetState):
         self._expel(self.leader)
 
     def _do_publish_switched(self, _: str) -> None:
-        raise Violation("gateways switch by the record")
+        """Gateways switch by the record: nobody is told anything."""
+        self.memory.resumed()
+        self._end_pause(self.records[-1][1])
 
-    def _do_unfence(self, reason: str) -> None:
+    def _do_resume_writes(self, reason: str) -> None:
         """Commands go out; those that are not heard are made up for by the record."""
         self.memory.give_up(reason)
-        epoch = self.records[-1][1]
-        for g in self.members:
-            if self.gateways[g].reachable:
-                self._own(g).view.unfence(epoch, self.term)
-        self.memory.unfenced()
+        self._end_pause(self.records[-1][1])
+        self.memory.resumed()
         self.engine = True
 
     def _do_mark_active(self, reason: str) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
-from gateway.domain.fence_view import FenceView
-from gateway.domain.leases import Presumptions, WriteLease
-from gateway.domain.promote_memory import PromoteMemory
-from gateway.domain.promote_snapshot import PromoteLimits
-from gateway.domain.records import MirrorState
+from gateway.cutover.promote.rules.memory import PromoteMemory
+from gateway.cutover.promote.rules.snapshot import PromoteLimits
+from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
+from gateway.fleet.rules.leases import Presumptions, WriteLease
+from gateway.state.records import MirrorState
 
 Event = tuple[str, Callable[[Any], None]]
 TOPIC = "t"
 LEASE, DRIFT = 1.0, 0.5
 LANDS_WITHIN = 1  # ticks in which a write lands whose gateway does not run any more
-LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=5, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
+LIMITS = PromoteLimits(lag_threshold=1, pause_timeout_s=5, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
 NODES = (0, 1)
 COPY = 7  # the copy's offsets are higher by so much
 BROKEN = (
@@ -29,21 +29,85 @@ BROKEN = (
     "epochs ignored",
     "registry forgotten",
     "terms ignored",
+    "ended by another operation",
+    "ended by a later leader's command",
+    "resumed after the cutover",
     "empty taken for ends",
 )
+
+
+class EpochsIgnored(WritePause):
+    """Whatever is commanded is done, however late it comes."""
+
+    __slots__ = ()
+
+    def pause(self, epoch: int, term: int) -> bool:
+        self._pauses |= {(term, epoch)}
+        self._look()
+        return True
+
+    def resume(self, epoch: int, term: int) -> bool:
+        self._pauses = frozenset()
+        self._look()
+        return True
+
+
+class TermsIgnored(WritePause):
+    """An assignment ends what its own leader has begun after it was made, too."""
+
+    __slots__ = ()
+
+    def assigned(self, term: int, epoch: int | None) -> None:
+        self._pauses = frozenset()
+        self._look()
+        super().assigned(term, epoch)
+
+
+class OneForAll(WritePause):
+    """The end of one operation is the end of all."""
+
+    __slots__ = ()
+
+    def resume(self, epoch: int, term: int) -> bool:
+        ended = super().resume(epoch, term)
+        if ended:
+            self._pauses = frozenset()
+            self._look()
+        return ended
+
+
+class CommandsDecide(WritePause):
+    """A later leader's first command ends the pauses of the one before, although the state was not read so far."""
+
+    __slots__ = ()
+
+    def pause(self, epoch: int, term: int) -> bool:
+        begun = super().pause(epoch, term)
+        if begun:
+            self._pauses = frozenset(each for each in self._pauses if each[0] == term)
+        return begun
+
+
+SPOILT: dict[str, type[WritePause]] = {
+    "epochs ignored": EpochsIgnored,
+    "terms ignored": TermsIgnored,
+    "ended by another operation": OneForAll,
+    "ended by a later leader's command": CommandsDecide,
+}
+"""The shipped class without one of its rules."""
 
 
 class Gateway:
     """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log; `told`: the term of
     the last assignment it read."""
 
-    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "told", "unknown", "view", "write")
+    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "told", "unknown", "write", "writes")
 
-    def __init__(self) -> None:
+    def __init__(self, writes: type[WritePause] = WritePause) -> None:
         self.status = "up"  # up | paused | dead
         self.cut = False  # from the target and from all peers, not from the source
         self.lease = WriteLease(LEASE)
-        self.view = FenceView(MirrorState.ACTIVE, 0, term=0)
+        self.writes = writes(Recorded(MirrorState.ACTIVE, 0), term=0)
         self.told = 0
         self.read = 1  # records of the state topic
         self.write = ""
@@ -55,11 +119,10 @@ class Gateway:
         other: Gateway = object.__new__(Gateway)
         other.status, other.cut, other.lease, other.read = self.status, self.cut, self.lease, self.read
         other.write, other.sent_at, other.place, other.unknown = self.write, self.sent_at, self.place, self.unknown
-        other.view = view = object.__new__(FenceView)
-        old = self.view
-        view.state, view.epoch, view._fenced, view._ended = old.state, old.epoch, old._fenced, old._ended
-        view._recorded = old._recorded
-        view.term, view._given_up, other.told = old.term, old._given_up, self.told
+        old, other.told = self.writes, self.told
+        other.writes = writes = object.__new__(type(old))
+        writes.recorded, writes.phase, writes.term, writes.closed = old.recorded, old.phase, old.term, old.closed
+        writes._pauses, writes._ended, writes._newest, writes._waiting = old._pauses, old._ended, old._newest, {}
         return other
 
     def renewed(self, now: int) -> None:
@@ -71,11 +134,11 @@ class Gateway:
         return self.status == "up" and not self.cut
 
     def key(self, now: int) -> tuple[Any, ...]:
-        view = self.view
+        writes = self.writes
         sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
         return (
-            self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), view.state, view.epoch,
-            view._fenced, view._ended, view._recorded, view.term, view._given_up, self.told,
+            self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), writes.recorded,
+            writes._pauses, writes._ended, writes._newest, writes.term, self.told,
             self.read, self.write, sent, self.place, self.unknown,
         )  # fmt: skip
 
@@ -101,7 +164,7 @@ class FleetState:
         self.limits = limits
         self.broken = broken
         self.actors = actors
-        self.gateways = [Gateway() for _ in range(3)]
+        self.gateways = [Gateway(SPOILT.get(broken, WritePause)) for _ in range(3)]
         self.now = 0
         self.records: tuple[tuple[MirrorState, int], ...] = ((MirrorState.ACTIVE, 0),)
         self.members = frozenset((0, 1, 2))
@@ -116,14 +179,16 @@ class FleetState:
             frozenset()
         )  # (command, epoch, term) of a leader that is one no more
         self.term = 0
+        self.began = 1  # records that the leader had read when its term began
         self.budget = {
-            **dict.fromkeys(("crash", "pause", "cut", "doubt", "release", "leave"), 0),
+            **dict.fromkeys(("crash", "pause", "cut", "outcome_is_unknown", "release", "leave", "other"), 0),
             **budget,
             "write": writes,
         }
         self.faults = faults
         self.promotes = promotes  # how often somebody asks for it
         self.running = False
+        self.other: int | None = None  # the epoch of another operation of this leader
         self.asked: frozenset[int] = frozenset()
         self.reading: tuple[int, int] | None = None
         self.memory = PromoteMemory([TOPIC])
@@ -156,7 +221,7 @@ class FleetState:
 
     def _spend(self, what: str) -> None:
         self.budget = {**self.budget, what: self.budget[what] - 1}
-        self.faults -= what != "write"
+        self.faults -= what not in ("write", "other")
 
     # -- what tells states apart ---------------------------------------------------------------------------
 
@@ -164,9 +229,11 @@ class FleetState:
         memory = self.memory
         return (
             *(gateway.key(self.now) for gateway in self.gateways),
-            self.records, self.members, self.leader, self.term, self.log, tuple(d - self.now for d in self.limbo),
+            self.records, self.members, self.leader, self.term, self.began, self.log,
+            tuple(d - self.now for d in self.limbo),
             self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
-            self.running, self.asked, self._age(memory.fenced_at, 5), memory.committing, bool(memory.gave_up),
+            self.running, self.other, self.asked, self._age(memory.paused_at, 5), memory.committing,
+            bool(memory.gave_up),
             memory._epochs.get(TOPIC), memory._stopped.get(TOPIC), TOPIC in memory._copies, self.here, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),

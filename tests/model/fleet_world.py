@@ -1,8 +1,9 @@
 """A fleet of three gateways in which a topic is promoted, and bad luck: crashes, pauses, partitions, leader changes.
 
 Gateways 0 and 1 are nodes that may lead, 2 is a sidecar. The leader's decisions are those of the real resolver
-(`domain/promote.py`) and its memory; each gateway's are those of the real `FenceView` and `WriteLease`; who is waited
-for is told by the real `Presumptions` and `fence_quorum`. Played are: the group's coordinator, the state topic, the
+(`cutover/promote/rules/promote.py`) and its memory; each gateway's are those of the real `WritePause` and
+`WriteLease`; who is waited
+for is told by the real `Presumptions` and `pause_quorum`. Played are: the group's coordinator, the state topic, the
 network, the source's log and the mirror.
 
 Time is in ticks. Clocks are as bad as allowed, always in the dangerous direction: a holder's runs slow, the
@@ -13,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.domain.fence_view import FenceView
-from gateway.domain.leases import WriteLease
-from gateway.domain.promote_snapshot import StepKind
-from gateway.domain.records import MirrorState
-from gateway.domain.routing import Phase
+from gateway.cutover.promote.rules.snapshot import StepKind
+from gateway.cutover.write_pause.rules.write_pause import WritePhase
+from gateway.fleet.rules.leases import WriteLease
+from gateway.state.records import MirrorState
 from tests.model.fleet_leader import LedFleet
-from tests.model.fleet_state import DRIFT, LANDS_WITHIN, LEASE, NODES, TOPIC, Event, Gateway
+from tests.model.fleet_state import DRIFT, LANDS_WITHIN, LEASE, NODES, Event, Gateway
 from tests.model.search import Violation
 
 
@@ -44,8 +44,8 @@ class FleetWorld(LedFleet):
             yield "tick", FleetWorld._tick
 
     def _is_mirrored(self) -> bool:
-        """By the leader, or by another node: which does not under a fence."""
-        return self.here or self.memory.fenced_at is None
+        """By the leader, or by another node: which does not while it has paused."""
+        return self.here or self.memory.paused_at is None
 
     def _moves(self) -> Iterator[Event]:
         """The partition goes from gateway to gateway, and a leader stops in order."""
@@ -77,7 +77,11 @@ class FleetWorld(LedFleet):
             return False
         if self.reading is not None:
             return True
-        return not self._waits() and self._next() not in (StepKind.READ_ENDS, StepKind.AWAIT_MIRROR, StepKind.FENCE)
+        return not self._waits() and self._next() not in (
+            StepKind.READ_ENDS,
+            StepKind.AWAIT_MIRROR,
+            StepKind.PAUSE_WRITES,
+        )
 
     def _overdue(self) -> bool:
         """Something must happen before time goes on: who runs and is connected needs no time for what it does.
@@ -101,7 +105,7 @@ class FleetWorld(LedFleet):
             return True
         if g not in self.members and not gateway.write and self._leads():
             return True
-        return g in self.asked and gateway.view.phase is not Phase.FENCED and self._leads()
+        return g in self.asked and not gateway.writes.is_in_force(self.records[-1][1], self.term) and self._leads()
 
     def _gateway_events(self, g: int, gateway: Gateway) -> Iterator[Event]:
         up = gateway.status == "up"
@@ -147,7 +151,7 @@ class FleetWorld(LedFleet):
             yield f"{g} is paused", lambda w: w._fault("pause", g, "status", "paused")
         if self.budget["cut"] and gateway.reachable:
             yield f"{g} is cut off", lambda w: w._fault("cut", g, "cut", True)
-        if self.budget["doubt"] and gateway.reachable and g in self.members:
+        if self.budget["outcome_is_unknown"] and gateway.reachable and g in self.members:
             yield f"the group drops {g}, which lives", lambda w: w._doubt(g)
 
     def _fault(self, what: str, g: int, attribute: str, value: object) -> None:
@@ -160,7 +164,7 @@ class FleetWorld(LedFleet):
         return self.broken == "lease ignored" or gateway.lease.valid(self.now / (1 + DRIFT))
 
     def _may_write(self, gateway: Gateway) -> bool:
-        return gateway.status != "dead" and gateway.view.phase is Phase.FORWARD and self._leased(gateway)
+        return gateway.status != "dead" and gateway.writes.goes(self._leased(gateway)) is WritePhase.FORWARD
 
     def _take_write(self, g: int) -> None:
         self._spend("write")
@@ -202,7 +206,7 @@ class FleetWorld(LedFleet):
         self._own(g).status = "up"
 
     def _renew(self, g: int) -> None:
-        """A heartbeat; one that the coordinator does not know joins again and is admitted with what is in force."""
+        """A heartbeat; one that the coordinator does not know joins again, and is told what is in force."""
         gateway = self._own(g)
         if g in self.members:
             gateway.renewed(self.now)
@@ -215,30 +219,21 @@ class FleetWorld(LedFleet):
         if orphaned:
             self._succeed(g)
         self._generation()
-        state, epoch = self.records[-1]
-        fenced = self.memory._epochs.get(TOPIC) if self.memory.fenced_at is not None else None
+        self._read_records(g)
         gateway = self._own(g)
-        gateway.view, gateway.read, gateway.told = (
-            FenceView(state, epoch, fenced, self.term),
-            len(self.records),
-            self.term,
-        )
+        gateway.told = self.term
+        gateway.writes.assigned(self.term, self.gateways[self.leader].writes.in_force(self.term))
         gateway.renewed(self.now)
 
     def _stale(self, g: int, command: str, epoch: int, term: int) -> None:
         self.stale -= {(command, epoch, term)}
-        view = self._own(g).view
-        if self.broken == "epochs ignored":
-            view._fenced = command == "fence"
-        elif command == "fence":
-            view.fence(epoch, term)
-        else:
-            view.unfence(epoch, term)
+        writes = self._own(g).writes
+        (writes.pause if command == "pause" else writes.resume)(epoch, term)
 
     # -- the group -----------------------------------------------------------------------------------------
 
     def _doubt(self, g: int) -> None:
-        self._spend("doubt")
+        self._spend("outcome_is_unknown")
         self._expel(g)
 
     # -- what must hold ------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def _search(world: World, at_most: int) -> Found:
                 event(after)
                 after.check()
             except Exception as exc:
-                raise Violation(f"{exc!r}\n{_way(parents, key, name)}") from exc
+                raise Violation(f"{exc!r}\n{_period(parents, key, name)}") from exc
             found = after.key()
             before.setdefault(found, []).append(key)
             if found not in parents:
@@ -98,10 +98,10 @@ def _all_end(
                 ended.append(key)
     stuck = next((key for key in parents if key not in reached), None)
     if stuck is not None:
-        raise Violation(f"no ending can be reached\n{_way(parents, stuck, '')}")
+        raise Violation(f"no ending can be reached\n{_period(parents, stuck, '')}")
 
 
-def _way(parents: dict[Hashable, tuple[Hashable, str]], key: Hashable, last: str) -> str:
+def _period(parents: dict[Hashable, tuple[Hashable, str]], key: Hashable, last: str) -> str:
     steps = [last] if last else []
     while key is not None:
         key, name = parents[key]

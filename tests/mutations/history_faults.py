@@ -236,28 +236,28 @@ def read_on_both(history: History) -> None:
     history.operations += [dict(history.operations[invoke]), dict(history.operations[at])]
 
 
-def _flipped(history: History) -> tuple[int, int, str]:
-    begun, op = history.choose(list(history.of("invoke", "flip")))
-    ended = next(i for i, each in history.of("ok", "flip") if i > begun)
+def _cut_over_at(history: History) -> tuple[int, int, str]:
+    begun, op = history.choose(list(history.of("invoke", "cutover")))
+    ended = next(i for i, each in history.of("ok", "cutover") if i > begun)
     return begun, ended, history.choose(op["value"]["keys"])
 
 
 def write_on_source_late(history: History) -> None:
-    """A write that was sent after the flip went to the source."""
-    _, ended, key = _flipped(history)
+    """A write that was sent after the cutover went to the source."""
+    _, ended, key = _cut_over_at(history)
     history.insert_write(ended + 1, "gateway", key, "seeded", "unknown")
     history.append_to_log(SOURCE, key, "seeded")
 
 
 def write_on_target_early(history: History) -> None:
-    """A write that was answered before the flip went to the target."""
-    begun, _, key = _flipped(history)
+    """A write that was answered before the cutover went to the target."""
+    begun, _, key = _cut_over_at(history)
     history.insert_write(begun, "gateway", key, "seeded")
     history.append_to_log(TARGET, key, "seeded")
 
 
-def flip_before_lag_zero(history: History) -> None:
-    """The flip came while the mirror was two records behind."""
+def cutover_before_lag_zero(history: History) -> None:
+    """The cutover came while the mirror was two records behind."""
     key = history.choose([log["key"] for log in history.logs(side=SOURCE) if len(log["records"]) > 2])
     for record in history.logs(key, SOURCE)[-1]["records"][-2:]:
         history.remove(key, record[1], TARGET)
@@ -275,9 +275,9 @@ FAULTS = (
     Fault("a transaction that reads itself", "precommitted-read", read_own),
     Fault("a record from the future", "precommitted-read", read_too_early),
     Fault("a record of nobody", "never-written", invent),
-    Fault("a hole within a poll", "int-poll-skip", leave_out_within),
+    Fault("an offset gap within a poll", "int-poll-skip", leave_out_within),
     Fault("a poll out of order", "int-nonmonotonic-poll", turn_round_within),
-    Fault("a hole between two polls", "poll-skip", leave_out_between),
+    Fault("an offset gap between two polls", "poll-skip", leave_out_between),
     Fault("a group that skips", "poll-skip", skip_in_group),
     Fault("a record read again", "nonmonotonic-poll", again),
     Fault("a rewound group", "nonmonotonic-poll", rewind_group),
@@ -288,7 +288,7 @@ FAULTS = (
     Fault("a record left out by the mirror", "divergence", drop_unknown_in_middle),
     Fault("a group ungated early", "gated-read", ungate_early),
     Fault("a group on both clusters", "gated-read", read_on_both),
-    Fault("a write to the source after the flip", "split-write", write_on_source_late),
-    Fault("a write to the target before the flip", "split-write", write_on_target_early),
-    Fault("a flip before lag 0", "split-write", flip_before_lag_zero),
+    Fault("a write to the source after the cutover", "split-write", write_on_source_late),
+    Fault("a write to the target before the cutover", "split-write", write_on_target_early),
+    Fault("a cutover before lag 0", "split-write", cutover_before_lag_zero),
 )

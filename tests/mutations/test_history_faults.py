@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 
 import pytest
 
@@ -14,8 +15,9 @@ from tests.support.simulated_history import SimulatedHistory
 SEEDS = (1, 2, random.SystemRandom().randrange(1 << 32))
 
 
-@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed-{seed}")
+@pytest.fixture(scope="module", params=SEEDS, ids=["seed-1", "seed-2", "seed-of-this-run"])  # each worker draws its own
 def recorded(request: pytest.FixtureRequest) -> list[Op]:
+    sys.stdout.write(f"seed {request.param}\n")
     return list(SimulatedHistory(request.param, steps=3000).operations())
 
 

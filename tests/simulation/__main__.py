@@ -163,13 +163,15 @@ def _results(args: argparse.Namespace, began: float) -> Iterator[dict[str, Any]]
 
 def _report(path: Path, totals: Totals) -> None:
     """What was hit how often, and what was never."""
-    from tests.simulation.plan import PAIRS
+    from tests.simulation.plan import MORE_PAIRS, PAIRS
 
-    pairs = {
-        f"{op.value} / {step} / {kind.value}": totals.pairs[op.value, step, kind.value] for op, step, kind in PAIRS
-    }
+    pairs, more = (
+        {f"{op.value} / {step} / {kind.value}": totals.pairs[op.value, step, kind.value] for op, step, kind in each}
+        for each in (PAIRS, MORE_PAIRS)
+    )
     path.parent.mkdir(exist_ok=True)
-    value = {"pairs": pairs, "never": [name for name, count in pairs.items() if not count], "failures": totals.failures}
+    never = [name for name, count in pairs.items() if not count]
+    value = {"pairs": pairs, "more_pairs": more, "never": never, "failures": totals.failures}
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 

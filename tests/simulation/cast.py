@@ -25,6 +25,10 @@ OUT: Final = "out"
 """What the pipeline writes."""
 EXTRA: Final[Mapping[str, int]] = {WEAK: 1, TABLE: 1, OUT: 1}
 """Topic -> partitions."""
+_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
+    TABLE: {"cleanup.policy": "compact"},
+    WEAK: {"segment.ms": "1000", "retention.ms": "3000"},
+}
 COMMITTED: Final = "committed"
 PIPE: Final = "pipe"
 
@@ -67,12 +71,12 @@ def acts_of(acts: Sequence[Act], roles: Sequence[str], dice: random.Random) -> t
             put(0, Operation.CREATE, topic)
             put(first(Operation.GROUP_PROMOTE) + 1, Operation.PROMOTE, topic)
             put(first(Operation.DEMOTE), Operation.REVERSE, topic)
-            put(first(Operation.DEMOTE), Operation.HOME, topic)
+            put(first(Operation.DEMOTE), Operation.FAILBACK, topic)
             # Later groups are promoted again, and topics are not: its group and what it writes would be on two sides.
             del life[first(Operation.RESTART) + 1 :]
             continue
         at = put(dice.randint(0, first(Operation.GROUP_PROMOTE) + 2), Operation.CREATE, topic)
-        for operation in (Operation.PROMOTE, Operation.REVERSE, Operation.HOME):
+        for operation in (Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK):
             at = put(dice.randint(at + 1, len(life)), operation, topic)
             if dice.random() < 0.3:
                 break
@@ -109,8 +113,7 @@ class Cast:
         roles, at = plan.cast, source.bootstrap
         topics = topics_of(roles)
         for topic in topics:
-            policy = {"cleanup.policy": "compact"} if topic == TABLE else {}
-            source.create_topic(topic, EXTRA[topic], 3, {"min.insync.replicas": "2", **policy})
+            source.create_topic(topic, EXTRA[topic], 3, {"min.insync.replicas": "2", **_CONFIGS.get(topic, {})})
 
         def producer(name: str, topic: str, kind: type[Producer] = Producer, **options: Any) -> Producer:
             options.setdefault("side", SOURCE)
@@ -165,11 +168,16 @@ def compacted(plan: RunPlan) -> tuple[str, ...]:
     return (TABLE,) if TABLE in plan.cast else ()
 
 
+def pipelines(plan: RunPlan) -> tuple[tuple[str, str], ...]:
+    """What the pipeline of a run reads and writes."""
+    return ((PLAIN[0], OUT),) if PIPE in plan.cast else ()
+
+
 _EVENTS: Final = (
     EventKind.ANSWERS_LOST,
     EventKind.STATE_UNANSWERED,
     EventKind.STATE_REFUSED,
-    EventKind.MEMBER_KNOCKS,
+    EventKind.FIRST_REQUEST,
     EventKind.TARGET_BROKER_PAUSED,
     EventKind.SOURCE_BROKER_PAUSED,
     EventKind.SOURCE_SLOW,
@@ -183,7 +191,11 @@ def widened(plan: RunPlan, dice: random.Random) -> RunPlan:
     """Some of the roles with their acts, and what else may happen in a random run."""
     roles = tuple(role for role in ROLES if dice.random() < 0.25)
     plan = replace(plan, cast=roles, acts=acts_of(plan.acts, roles, dice), synced=dice.random() < 0.3)
-    kinds = (*_EVENTS, *((EventKind.COMPACTED,) * 4 if TABLE in roles else ()))
+    kinds = (
+        *_EVENTS,
+        *((EventKind.COMPACTED,) * 4 if TABLE in roles else ()),
+        *((EventKind.RECORDS_DELETED, EventKind.RETAINED) * 2 if WEAK in topics_of(roles) else ()),
+    )
     events = [
         Event(dice.choice(kinds), act.number, "", round(dice.uniform(0.0, 2.0), 3), round(dice.uniform(0.2, 4.0), 2))
         for act in plan.acts

@@ -8,62 +8,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Protocol
+from contextlib import suppress
+from typing import Any, Final
 
-from gateway.control.state_topic import TRANSACTIONAL_ID
-from gateway.net.cluster import Cluster, NetError
-from gateway.net.config import ClusterConfig
-from protocol.apis import ApiKey
+from gateway.kafka.cluster import Cluster, NetError
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.mirror.offset_map.topic import map_topic
 from protocol.messages import OffsetFetchRequest
 from tests.simulation.cast import TABLE, WEAK
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
-from tests.simulation.faults import Scene
+from tests.simulation.clients.sender import Sender
 from tests.simulation.fleet import GatewayNode, NotServing
-from tests.simulation.kernel.network import LATENCY_S, Segment
-from tests.simulation.operator import LINK, Operator
-from tests.simulation.plan import PLAIN, SET, TOPICS, Act, Event, EventKind
-from tests.simulation.recorder import SOURCE, TARGET
+from tests.simulation.kafka.cluster import ClusterModel
+from tests.simulation.kafka.group_offsets import CommittedOffset
+from tests.simulation.network_events import NetworkEvents, woken
+from tests.simulation.operator import LINK
+from tests.simulation.plan import GROUP, PLAIN, SET, TOPICS, Event, EventKind
+from tests.simulation.recorder import SOURCE, TARGET, Recorder
+from tests.simulation.stage import Stage
 
 EARLY: Final = "early"
 """A group that reads the first topic of the set, on the source, and has asked a gateway before it was mirrored."""
 _AHEAD_MS: Final = 16 * 60 * 1000
-_SLOW_S: Final = 3.0
-_NARROW: Final = 4000
 _WRITES_S: Final = 1.0
+_ASK_S: Final = 40.0
+_LOST: Final = 3
 _WAIT_S: Final = 0.05
-_LONG: Final = 200
-
-Answer = Literal["drop-connection"] | None
-
-
-class Stage(Scene, Protocol):
-    """What events need of the world, beside what faults do."""
-
-    gateways: list[GatewayNode]
-
-    @property
-    def operator(self) -> Operator:
-        """Who asks for operations."""
-
-    @property
-    def gateway_bootstrap(self) -> str:
-        """Where clients of gateways connect."""
-
-    def act(self) -> Act | None:
-        """What goes on now."""
-
-    def producers(self) -> list[str]:
-        """Names of the producers' nodes."""
-
-    def member(self, name: str, bootstrap: str, side: str, group: str = ...) -> GroupMember:
-        """A member of a group; of the plan's own group it shares the positions."""
-
-    def producer(self, name: str, topic: str, partitions: int, bootstrap: str = ..., side: str = ...) -> Producer:
-        """A producer; without a place on the source."""
-
-    def begin(self, producer: Producer) -> None:
-        """Start a producer that writes to the end of the run."""
 
 
 class Events:
@@ -79,27 +50,26 @@ class Events:
         self.early: GroupMember | None = None
         self._later: list[asyncio.Task[None]] = []
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
+            **NetworkEvents(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
-            EventKind.ANSWERS_LOST: self._answers_lost,
-            EventKind.STATE_UNANSWERED: self._state_unanswered,
-            EventKind.STATE_REFUSED: self._state_refused,
             EventKind.PRODUCER_EARLY: self._producer_early,
-            EventKind.CREATE_UNANSWERED: self._create_unanswered,
             EventKind.FAILOVER_ASKED: self._failover_asked,
             EventKind.MEMBER_ON_SOURCE: self._member_on_source,
-            EventKind.MEMBER_KNOCKS: self._member_knocks,
+            EventKind.FIRST_REQUEST: self._first_request,
             EventKind.NAME_TAKEN: self._name_taken,
-            EventKind.DELETE_DELAYED: self._delete_delayed,
+            EventKind.MAP_UNKNOWN: self._map_unknown,
+            EventKind.TARGET_LOSES: self._target_loses,
+            EventKind.SOURCE_REWRITTEN: self._source_rewritten,
+            EventKind.PROMOTE_ASKED: self._promote_asked,
+            EventKind.REVERSE_ASKED: self._reverse_asked,
             EventKind.PARTITIONS_ADDED: self._partitions_added,
             EventKind.TARGET_BROKER_PAUSED: self._target_broker_paused,
-            EventKind.SOURCE_SLOW: self._source_slow,
-            EventKind.SOURCE_NARROW: self._source_narrow,
             EventKind.CLOCKS_AHEAD: self._clocks_ahead,
             EventKind.COMPACTED: self._compacted,
             EventKind.RECORDS_DELETED: self._records_deleted,
-            EventKind.HALF_A_FRAME: self._half_a_frame,
-            EventKind.CUT_ONE_WAY: self._cut_one_way,
+            EventKind.RETAINED: self._retained,
             EventKind.SOURCE_BROKER_PAUSED: self._source_broker_paused,
+            EventKind.COMMITTED_ELSEWHERE: self._committed_elsewhere,
         }
 
     def strike(self, event: Event) -> str:
@@ -145,7 +115,13 @@ class Events:
         self._stage.soon(self._visit(member, event.hold_s), member.name)
         return f"{member.name} reads on the source for {event.hold_s:g} s"
 
-    def _member_knocks(self, event: Event) -> str:
+    def _committed_elsewhere(self, event: Event) -> str:
+        source = self._stage.source
+        at = source.log_range(SET[0], 0)[2]
+        source.groups.offsets.commit(GROUP, {(SET[0], 0): CommittedOffset(at, -1, "from before")})
+        return f"group {GROUP} has committed {at} for {SET[0]} on the source"
+
+    def _first_request(self, event: Event) -> str:
         where = ",".join(gateway.bootstrap for gateway in self._stage.followers())
         if not where:
             return ""
@@ -164,95 +140,18 @@ class Events:
         self._stage.begin(self._stage.producer("early-writer", PLAIN[0], TOPICS[PLAIN[0]], where, TARGET))
         return f"a producer of {PLAIN[0]} comes to the gateways"
 
-    # -- answers ---------------------------------------------------------------------------------------------------
-
-    def _hooked(self, hook: Callable[[Segment], Answer], for_s: float, name: str) -> None:
-        self._stage.loop.network.on_segment.append(hook)
-        self._stage.soon(self._unhooked(hook, for_s), name)
-
-    async def _unhooked(self, hook: Callable[[Segment], Answer], after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self._stage.loop.network.on_segment.remove(hook)
-
-    def _answers_lost(self, event: Event) -> str:
-        hook = self._unanswered(lambda data: _is(data, ApiKey.PRODUCE), "gw-")
-        loop = self._stage.loop  # it may go on over the end of the operation
-        loop.network.on_segment.append(hook)
-        self._later.append(loop.spawn(loop.lab, self._unhooked(hook, event.hold_s), "producers are answered"))
-        return f"answers of gateways to producers are lost for {event.hold_s:g} s"
-
-    def _state_unanswered(self, event: Event) -> str:
-        hook = self._unanswered(lambda data: _asks(data, ApiKey.END_TXN), "target-")
-        self._hooked(hook, event.hold_s, "commits are answered")
-        return f"commits of the state are made, and not answered, for {event.hold_s:g} s"
-
-    def _create_unanswered(self, event: Event) -> str:
-        hook = self._unanswered(lambda data: _is(data, ApiKey.CREATE_TOPICS), "target-")
-        self._hooked(hook, event.hold_s, "creates are answered")
-        return f"topics of the target are created, and not answered, for {event.hold_s:g} s"
-
-    @staticmethod
-    def _unanswered(meant: Callable[[bytes], bool], prefix: str) -> Callable[[Segment], Answer]:
-        """Breaks the connections on which such requests are answered, as the answers come."""
-        armed = set[tuple[str, str]]()
-
-        def hook(segment: Segment) -> Answer:
-            if segment.from_client and segment.dst.startswith(prefix) and meant(segment.data):
-                armed.add((segment.src, segment.dst))
-            elif not segment.from_client and (segment.dst, segment.src) in armed:
-                armed.discard((segment.dst, segment.src))
-                return "drop-connection"
-            return None
-
-        return hook
-
-    def _state_refused(self, event: Event) -> str:
-        def hook(segment: Segment) -> Answer:
-            asks = segment.from_client and _asks(segment.data, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.PRODUCE)
-            return "drop-connection" if asks else None
-
-        self._hooked(hook, event.hold_s, "the state is written")
-        return f"the state cannot be written for {event.hold_s:g} s"
-
-    def _delete_delayed(self, event: Event) -> str:
-        stage = self._stage
-
-        def hook(segment: Segment) -> Answer:
-            if segment.from_client and segment.dst.startswith("source-") and _is(segment.data, ApiKey.DELETE_TOPICS):
-                stage.loop.network.on_segment.remove(hook)
-                broker = int(segment.dst.removeprefix("source-"))
-                stage.source.pause_broker(broker)
-                stage.soon(_woken(stage.source, broker, event.hold_s), f"wake {segment.dst}")
-            return None
-
-        stage.loop.network.on_segment.append(hook)
-        return f"the broker that is asked to delete a topic next is stopped for {event.hold_s:g} s"
-
-    def _source_slow(self, event: Event) -> str:
-        self._stage.loop.network.slow("source-*", "gw-*", _SLOW_S)
-        self._stage.soon(self._fast(event.hold_s), "the source is fast")
-        return f"the source's answers take {_SLOW_S:g} s for {event.hold_s:g} s"
-
-    def _source_narrow(self, event: Event) -> str:
-        self._stage.loop.network.slow("source-*", "gw-*", LATENCY_S, _NARROW)
-        self._stage.soon(self._fast(event.hold_s), "the source is fast")
-        return f"no connection to the source carries more than {_NARROW} bytes/s for {event.hold_s:g} s"
-
-    async def _fast(self, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self._stage.loop.network.fast("source-*", "gw-*")
-
     # -- clusters and gateways -------------------------------------------------------------------------------------
 
     def _target_broker_paused(self, event: Event) -> str:
-        target = self._stage.target
-        if PLAIN[0] not in target.topic_names() or len(self._stage.living(target)) < len(target.brokers):
+        target, act = self._stage.target, self._stage.act()
+        topic = act.topics[0] if act is not None and act.topics else PLAIN[0]
+        if topic not in target.topic_names() or len(self._stage.living(target)) < len(target.brokers):
             return ""
-        broker = target.partition(PLAIN[0], 0).leader_id
+        broker = target.partition(topic, 0).leader_id
         target.pause_broker(broker)
         loop = self._stage.loop  # it may go on over the end of the operation
-        self._later.append(loop.spawn(loop.lab, _woken(target, broker, event.hold_s), f"wake target-{broker}"))
-        return f"target-{broker}, which leads {PLAIN[0]}/0, is stopped for {event.hold_s:g} s"
+        self._later.append(loop.spawn(loop.lab, woken(target, broker, event.hold_s), f"wake target-{broker}"))
+        return f"target-{broker}, which leads {topic}/0, is stopped for {event.hold_s:g} s"
 
     def _source_broker_paused(self, event: Event) -> str:
         source = self._stage.source
@@ -260,7 +159,7 @@ class Events:
             return ""
         broker = 1 + int(event.hold_s * 100) % len(source.brokers)
         source.pause_broker(broker)
-        self._stage.soon(_woken(source, broker, event.hold_s), f"wake source-{broker}")
+        self._stage.soon(woken(source, broker, event.hold_s), f"wake source-{broker}")
         return f"source-{broker} is stopped for {event.hold_s:g} s"
 
     def _compacted(self, event: Event) -> str:
@@ -271,38 +170,35 @@ class Events:
 
     def _records_deleted(self, event: Event) -> str:
         """Only where it is written, and what the other cluster has: so nothing is lost."""
-        source, target = self._stage.source, self._stage.target
-        if WEAK not in source.topic_names() or WEAK not in target.topic_names():
+        written, copied = self._written(WEAK)
+        if written is None or copied is None:
             return ""
-        have = min(source.log_range(WEAK, 0)[2], target.log_range(WEAK, 0)[2])
-        source.partition(WEAK, 0).delete_records(have // 2)
-        return f"{WEAK} begins at {have // 2} on the source"
+        before = min(copied.log_range(WEAK, 0)[2], written.log_range(WEAK, 0)[2]) // 2
+        gone = written.records(WEAK, 0)
+        error, _ = written.partition(WEAK, 0).delete_records(before)
+        self._stage.deleted(WEAK, gone)
+        return "" if error else f"{WEAK} begins at {before} on the {written.name}"
 
-    def _half_a_frame(self, event: Event) -> str:
-        network = self._stage.loop.network
-
-        def hook(segment: Segment) -> int | None:
-            if segment.from_client and segment.src.startswith("gw-") and len(segment.data) > _LONG:
-                network.on_segment.remove(hook)
-                return len(segment.data) // 2
-            return None
-
-        network.on_segment.append(hook)
-        return "the next long request of a gateway arrives by half"
-
-    def _cut_one_way(self, event: Event) -> str:
-        gateways = [gateway for gateway in self._stage.gateways if gateway.serves]
-        if not gateways:
+    def _retained(self, event: Event) -> str:
+        """As `_records_deleted`; of what was not mirrored nothing is old enough."""
+        written, copied = self._written(WEAK)
+        if written is None or copied is None:
             return ""
-        at = int(event.hold_s * 100)
-        name, broker = gateways[at % len(gateways)].name, f"{('source', 'target')[at % 2]}-{1 + at % 3}"
-        self._stage.loop.network.cut(name, broker)
-        self._stage.soon(self._healed(name, broker, event.hold_s), f"heal {name}")
-        return f"nothing of {name} reaches {broker} for {event.hold_s:g} s"
+        log = written.partition(WEAK, 0).best.log
+        if copied.log_range(WEAK, 0)[2] < log.segments[-1].base:
+            return ""
+        before, gone = log.start, written.records(WEAK, 0)
+        written.retain(WEAK)
+        self._stage.deleted(WEAK, gone)
+        return f"retention: {WEAK} begins at {log.start} on the {written.name}, not at {before}"
 
-    async def _healed(self, name: str, broker: str, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self._stage.loop.network.heal(name, broker)
+    def _written(self, topic: str) -> tuple[ClusterModel | None, ClusterModel | None]:
+        """The cluster on which a topic is written, and the one to which it is mirrored."""
+        clusters = {SOURCE: self._stage.source, TARGET: self._stage.target}
+        side = self._stage.written_on(topic)
+        if side is None or any(topic not in cluster.topic_names() for cluster in clusters.values()):
+            return None, None
+        return clusters[side], clusters[TARGET if side == SOURCE else SOURCE]
 
     def _partitions_added(self, event: Event) -> str:
         source, topic, count = self._stage.source, PLAIN[0], TOPICS[PLAIN[0]]
@@ -313,6 +209,61 @@ class Events:
         producer.keys = [(topic, count)]
         self._stage.soon(_writes(producer), producer.name)
         return f"{topic} has {count + 1} partitions on the source, and the new one is written for {_WRITES_S:g} s"
+
+    def _map_unknown(self, event: Event) -> str:
+        target, topic = self._stage.target, map_topic(LINK)
+        for broker in target.brokers.values():
+            broker.lacks.add(topic)
+        target.changes += 1
+        self._stage.soon(self._map_known(topic, event.hold_s), "brokers know the map")
+        return f"the target's brokers do not know of {topic} for {event.hold_s:g} s, its controller does"
+
+    async def _map_known(self, topic: str, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        for broker in self._stage.target.brokers.values():
+            broker.lacks.discard(topic)
+        self._stage.target.changes += 1
+
+    def _target_loses(self, event: Event) -> str:
+        target, topic = self._stage.target, PLAIN[0]
+        broker = target.partition(topic, 0).leader_id
+        if broker not in self._stage.living(target):
+            return ""
+        target.kill_broker(broker)  # one that lives on would tell of what it has, until it heard of the next one
+        target.move_leader(topic, 0, lose=_LOST)
+        self._stage.soon(_started(target, broker, event.hold_s), f"start target-{broker}")
+        return f"target-{broker}, which leads {topic}/0, dies, the next one lacks {_LOST} records"
+
+    def _source_rewritten(self, event: Event) -> str:
+        stage, topic = self._stage, PLAIN[0]
+        end = stage.source.log_range(topic, 0)[1]
+        stage.source.move_leader(topic, 0, lose=_LOST)
+        kept = stage.source.log_range(topic, 0)[1]
+        # Nobody is to miss what this one writes: it has a history of its own.
+        nobody = Recorder(stage.loop.time)
+        at, topics = stage.source.bootstrap, {topic: 1}
+        producer = Exactly(stage.loop, "rewriter", at, topics, nobody, side=SOURCE)
+        producer.count = end - kept
+        stage.soon(_writes(producer), producer.name)
+        return f"the source's leader of {topic}/0 dies, the next one ends at {kept}; others are written up to {end}"
+
+    def _reverse_asked(self, event: Event) -> str:
+        body = {"mirror_topic_names": [PLAIN[0]]}
+        self._stage.soon(self._ask(f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body), "reverse")
+        return f"{PLAIN[0]} is to be mirrored back"
+
+    def _promote_asked(self, event: Event) -> str:
+        leader = self._stage.leader()
+        if leader is None:
+            return ""
+        self._stage.soon(self._ask_promote(leader), "promote")
+        return f"{leader.name} is asked to promote {PLAIN[0]}"
+
+    @staticmethod
+    async def _ask_promote(leader: GatewayNode) -> None:
+        body = {"mirror_topic_names": [PLAIN[0]], "force": True}
+        with suppress(NotServing):
+            await leader.api.request("POST", f"/v3/links/{LINK}/mirrors:promote", body, _ASK_S)
 
     def _clocks_ahead(self, event: Event) -> str:
         for gateway in self._stage.followers():
@@ -327,7 +278,7 @@ class Events:
         return f"{topic} is to be failed over"
 
     async def _ask(self, path: str, body: Any) -> None:
-        await self._stage.operator.ask("POST", path, body)
+        await self._stage.operator.say("POST", path, body)
 
     def _name_taken(self, event: Event) -> str:
         followers = self._stage.followers()
@@ -336,7 +287,8 @@ class Events:
         old = followers[0]
         fleet = {"name": old.name, "lease_s": old.settings.fleet.lease_s}
         twin = GatewayNode(self._stage.loop, f"{old.name}-twin", self._stage.target.bootstrap, {"fleet": fleet})
-        self._stage.soon(self._take_name(old, twin, event.hold_s), twin.name)
+        loop = self._stage.loop  # it may go on over the end of the operation
+        self._later.append(loop.spawn(loop.lab, self._take_name(old, twin, event.hold_s), twin.name))
         return f"{old.name} is cut off from the target, and {twin.name} takes its name"
 
     async def _take_name(self, old: GatewayNode, twin: GatewayNode, for_s: float) -> None:
@@ -358,19 +310,20 @@ class Events:
         await old.start()
 
 
-def _asks(data: bytes, *keys: ApiKey) -> bool:
-    """A request about the state's transactions."""
-    return TRANSACTIONAL_ID.encode() in data and _is(data, *keys)
+class Exactly(Producer):
+    """Sends so many records, one in a batch."""
+
+    count = 0
+
+    async def _send_all(self, sender: Sender) -> None:
+        for _ in range(self.count):
+            sender.send(self._batch_of(self.keys[0], 1))
+        await sender.flushed()
 
 
-def _is(data: bytes, *keys: ApiKey) -> bool:
-    """A request of one of these kinds, at the segment's begin."""
-    return int.from_bytes(data[4:6], "big") in keys
-
-
-async def _woken(cluster: Any, broker: int, after_s: float) -> None:
+async def _started(cluster: ClusterModel, broker: int, after_s: float) -> None:
     await asyncio.sleep(after_s)
-    cluster.wake_broker(broker)
+    await cluster.start_broker(broker)
 
 
 async def _writes(producer: Producer) -> None:

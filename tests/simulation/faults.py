@@ -6,18 +6,21 @@ to sockets by then is on its way.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, Protocol
 
-from gateway.control.state_topic import TOPIC, TRANSACTIONAL_ID
-from tests.simulation.fleet import GatewayNode
+from gateway.state.topic import TOPIC, TRANSACTIONAL_ID
+from tests.simulation.fleet import GatewayNode, NotServing
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment
 from tests.simulation.plan import GROUP, Fault, FaultKind
 
 FLEET_GROUP: Final = "__lockgate.fleet"
+_STARTS: Final = 4
+_START_AGAIN_S: Final = 1.0
 
 Undo = Callable[[], Coroutine[Any, Any, None]]
 
@@ -38,11 +41,14 @@ class Scene(Protocol):
     def soon(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Run something beside the story; its end is awaited before the run is judged."""
 
+    def troubled(self) -> bool:
+        """Asked by one of those: something else is not undone yet."""
+
     async def hold(self, seconds: float) -> None:
         """What is broken stays so: for so long, or until a moment after the operation is done."""
 
     async def join(self) -> None:
-        """One gateway more, for a while: partitions are given out anew."""
+        """One gateway more, for a while: partitions are assigned anew."""
 
     def living(self, cluster: ClusterModel) -> set[int]:
         """Brokers of a cluster that may be killed now: at most one is down at a time."""
@@ -169,8 +175,11 @@ class Faults:
     # -- the network -----------------------------------------------------------------------------------------------
 
     def _lose_answer(self, prefix: str, fault: Fault) -> str:
-        """The next request of the leader to such a node arrives, and its connection breaks before the answer."""
-        gateway = self._scene.leader()
+        """The next request of the leader to such a node arrives, and its connection breaks before the answer.
+
+        While no leader serves (it is the one that leaves in order) it is another one's.
+        """
+        gateway = self._scene.leader() or self._follower()
         if gateway is None:
             return ""
         network, name = self._scene.loop.network, gateway.name
@@ -193,7 +202,7 @@ class Faults:
         return f"the next answer to {gateway.name} from {prefix}* is lost"
 
     def _cut(self, fault: Fault) -> str:
-        gateway = self._scene.leader()
+        gateway = self._scene.leader() or self._follower()
         if gateway is None:
             return ""
         network = self._scene.loop.network
@@ -209,7 +218,26 @@ async def _restarted(scene: Scene, gateway: GatewayNode, stop: Undo | None, afte
         await stop()
     await scene.hold(after_s)
     if not gateway.runs:
-        await gateway.start()
+        await _started(scene, gateway)
+
+
+async def _started(scene: Scene, gateway: GatewayNode) -> None:
+    """Who runs a gateway starts it again when it could not start, as systemd and Kubernetes do.
+
+    It may be unable to while something is broken (`StartError` after half a minute in which it reads and writes no
+    state). When nothing is, it must start at once.
+    """
+    for _ in range(_STARTS):
+        excused = scene.troubled()
+        try:
+            await gateway.start()
+        except NotServing:
+            if not excused:
+                raise
+            await asyncio.sleep(_START_AGAIN_S)
+        else:
+            return
+    raise NotServing(f"{gateway.name} was started {_STARTS} times in vain")
 
 
 async def _woken(scene: Scene, gateway: GatewayNode, after_s: float) -> None:

@@ -2,9 +2,8 @@
 
 What is not simulated as it is, and what stands there instead:
 
-* the process around it (`app/process.py`: signals, memory): `GatewayNode`;
-* plain sockets and splicing (`net/wire.py`): the loop's transports, the way that TLS connections go;
-* librdkafka under the state topic: `state_log.py`;
+* the process around it (`runtime/process.py`: signals, memory): `GatewayNode`;
+* plain sockets and splicing (`transport/wire.py`): the loop's transports, the way that TLS connections go;
 * uvicorn: requests go to the ASGI application directly (`rest.py`).
 """
 
@@ -14,15 +13,14 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.app.gateway import Gateway
-from gateway.app.process import CLOSE_S
 from gateway.config import Settings
-from gateway.net.host import Host
-from gateway.net.name_lock import NameLock
+from gateway.runtime.gateway import Gateway
+from gateway.runtime.process import CLOSE_S
+from gateway.transport.host import Host
+from gateway.transport.name_lock import NameLock
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
 from tests.simulation.rest import Answer, Asgi, ask, shared_app, shared_own_app
-from tests.simulation.state_log import SimStateTopic
 
 BOOTSTRAP_PORT: Final = 9292
 _TERMINATE_S: Final = 30.0  # after which whoever has sent SIGTERM sends SIGKILL
@@ -56,7 +54,7 @@ class GatewayNode:
         self.api = Api(self)
         self.lives = 0
         self.ended = ""
-        self.front: Asgi | None = None
+        self.forwarding: Asgi | None = None
         self._task: asyncio.Task[None] | None = None
         self.asking: dict[asyncio.Future[Any], None] = {}
 
@@ -76,7 +74,7 @@ class GatewayNode:
     @property
     def serves(self) -> bool:
         """It runs, and has come up."""
-        return self.runs and self.front is not None
+        return self.runs and self.forwarding is not None
 
     async def start(self) -> None:
         """Start the process, and wait until it serves. Raises NotServing with the reason."""
@@ -105,7 +103,7 @@ class GatewayNode:
 
     def kill(self) -> None:
         """SIGKILL."""
-        self.front = None
+        self.forwarding = None
         self._task = None
         self.loop.kill(self.node)
         for asked in tuple(self.asking):
@@ -135,7 +133,7 @@ class GatewayNode:
                     up.set_result(None)
                 await gateway.stopped.wait()
             finally:
-                self.front = None
+                self.forwarding = None
                 async with asyncio.timeout(CLOSE_S):
                     await gateway.close()
             self.ended = gateway.failed
@@ -156,7 +154,7 @@ class GatewayNode:
     def _host(self, node: Node) -> Host:
         loop = self.loop
         rng = loop.random(f"{self.name} {self.lives}")
-        host = Host(
+        return Host(
             monotonic=loop.time,
             boot=loop.time,
             wall_ms=lambda: loop.wall_ms(node),
@@ -165,12 +163,10 @@ class GatewayNode:
             new_id=lambda: rng.randbytes(16).hex(),
             name_lock=lambda name: _Lock(self.name, name),
             plain_sockets=False,
-            state_log=lambda config, instance: SimStateTopic(config, instance, host),
-            serve_api=lambda front, _settings: _Served(self, front),
+            serve_api=lambda forwarding, _settings: _Served(self, forwarding),
             create_app=shared_app,
             create_own_app=shared_own_app,
         )
-        return host
 
 
 class _Lock(NameLock):
@@ -190,15 +186,15 @@ class _Lock(NameLock):
 class _Served:
     """In place of `ApiServer`."""
 
-    def __init__(self, owner: GatewayNode, front: Asgi) -> None:
+    def __init__(self, owner: GatewayNode, forwarding: Asgi) -> None:
         self._owner = owner
-        self._front = front
+        self._forwarding = forwarding
 
     def start(self) -> None:
-        self._owner.front = self._front
+        self._owner.forwarding = self._forwarding
 
     async def close(self) -> None:
-        self._owner.front = None
+        self._owner.forwarding = None
 
 
 class Api:
@@ -226,15 +222,15 @@ class Api:
     async def request(self, method: str, path: str, body: Any = None, timeout_s: float = _ASK_S) -> Answer:
         """Raises NotServing when it does not serve, ends before the answer, or does not answer in time."""
         owner = self._owner
-        front, node, loop = owner.front, owner.node, owner.loop
-        if front is None or not owner.runs:
+        forwarding, node, loop = owner.forwarding, owner.node, owner.loop
+        if forwarding is None or not owner.runs:
             raise NotServing(f"{owner.name} does not serve")
         answer: asyncio.Future[Answer] = loop.create_future()
         owner.asking[answer] = None
 
         async def work() -> None:
             try:
-                found = await ask(front, method, path, body)
+                found = await ask(forwarding, method, path, body)
             except Exception as exc:  # noqa: BLE001 - told to whoever asked
                 if not answer.done():
                     answer.set_exception(exc)
@@ -258,7 +254,6 @@ def _settings(name: str, target: str, changes: Mapping[str, Mapping[str, Any]]) 
         "target": {"bootstrap.servers": target},
         "listener": {"host": name, "bootstrap_port": BOOTSTRAP_PORT},
         "fleet": {"name": name, "peer_host": name},
-        "api": {"host": name},
     }
     for section, values in changes.items():
         sections[section] = {**sections.get(section, {}), **values}

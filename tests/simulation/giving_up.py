@@ -1,9 +1,10 @@
 """What makes an operation give up: each is ordinary trouble outside of the fleet, done where the operation is sure to
 meet it.
 
-* a promote: somebody writes to the source past the gateways, once before each reading of its ends;
+* a promote: somebody writes to the source past the gateways, before each reading of its ends and while the mirror is
+  waited for;
 * a group promote: somebody sets an offset of the group on the target, once, between commit and reading back;
-* a reverse: somebody writes to the old source behind the cutover, once, before it is read;
+* a reverse: somebody writes to the failback destination behind the cutover, once, before it is read;
 * a restore: the source's brokers delete no topics (delete.topic.enable).
 """
 
@@ -20,6 +21,7 @@ from tests.simulation.plan import GROUP, PLAIN, Act, Operation
 from tests.simulation.recorder import SOURCE, Recorder
 
 _WHO: Final = "bypass"
+_WRITTEN_PAST: Final = ((Operation.PROMOTE_GIVEN_UP, "read_ends"), (Operation.PROMOTE_GIVEN_UP, "await_mirror"))
 
 
 class Trouble:
@@ -44,9 +46,7 @@ class Trouble:
         first = not self.was_taken(act, step)
         self._taken.add((act.number, step))
         at = act.operation, step
-        if at == (Operation.PROMOTE_GIVEN_UP, "read_ends") or (
-            at == (Operation.REVERSE_GIVEN_UP, "read_source") and first
-        ):
+        if at in _WRITTEN_PAST or (at == (Operation.REVERSE_GIVEN_UP, "read_source") and first):
             self.write_past(act.topics[0])
         elif act.operation is Operation.GROUP_GIVEN_UP and step == "read_back" and first:
             self._target.groups.offsets.commit(GROUP, {(PLAIN[0], 0): CommittedOffset(0, -1, "set by hand")})

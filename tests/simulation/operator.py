@@ -17,6 +17,7 @@ LINK: Final = "west"
 PATIENCE_S: Final = 900.0
 """Longer than the longest lease that a promote may have to wait for (fleet.lease_s, 10 min)."""
 _LOOK_S: Final = 0.1
+_SELDOM_S: Final = 0.5
 _ASK_AGAIN_S: Final = 2.0
 _ANSWER_S: Final = 40.0
 Shown = tuple[str, str]
@@ -46,18 +47,25 @@ class Operator:
 
     async def create_link(self, bootstrap: str, *, synced: bool = False) -> None:
         """Name the source. `synced`: the offsets of its groups are synced, as often as can be."""
+
+        async def exists() -> bool:
+            return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
+
+        await self.until(exists, lambda: self.ask_for_link(bootstrap, synced=synced), "/v3/links")
+
+    async def ask_for_link(self, bootstrap: str, *, synced: bool = False) -> None:
+        """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
         if synced:
             configs += [
                 {"name": "consumer.offset.sync.enable", "value": "true"},
                 {"name": "consumer.offset.sync.ms", "value": "1000"},
             ]
-        body = {"link_name": LINK, "configs": configs}
+        await self.say("POST", "/v3/links", {"link_name": LINK, "configs": configs})
 
-        async def exists() -> bool:
-            return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
-
-        await self._reach(exists, "POST", "/v3/links", body)
+    async def delete_link(self) -> None:
+        """Ask once for the end of the link."""
+        await self.say("DELETE", f"/v3/links/{LINK}", None)
 
     async def create(self, topic: str) -> None:
         """Mirror a topic; ACTIVE when this returns."""
@@ -68,9 +76,9 @@ class Operator:
 
         async def ask() -> None:
             if not await self._mirrors((topic,)):
-                await self._say("POST", f"/v3/links/{LINK}/mirrors", {"source_topic_name": topic})
+                await self.say("POST", f"/v3/links/{LINK}/mirrors", {"source_topic_name": topic})
 
-        await self._until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
 
     async def promote(self, topics: Sequence[str], *, home: bool = False, twice: bool = False) -> None:
         """Promote a set; of reverse mirrors, home."""
@@ -87,13 +95,13 @@ class Operator:
         await self._change((topic,), "failover", None, ("STOPPED", "FORWARD"))
 
     async def restore(self, topic: str) -> None:
-        """Create the old source topic anew, and fill it from the target."""
+        """Create the failback destination anew, and fill it from the target."""
 
         async def active() -> bool:
             shown = await self._shown(topic)
             return shown == ("ACTIVE", "REVERSE")
 
-        await self._until(active, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(active, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
 
     # -- operations that end where they began, or FAILED -----------------------------------------------------------
 
@@ -103,7 +111,7 @@ class Operator:
         async def ask() -> None:
             if not given_up() and await self._shown(topic) == ("ACTIVE", "FORWARD"):
                 body = {"mirror_topic_names": [topic], "force": True}
-                await self._say("POST", f"/v3/links/{LINK}/mirrors:promote", body)
+                await self.say("POST", f"/v3/links/{LINK}/mirrors:promote", body)
 
         await self._back(topic, ("ACTIVE", "FORWARD"), ask, given_up)
 
@@ -113,7 +121,7 @@ class Operator:
         async def ask() -> None:
             if not given_up() and await self._shown(topic) == ("STOPPED", "FORWARD"):
                 body = {"mirror_topic_names": [topic]}
-                await self._say("POST", f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body)
+                await self.say("POST", f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body)
 
         await self._back(topic, ("STOPPED", "FORWARD"), ask, given_up)
 
@@ -123,7 +131,7 @@ class Operator:
         async def failed() -> bool:
             return (await self._shown(topic))[0] == "FAILED"
 
-        await self._until(failed, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(failed, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
 
     async def _back(
         self, topic: str, where: Shown, ask: Callable[[], Awaitable[None]], given_up: Callable[[], bool]
@@ -131,24 +139,30 @@ class Operator:
         async def there() -> bool:
             return given_up() and await self._shown(topic) == where
 
-        await self._until(there, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(there, ask, f"/v3/links/{LINK}/mirrors/{topic}")
 
     async def _ask_restore(self, topic: str) -> None:
         if await self._shown(topic) == ("STOPPED", "FORWARD") or (await self._shown(topic))[0] == "FAILED":
             body = {"mirror_topic_names": [topic]}
-            await self._say("POST", f"/v3/links/{LINK}/mirrors:truncate-and-restore", body)
+            await self.say("POST", f"/v3/links/{LINK}/mirrors:truncate-and-restore", body)
 
     async def _shown(self, topic: str) -> Shown:
         listed = (await self.mirrors()).get(topic, {})
         return listed.get("mirror_status", ""), listed.get("mirror_direction", "")
 
     async def promoted(self, group: str) -> None:
-        """Until the group is promoted, by itself or at a word."""
+        """Until the group is promoted, by itself; at a word where it says that it waits for one."""
+        path = f"/v3/links/{LINK}/groups/{group}"
 
         async def there() -> bool:
             return await self.group_state(group) == "PROMOTED"
 
-        await self._until(there, _nothing, f"/v3/links/{LINK}/groups/{group}")
+        async def ask() -> None:
+            code, answer = await self.ask("GET", path)
+            if code == 200 and "by hand" in answer["waits_for"]:
+                await self.say("POST", f"{path}:promote", {})
+
+        await self.until(there, ask, path)
 
     async def demote(self, group: str) -> None:
         """Take the group back to the source."""
@@ -159,9 +173,9 @@ class Operator:
 
         async def ask() -> None:
             if await self.group_state(group) == "PROMOTED":
-                await self._say("POST", f"{path}:demote", {})
+                await self.say("POST", f"{path}:demote", {})
 
-        await self._until(back, ask, path)
+        await self.until(back, ask, path)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -176,9 +190,9 @@ class Operator:
         return {m["mirror_topic_name"]: m for m in answer["data"]} if code == 200 else {}
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """The first answer of any gateway that serves; (0, why) when none does."""
+        """The first answer of any gateway that serves; (0, why) when none does. Looks go to the leader first."""
         why: Any = "no gateway runs"
-        for gateway in self._gateways():
+        for gateway in reversed(self._gateways()) if method == "GET" else self._gateways():
             try:
                 code, answer = await gateway.api.request(method, path, body, _ANSWER_S)
             except NotServing as exc:
@@ -189,7 +203,8 @@ class Operator:
             why = answer
         return 0, why
 
-    async def _say(self, method: str, path: str, body: Any) -> None:
+    async def say(self, method: str, path: str, body: Any) -> None:
+        """Ask, and tell the answer in the story."""
         self._said = await self.ask(method, path, body)
         self._tell(f"{method} {path} {body or ''} -> {self._said[0]}{_reason(self._said[1])}")
 
@@ -221,24 +236,21 @@ class Operator:
             left = [t for t in topics if t in shown and (shown[t] == begin or (begin is None and shown[t] != end))]
             if not left or (verb == "promote" and len(left) < len(topics)):
                 return
-            body = {"mirror_topic_names": left, **({"force": True} if force else {})}
-            asked = [self._say("POST", path, body) for _ in range(2 if twice else 1)]
+            body: dict[str, Any] = {"mirror_topic_names": left, **({"force": True} if force else {})}
+            if verb == "promote" and begin is not None:  # what was listed may be old by now
+                body["mirror_direction"] = begin[1]
+            asked = [self.say("POST", path, body) for _ in range(2 if twice else 1)]
             await asyncio.gather(*asked)
 
         async def there() -> bool:
             return await self._mirrors(topics) == {end}
 
-        await self._until(there, ask, f"/v3/links/{LINK}/mirrors/{topics[0]}")
+        await self.until(there, ask, f"/v3/links/{LINK}/mirrors/{topics[0]}")
 
-    async def _reach(self, reached: Callable[[], Awaitable[bool]], method: str, path: str, body: Any) -> None:
-        async def ask() -> None:
-            await self._say(method, path, body)
-
-        await self._until(reached, ask, path)
-
-    async def _until(
+    async def until(
         self, reached: Callable[[], Awaitable[bool]], ask: Callable[[], Awaitable[None]], describe: str
     ) -> None:
+        """Ask now and then until it is reached. Raises Stuck."""
         began, asked_at = self._clock(), -1e9
         while not await reached():
             now = self._clock()
@@ -248,11 +260,7 @@ class Operator:
                 await ask()
                 asked_at = self._clock()
                 continue
-            await asyncio.sleep(_LOOK_S)
-
-
-async def _nothing() -> None:
-    return None
+            await asyncio.sleep(min(max(_LOOK_S, (now - began) / 10), _SELDOM_S))
 
 
 def _reason(answer: Any) -> str:

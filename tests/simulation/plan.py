@@ -1,12 +1,14 @@
 """What a simulated run does: operations in their order, and faults at their steps. Pure: worked out from a seed alone.
 
-Every run is one life of a migration: topics are created and mirrored, clients move, groups and topics are promoted, go
-home, are failed over and restored. A fault is tied to an operation and to a step of it, so that it strikes there and
+Every run is one life of a migration: topics are created and mirrored, clients move, groups and topics are promoted,
+fail back
+, are failed over and restored. A fault is tied to an operation and to a step of it, so that it strikes there and
 not at a time that may mean nothing; or, in random runs, to a time after the operation began.
 
-Which step x fault pairs there are is known before (`PAIRS`). The systematic runs go through all of them: run number n
-gives each operation the n-th of its pairs. Seeds from `RANDOM_FROM` on draw two pairs and faults at random times for
-each operation.
+Which step x fault pairs there are is known before (`PAIRS`). The systematic runs come first and go through all of them:
+run number n gives each operation the n-th of its pairs. The seeds behind them draw pairs and faults at random times for
+each operation; their stories are shorter, one or two topics' worth, and whole lives again from `RANDOM_FROM` on. Those
+from `FURTHER_FROM` to there have more in them (`further.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ class Operation(StrEnum):
     PROMOTE = "promote"
     PROMOTE_SET = "promote-set"
     REVERSE = "reverse"
-    HOME = "home"
-    HOME_SET = "home-set"
+    FAILBACK = "failback"
+    FAILBACK_SET = "failback-set"
     DEMOTE = "demote"
     FAILOVER = "failover"
     RESTORE = "truncate-and-restore"
@@ -37,6 +39,7 @@ class Operation(StrEnum):
     GROUP_GIVEN_UP = "group-promote-given-up"
     REVERSE_GIVEN_UP = "reverse-given-up"
     RESTORE_GIVEN_UP = "truncate-and-restore-given-up"
+    RELINK = "relink"
 
 
 class FaultKind(StrEnum):
@@ -64,8 +67,8 @@ class FaultKind(StrEnum):
 
 
 class EventKind(StrEnum):
-    """What happens beside an operation, and is no fault of the fleet's or of a cluster's: without it some holes cannot
-    be seen. Each was named by somebody who found a hole by reading.
+    """What happens beside an operation, and is no fault of the fleet's or of a cluster's: without it some gaps cannot
+    be seen. Each was named by somebody who found an offset gap by reading.
     """
 
     GROUP_ASKS = "group-asks"
@@ -74,8 +77,14 @@ class EventKind(StrEnum):
     """What gateways answer to producers is lost for a while, and retried over whatever happens meanwhile."""
     STATE_UNANSWERED = "state-unanswered"
     """Commits of the state are made, and their answers lost."""
+    STATE_UNHEARD = "state-unheard"
+    """The next commit of the state is made, and nothing of the target reaches its gateway for a while."""
     STATE_REFUSED = "state-refused"
     """The state cannot be written for a while: its requests do not arrive."""
+    STATE_LATE = "state-late"
+    """Gateways that follow read the state late: nothing of the broker that leads it reaches them."""
+    ASSIGNMENT_LATE = "assignment-late"
+    """The next assignment of the fleet comes late to gateways that follow."""
     PRODUCER_EARLY = "producer-early"
     """A producer comes to the gateways before its topic is there."""
     CREATE_UNANSWERED = "create-unanswered"
@@ -84,35 +93,55 @@ class EventKind(StrEnum):
     """Somebody fails the operation's first topic over meanwhile."""
     MEMBER_ON_SOURCE = "member-on-source"
     """A member comes back to the source, reads, commits and leaves."""
-    MEMBER_KNOCKS = "member-knocks"
+    FIRST_REQUEST = "member-first requests"
     """A member comes to those gateways that follow, and waits there."""
     NAME_TAKEN = "name-taken"
     """A follower is cut off from the target, and another process takes its name."""
     DELETE_DELAYED = "delete-delayed"
     """The broker to which the next DeleteTopics goes is stopped with it in its socket."""
+    MAP_UNKNOWN = "map-unknown"
+    """Brokers of the target lag behind their controller: they do not know of the topic of the offset map."""
+    TARGET_LOSES = "target-loses"
+    """The target's leader dies with the last records, which it has acknowledged: no other replica has them."""
+    SOURCE_REWRITTEN = "source-rewritten"
+    """The source's leader dies with the last records; somebody writes as many others in their place."""
+    PROMOTE_ASKED = "promote-asked"
+    """Somebody asks the leader itself for a promote, while others wait for the answer of a follower."""
+    REVERSE_ASKED = "reverse-asked"
+    """Somebody asks for a reverse of the operation's first topic, which may be refused."""
     PARTITIONS_ADDED = "partitions-added"
     """The source topic gets a partition more, and somebody writes to it there."""
     TARGET_BROKER_PAUSED = "target-broker-paused"
+    SOURCE_DOWN = "source-down"
+    """Nothing of the source reaches gateways: to them it is dead."""
+    SOURCE_LEADER_CUT = "source-leader-cut"
+    """The same of the broker that leads a partition."""
+    SOURCE_LEADER_MOVES_AWAY = "source-leader-moves-away"
+    """The leader of a partition can be reached by no gateway, and another broker leads."""
     SOURCE_SLOW = "source-slow"
     """The source's answers take seconds."""
     SOURCE_NARROW = "source-narrow"
     """The source's answers come in a trickle: small ones at once, large ones after seconds."""
     CLOCKS_AHEAD = "clocks-ahead"
+    """Gateways that follow are 16 minutes ahead from now on."""
     COMPACTED = "compacted"
     """The log cleaner does its work on the compacted topic of either cluster."""
     RECORDS_DELETED = "records-deleted"
     """Half of a topic is deleted where it is written."""
+    RETAINED = "retained"
+    """Retention does its work where a topic is written."""
     HALF_A_FRAME = "half-a-frame"
     """The next long request of a gateway arrives by half, and its connection breaks."""
     CUT_ONE_WAY = "cut-one-way"
     """Nothing of a gateway reaches one of the brokers, which reach it."""
     SOURCE_BROKER_PAUSED = "source-broker-paused"
-    """Gateways that follow are 16 minutes ahead from now on."""
+    COMMITTED_ELSEWHERE = "committed-elsewhere"
+    """The group has an offset on the source of a topic that is not mirrored yet."""
 
 
 _PROMOTE: Final = (
     "mark_pending",
-    "fence",
+    "pause_writes",
     "read_ends",
     "stop_mirror",
     "read_copy",
@@ -134,27 +163,61 @@ STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.PROMOTE: _PROMOTE,
     Operation.PROMOTE_SET: _PROMOTE,
     Operation.REVERSE: _BACK,
-    Operation.HOME: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
-    Operation.HOME_SET: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
-    Operation.DEMOTE: ("begin", "close_gate", "answered", "carry_back", "mark_active"),
-    Operation.FAILOVER: ("begin", "hold", "drain", "stop_mirror", "log_ranges", "persist", "after"),
+    Operation.FAILBACK: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
+    Operation.FAILBACK_SET: (*_PROMOTE[:-1], "restore_configs", "keep", "prepare", "start", "begin"),
+    Operation.DEMOTE: (
+        "check_target",
+        "close_gate",
+        "await_commits",
+        "check_members",
+        "read_offsets",
+        "commit",
+        "mark_active",
+        "open_gate",
+    ),
+    Operation.FAILOVER: (
+        "begin",
+        "read_source",
+        "pause_writes",
+        "drain",
+        "read_last",
+        "stop_mirror",
+        "read_copy",
+        "persist",
+        "release",
+        "restore_configs",
+        "tell_groups",
+    ),
     Operation.RESTORE: ("read_source", "keep", "delete", "create", "prepare", "recreated", "start", "begin"),
     Operation.REBALANCE: ("begin", "assign", "assigned", "release"),
     Operation.RESTART: ("begin", "leave", "goodbye", "close"),
-    Operation.PROMOTE_GIVEN_UP: ("unfence", "mark_active"),
+    Operation.PROMOTE_GIVEN_UP: ("resume_writes", "mark_active"),
     Operation.GROUP_GIVEN_UP: ("mark_active",),
     Operation.REVERSE_GIVEN_UP: ("abort",),
     Operation.RESTORE_GIVEN_UP: ("fail",),
 }
 """Operation -> the steps at which a fault can strike, by the names that `steps.py` tells them by.
 
-Not among them: `wait`, `await_mirror` and `done`, at which nothing is done; `check_members` of a group, which is for a
-look at the members at the very instant of the reading of offsets, and between the two a request has passed here; a
-gate's opening, which the record of `mark_promoted` brings along.
+Not among them: `wait`, `await_mirror` and `done`, at which nothing is done; those of `MORE_STEPS`; `check_members` of a
+group promote, which is for a look at the members at the very instant of the reading of offsets, and between the two a
+request has passed here; a gate's opening, which the record of `mark_promoted` brings along.
+"""
+
+MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
+    Operation.FAILOVER: ("settle", "take_back"),
+    Operation.DEMOTE: ("settle",),
+    Operation.RELINK: ("delete_link", "create_link"),
+}
+"""Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
+state is refused, or not known to be made, for which these runs have an event.
 """
 
 Pair = tuple[Operation, str, FaultKind]
 
+MORE_PAIRS: Final[tuple[Pair, ...]] = tuple(
+    (operation, step, fault) for operation, steps in MORE_STEPS.items() for step in steps for fault in FaultKind
+)
+"""Those of `MORE_STEPS`, counted beside the others."""
 PAIRS: Final[tuple[Pair, ...]] = tuple(
     (operation, step, fault) for operation, steps in STEPS.items() for step in steps for fault in FaultKind
 )
@@ -201,8 +264,10 @@ class Act:
 class RunPlan:
     """A whole run.
 
-    `brief`: only the clients of topics that are created; their producers move onto the gateways behind the last create.
+    `brief`: only the clients of topics that are created; their producers move onto gateways behind the last create.
     `synced`: the offsets of groups are synced all the time. `cast`: who else takes part, see `cast.py`.
+    `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
+    a reason to begin a new epoch.
     """
 
     seed: int
@@ -215,6 +280,8 @@ class RunPlan:
     synced: bool = False
     cast: tuple[str, ...] = ()
     rate_per_s: float = 20.0
+    lease_s: float = 8.0
+    in_order: bool = False
     notes: str = field(default="", compare=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -256,19 +323,23 @@ SET: Final = ("tx-a", "tx-b")
 TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
 """Topic -> partitions."""
 GROUP: Final = "readers"
+FURTHER_FROM: Final = 2_000
 RANDOM_FROM: Final = 100_000
+_RATE: Final = 10.0
 _EVENTS: Final[Mapping[EventKind, tuple[Operation, tuple[str, ...], float]]] = {
     EventKind.GROUP_ASKS: (Operation.CREATE, ("",), 1.0),
-    EventKind.ANSWERS_LOST: (Operation.PROMOTE, ("mark_pending", "fence"), 4.0),
+    EventKind.ANSWERS_LOST: (Operation.PROMOTE, ("mark_pending", "pause_writes"), 4.0),
     EventKind.STATE_UNANSWERED: (Operation.GROUP_PROMOTE, ("mark_pending", "mark_promoted"), 26.0),
     EventKind.STATE_REFUSED: (Operation.GROUP_PROMOTE, ("mark_pending", "mark_promoted"), 26.0),
     EventKind.MEMBER_ON_SOURCE: (Operation.GROUP_PROMOTE, ("read_offsets", "commit", "mark_promoted"), 6.0),
     EventKind.DELETE_DELAYED: (Operation.RESTORE, ("",), 60.0),
-    EventKind.SOURCE_SLOW: (Operation.FAILOVER, ("begin", "hold"), 8.0),
-    EventKind.SOURCE_NARROW: (Operation.PROMOTE, ("mark_pending", "fence"), 8.0),
+    EventKind.SOURCE_SLOW: (Operation.FAILOVER, ("begin", "pause_writes"), 8.0),
+    EventKind.SOURCE_NARROW: (Operation.PROMOTE, ("mark_pending", "pause_writes"), 8.0),
     EventKind.CLOCKS_AHEAD: (Operation.CREATE, ("",), 1.0),
+    EventKind.PARTITIONS_ADDED: (Operation.PROMOTE, ("mark_pending", "pause_writes", "read_ends"), 1.0),
 }
 """Where an event happens in random runs, and how long it goes on at most."""
+_STATE_WAITS: Final = {EventKind.STATE_UNANSWERED, EventKind.STATE_REFUSED}
 _OF_GROUP: Final = (Operation.GROUP_PROMOTE, Operation.GROUP_GIVEN_UP, Operation.DEMOTE)
 _LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
     (Operation.CREATE, PLAIN),
@@ -280,8 +351,8 @@ _LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
     (Operation.PROMOTE_SET, SET),
     (Operation.REVERSE, PLAIN),
     (Operation.REVERSE, SET),
-    (Operation.HOME, PLAIN),
-    (Operation.HOME_SET, SET),
+    (Operation.FAILBACK, PLAIN),
+    (Operation.FAILBACK_SET, SET),
     (Operation.REBALANCE, ()),
     (Operation.DEMOTE, ()),
     (Operation.RESTART, ()),
@@ -290,11 +361,17 @@ _LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
     (Operation.REVERSE_GIVEN_UP, PLAIN),
     (Operation.RESTORE_GIVEN_UP, PLAIN),
     (Operation.RESTORE, PLAIN),
-    (Operation.HOME, PLAIN),
+    (Operation.FAILBACK, PLAIN),
 )
-"""One life. Mirrors to the target are there when partitions move: those of a way back run at the leader, all of them.
-A second way home follows a restore.
+"""One life. Mirrors to the target are there when partitions move: those of a failback run at the leader, all of them.
+A second failback follows a restore.
 """
+_CHAPTERS: Final = (
+    tuple(at for at, each in enumerate(_LIFE[:12]) if each[1] == PLAIN and each[0] is not Operation.CREATE),
+    tuple(at for at, each in enumerate(_LIFE) if each[1] == SET or each[0] is Operation.REBALANCE),
+    tuple(range(_LIFE.index((Operation.FAILOVER, PLAIN)) - 1, len(_LIFE))),
+)
+"""Places in a life: one topic there and back, a set there and back, a failover and its failback."""
 GIVEN_UP: Final = (
     Operation.PROMOTE_GIVEN_UP,
     Operation.GROUP_GIVEN_UP,
@@ -306,7 +383,11 @@ GIVEN_UP: Final = (
 
 def plan(seed: int) -> RunPlan:
     """The run of a seed."""
-    return _random(seed) if seed >= RANDOM_FROM else systematic(seed)
+    if FURTHER_FROM <= seed < RANDOM_FROM:
+        from tests.simulation.further import further
+
+        return further(_random(seed), random.Random(f"further/{seed}"))
+    return _random(seed) if seed >= systematic_runs() else systematic(seed)
 
 
 def systematic_runs() -> int:
@@ -315,9 +396,9 @@ def systematic_runs() -> int:
 
 
 def systematic(number: int) -> RunPlan:
-    """Each operation gets the pair of this number, counted round; with every lap holds and delays differ."""
+    """Each operation gets the pair of this number, counted round."""
     dice = random.Random(f"simulate/{number}")
-    from_end = systematic_runs() - 1 - number % systematic_runs()
+    from_end = systematic_runs() - 1 - number
     acts = _acts(dice, {each for each in GIVEN_UP if from_end < len(STEPS[each]) * len(FaultKind)})
     faults, seen = [], set[Operation]()
     for act in acts:
@@ -328,12 +409,13 @@ def systematic(number: int) -> RunPlan:
         at = from_end if act.operation in GIVEN_UP else number
         step, kind = divmod(at % (len(of) * len(FaultKind)), len(FaultKind))
         faults.append(Fault(tuple(FaultKind)[kind], act.number, of[step], 0.0, _hold(dice)))
-    return RunPlan(number, source_kafka=_version(number), acts=acts, faults=tuple(faults))
+    return RunPlan(number, source_kafka=_version(number), acts=acts, faults=tuple(faults), rate_per_s=_RATE)
 
 
 def _random(seed: int) -> RunPlan:
     dice = random.Random(f"simulate/{seed}")
-    acts = _acts(dice, {each for each in GIVEN_UP if dice.random() < 0.2})
+    left_out = set[int]() if seed >= RANDOM_FROM else _left_out(dice)
+    acts = _acts(dice, {each for each in GIVEN_UP if dice.random() < 0.2}, left_out)
     kinds = tuple(FaultKind)
     faults = []
     for act in acts:
@@ -358,22 +440,39 @@ def _random(seed: int) -> RunPlan:
 def _events(seed: int, acts: Sequence[Act]) -> tuple[Event, ...]:
     """A few, each where it may matter. With dice of their own: a seed has had its faults for longer than these."""
     dice, found = random.Random(f"events/{seed}"), []
-    for kind, (operation, steps, hold_s) in dice.sample(sorted(_EVENTS.items()), 3):
-        act = next(each for each in acts if each.operation is operation)
+    drawn = dice.sample(sorted(_EVENTS.items()), 3)
+    kinds = {kind for kind, _ in drawn}
+    for kind, (operation, steps, hold_s) in drawn:
+        if kind is EventKind.MEMBER_ON_SOURCE and not kinds & _STATE_WAITS:
+            steps = steps[:-1]  # whoever comes there behind the last look at the members can be seen by nobody
+        act = next((each for each in acts if each.operation is operation), None)
+        if act is None:
+            continue
         delay_s = 5.0 if kind is EventKind.GROUP_ASKS else 0.0  # its member has joined by then, on the source
         found.append(Event(kind, act.number, dice.choice(steps), delay_s, round(dice.uniform(0.5, 1.0) * hold_s, 2)))
     return tuple(sorted(found, key=lambda event: event.act))
 
 
-def _acts(dice: random.Random, given_up: Collection[Operation]) -> tuple[Act, ...]:
-    life = [each for each in _LIFE if each[0] not in GIVEN_UP or each[0] in given_up]
+def _left_out(dice: random.Random) -> set[int]:
+    """Places of a life that a short story leaves out: all but one or two of its chapters."""
+    kept = dice.sample(_CHAPTERS, dice.choice((1, 1, 1, 2)))
+    return {at for chapter in _CHAPTERS if chapter not in kept for at in chapter}
+
+
+def _acts(dice: random.Random, given_up: Collection[Operation], left_out: Collection[int] = ()) -> tuple[Act, ...]:
+    life = [
+        each for at, each in enumerate(_LIFE) if at not in left_out and (each[0] not in GIVEN_UP or each[0] in given_up)
+    ]
+    if (Operation.REVERSE_GIVEN_UP, PLAIN) in life:  # a topic that was failed over may be refused before it has begun
+        at = life.index((Operation.FAILOVER, PLAIN))
+        life[at : at + 1] = [(Operation.GROUP_PROMOTE, ()), (Operation.PROMOTE, PLAIN)]
     return tuple(
         Act(
             number,
             operation,
             topics,
             GROUP if operation in _OF_GROUP else "",
-            round(dice.uniform(0.1, 1.5), 2),
+            round(dice.uniform(0.05, 0.5), 2),
             twice=dice.random() < 0.2,
         )
         for number, (operation, topics) in enumerate(life)

@@ -54,24 +54,31 @@ class Recorder:
         """Something was broken."""
         self.write("invoke", "nemesis", "fault", what)
 
-    def flip(self, kind: str, keys: Sequence[str], to: str, process: str = "control") -> None:
+    def cutover(self, kind: str, keys: Sequence[str], to: str, process: str = "control") -> None:
         """`invoke`, `ok`, `fail` or `unknown`: the partitions are written on that side from now on."""
-        self.write(kind, process, "flip", {"keys": list(keys), "to": to})
+        self.write(kind, process, "cutover", {"keys": list(keys), "to": to})
 
     def move(self, kind: str, group: str, to: str, process: str = "control") -> None:
         """The same of a group."""
         self.write(kind, process, "move", {"group": group, "to": to})
 
-    def changed(self, f: str, value: Any, since: int, process: str) -> int:
-        """A flip or move that was not commanded but seen: not yet when there were `since` operations, but now.
+    def changed(self, f: str, value: Any, since: int, at: float, process: str) -> int:
+        """A cutover or move that was not commanded but seen: not yet `at` that time, with `since` operations, but now.
 
         Returns:
             How many operations there are now.
         """
-        time = self.ops[since - 1]["time"] if since else 0
-        self.ops.insert(since, {"type": "invoke", "process": process, "f": f, "time": time, "value": value})
+        begun = {"type": "invoke", "process": process, "f": f, "time": int(at * 1e9), "value": value}
+        self.ops.insert(since, begun)
         self.write("ok", process, f, value)
         return len(self.ops)
+
+    def told(self, group: str, offsets: Mapping[str, int], side: str) -> None:
+        """Offsets that were committed for a group by somebody who is not of it, with no regard to its own ones."""
+        process = f"told-{group}-{len(self.ops)}"
+        self.opened(process, side, group=group)
+        self.write("invoke", process, "commit", dict(offsets))
+        self.write("ok", process, "commit", dict(offsets))
 
     def sent_again(self, key: str, records: Iterable[str]) -> None:
         """Under a new epoch, with doubt whether they are there already."""
@@ -104,8 +111,8 @@ class Recorder:
         yield _op("setup", {"home": home, "topics": {k: dict(v) for k, v in topics.items()}, "groups": said})
         yield _op("resent", {key: sorted(values) for key, values in sorted(self.resent.items())})
         if at_target:
-            flip = _op("flip", {"keys": list(at_target), "to": TARGET})
-            yield from ({**flip, "type": "invoke"}, flip)
+            cutover = _op("cutover", {"keys": list(at_target), "to": TARGET})
+            yield from ({**cutover, "type": "invoke"}, cutover)
         for op in self.ops:
             if lossy and op["f"] == "send" and op["type"] == "ok" and (op["process"], op.get("id")) in self.weak:
                 yield {**op, "type": "unknown"}

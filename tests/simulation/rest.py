@@ -12,8 +12,9 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from gateway.control.rest.app import create_app
-from gateway.control.rest.own import create_own_app
+from gateway.api.access.roles import CALLER, Caller, Role
+from gateway.api.app import create_app
+from gateway.api.own import create_own_app
 
 Asgi = Callable[[dict[str, Any], Callable[[], Any], Callable[[Any], Any]], Any]
 
@@ -48,7 +49,7 @@ def _led() -> Any:
 
 @cache
 def _own() -> Any:
-    return create_own_app(_part(0), _Metrics(), _part(2))
+    return create_own_app(_part(0), _Metrics(), _part(2), _part(3))
 
 
 def shared_app(*parts: Any) -> Asgi:
@@ -69,10 +70,11 @@ def _of(app: Any, parts: tuple[Any, ...]) -> Asgi:
     return call
 
 
+_OPERATOR: Final = Caller("simulation", Role.ADMIN, "token", "simulation")
 _JSON: Final = [(b"content-type", b"application/json"), (b"host", b"gateway")]
 
 
-async def ask(front: Asgi, method: str, path: str, body: Any = None) -> Answer:
+async def ask(forwarding: Asgi, method: str, path: str, body: Any = None) -> Answer:
     """One request to an ASGI application."""
     path, _, query = path.partition("?")
     content = b"" if body is None else json.dumps(body).encode()
@@ -89,6 +91,7 @@ async def ask(front: Asgi, method: str, path: str, body: Any = None) -> Answer:
         "headers": _JSON,
         "client": ("client", 1),
         "server": ("gateway", 80),
+        CALLER: _OPERATOR,
     }
     sent: list[Mapping[str, Any]] = []
     events = iter(({"type": "http.request", "body": content, "more_body": False},))
@@ -99,7 +102,7 @@ async def ask(front: Asgi, method: str, path: str, body: Any = None) -> Answer:
     async def send(event: Mapping[str, Any]) -> None:
         sent.append(event)
 
-    await front(scope, receive, send)
+    await forwarding(scope, receive, send)
     status = next(int(event["status"]) for event in sent if event["type"] == "http.response.start")
     text = b"".join(event.get("body", b"") for event in sent if event["type"] == "http.response.body")
     try:

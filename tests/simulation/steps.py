@@ -1,8 +1,9 @@
 """Where the shipped operations are in their course: tells each step they take, at the moment before it is taken.
 
-Promotes, failbacks and group promotes ask a pure resolver for each step, so one wrapper around the resolver tells all
-of them. Operations without a resolver (create, failover, demote, leaving) are told by the calls of which they are made,
-and so is a flip's publishing: a step of its own it is only after a store whose outcome was unknown.
+Promotes, failbacks, failovers, group promotes and demotes ask a pure resolver for each step, so one wrapper around the
+resolver tells all of them. Operations without a resolver (create, leaving) are told by the calls of which they are
+made, and so are a failover's beginning, before which a promote is ended, and a cutover's publishing: a step of its
+own it is only after a store whose outcome was unknown.
 Nothing of the product is changed but for the wrapper: what is wrapped is called with the same arguments, and its answer
 is passed on.
 """
@@ -20,38 +21,31 @@ Tell = Callable[[str, str], None]
 """(family of operations, step)."""
 
 _RESOLVERS: Final = (
-    ("gateway.control.promote_run", "next_step", "promote"),
-    ("gateway.control.way_back_run", "next_step", "back"),
-    ("gateway.control.promote_group", "next_step", "group"),
+    ("gateway.cutover.promote.run", "next_step", "promote"),
+    ("gateway.cutover.failback.run", "next_step", "back"),
+    ("gateway.cutover.failover.run", "next_step", "failover"),
+    ("gateway.groups.promote", "next_step", "group"),
+    ("gateway.groups.demote", "next_step", "demote"),
 )
 
 _CALLS: Final = (
-    ("gateway.control.mirror_create", "MirrorCreator.create", "create", "begin"),
-    ("gateway.control.mirror_create", "MirrorCreator._begin", "create", "intent"),
-    ("gateway.control.fleet_quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
-    ("gateway.control.net_access", "NetAccess.create_topic", "create", "create_topic"),
-    ("gateway.control.mirror_create", "MirrorCreator._store", "create", "store"),
-    ("gateway.control.promote_run", "PromoteRun._publish_switched", "promote", "publish_switched"),
-    ("gateway.control.failover", "Failover.run", "failover", "begin"),
-    ("gateway.control.failover", "Failover._hold_everywhere", "failover", "hold"),
-    ("gateway.control.failover", "Failover._drain", "failover", "drain"),
-    ("gateway.control.measure", "Measure.stop", "failover", "stop_mirror"),
-    ("gateway.control.net_access", "NetAccess.log_ranges", "failover", "log_ranges"),
-    ("gateway.control.failover", "Failover._persist", "failover", "persist"),
-    ("gateway.control.failover", "Failover._after", "failover", "after"),
-    ("gateway.control.promote_group", "demote_group", "demote", "begin"),  # where it is called
-    ("gateway.control.demote_group", "_answered", "demote", "answered"),
-    ("gateway.control.demote_group", "_carry_back", "demote", "carry_back"),
-    ("gateway.control.demote_group", "_mark_active", "demote", "mark_active"),
-    ("gateway.control.fleet_quorum", "FleetQuorum.close_gate", "demote", "close_gate"),
-    ("gateway.app.peering", "Peering.close", "leave", "begin"),
-    ("gateway.control.fleet_mirrors", "FleetMirrors.leave", "leave", "leave"),
-    ("gateway.app.peering", "Peering._say_goodbye", "leave", "goodbye"),
-    ("gateway.control.fleet", "Fleet.close", "leave", "close"),
-    ("gateway.control.fleet_group", "FleetGroup._join", "rebalance", "begin"),
-    ("gateway.control.fleet_group", "FleetGroup._sync", "rebalance", "assign"),
-    ("gateway.app.peering", "Peering._admitted", "rebalance", "assigned"),
-    ("gateway.control.releases", "Releases._give", "rebalance", "release"),
+    ("gateway.topics.create", "MirrorCreator.create", "create", "begin"),
+    ("gateway.topics.create", "MirrorCreator._begin", "create", "intent"),
+    ("gateway.fleet.quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
+    ("gateway.operations.net_access", "NetAccess.create_topic", "create", "create_topic"),
+    ("gateway.topics.create", "MirrorCreator._store", "create", "store"),
+    ("gateway.cutover.promote.run", "PromoteRun._publish_switched", "promote", "publish_switched"),
+    ("gateway.cutover.failover.operations", "Failover.run", "failover", "begin"),
+    ("gateway.topics.links", "Links.delete", "link", "delete_link"),
+    ("gateway.topics.links", "Links._store", "link", "create_link"),
+    ("gateway.runtime.peering", "Peering.close", "leave", "begin"),
+    ("gateway.fleet.mirrors", "FleetMirrors.leave", "leave", "leave"),
+    ("gateway.runtime.peering", "Peering._say_goodbye", "leave", "goodbye"),
+    ("gateway.fleet.fleet", "Fleet.close", "leave", "close"),
+    ("gateway.fleet.group", "FleetGroup._join", "rebalance", "begin"),
+    ("gateway.fleet.group", "FleetGroup._sync", "rebalance", "assign"),
+    ("gateway.runtime.peering", "Peering._admitted", "rebalance", "assigned"),
+    ("gateway.fleet.releases", "Releases._give", "rebalance", "release"),
 )
 
 

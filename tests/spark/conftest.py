@@ -1,6 +1,7 @@
 """One Spark session for all tests of the jobs; everything in this folder is marked `spark`."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.jobs.session import build_session
+from tests.support.spark_connect import WITHOUT_PANDAS
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,11 +21,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_pandas() -> Iterator[None]:
+    """Who installs `lockgate[spark]` has no pandas; nor have the tests' process, and those that it starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pandas", None)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(WITHOUT_PANDAS), prepend=os.pathsep)
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark on this machine with two tasks at a time."""
+def spark(without_pandas: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark on this machine with two tasks at a time. Its Python processes import tests.support, too."""
     folder = tmp_path_factory.mktemp("spark")
-    os.environ["PYTHONPATH"] = str(ROOT)  # Spark's Python processes import tests.support too
     session = build_session(
         "lockgate tests",
         master="local[2]",

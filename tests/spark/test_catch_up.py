@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.support.gateway import GatewayProcess
@@ -96,6 +98,44 @@ def test_a_backlog_a_kill_and_the_hand_off(
     assert state(gateway, link, topic) == "ACTIVE"
     produce(source.bootstrap, topic, PARTITIONS, 30)  # the engine goes on
     level(source, target, topic)
+    gateway.delete_link(link)
+
+
+def delete_on_source(source: DevCluster, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": source.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result(30)
+
+
+@pytest.mark.parametrize("says", ["skip", "fail"])
+def test_what_the_source_deleted_is_skipped_where_the_link_says_so(
+    gateway: GatewayProcess, source: DevCluster, target: DevCluster, topic: str, tmp_path: Path, says: str
+) -> None:
+    create_topic(source.bootstrap, topic, partitions=PARTITIONS)
+    link, report = f"link-{topic}", tmp_path / "report.json"
+    gateway.create_link(link, source.bootstrap, mirror_on_records_deleted=says)
+    gateway.create_mirror(link, topic)
+    produce(source.bootstrap, topic, PARTITIONS, 300)
+    wait_until(lambda: sum(log_ends(target.bootstrap, topic, PARTITIONS)) == 300, 60, what="the engine's copy")
+    assert gateway.api.post(f"/v3/links/{link}/mirrors/{topic}:pause").is_success
+    produce(source.bootstrap, topic, PARTITIONS, 600)
+    delete_on_source(source, topic, 200)
+
+    done = finished(catch_up(gateway, link, topic, "--report", str(report)))
+
+    found = json.loads(report.read_text())
+    copied = [len(log) for log in read_logs(target.bootstrap, topic, PARTITIONS)]
+    if says == "skip":
+        assert done.returncode == 0, done.stderr
+        assert found["lost"] == [{"topic": topic, "partition": 0, "first": 100, "following": 200}]
+        assert f"lost: {topic}-0: source offsets 100..199 were deleted there" in done.stderr
+        assert gateway.mirror(link, topic)["records_lost"] == {"0": 100}
+        assert copied == [200, 300, 300]
+    else:
+        assert done.returncode == 1
+        assert f"not copied: {topic}-0: " in done.stderr
+        assert "RECORDS" in found["failed"][f"{topic}-0"]
+        assert copied == [100, 300, 300]
     gateway.delete_link(link)
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
-from gateway.net.commits import commit_offsets, committed_offsets
+from gateway.kafka.commits import commit_offsets, committed_offsets
 from tests.support.gateway import GatewayProcess
 from tests.support.logs import create_topic, log_ends
 from tests.support.spark_lab import produce
@@ -187,6 +188,26 @@ def test_plan(scene: Scene, tmp_path: Path) -> None:
     assert scene.group in done.stdout
     found = load(report)
     assert [topic["name"] for topic in found["topics"]] == [scene.topic]
+
+
+def test_a_plan_asks_the_target_and_measures_it(scene: Scene, tmp_path: Path) -> None:
+    report = tmp_path / "plan.json"
+    both = ("plan", scene.topic, "--source", scene.source.bootstrap, "--target", scene.target.bootstrap)
+    before = topics(scene.target)
+
+    done = job(*both, "--prefix", "west.", "--measure", "1", "--measure-writes", "--report", str(report))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert load(report)["catch_up"]["written_bytes_per_s"] > 0
+    assert topics(scene.target) == before, "the topic that was measured with is still there"
+    bad = job(*both, "--prefix", "w/", "--measure", "0.2")
+    assert bad.returncode == 1
+    assert f"blocker: {scene.topic}: the target's topic w/{scene.topic}: it would not be created" in bad.stderr
+
+
+def topics(cluster: DevCluster) -> set[str]:
+    found = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=30)
+    return {name for name in found.topics if name.startswith("lockgate-plan-")}
 
 
 def test_a_plan_of_a_cluster_that_is_not_there() -> None:

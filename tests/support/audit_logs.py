@@ -13,8 +13,8 @@ from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.verdict import Finding, gather, judge
 from gateway.jobs.audit.work import by_keys, do, planned_again, works
-from gateway.net.errors import ClusterUnavailable
-from protocol.records import iter_batches, rewrite_batch
+from gateway.kafka.connection.errors import ClusterUnavailable
+from protocol.batch.header import iter_batches, rewrite_batch
 from tests.support.source_log import ABORT, COMMIT, TRANSACTIONAL, Given, marker, records_in, v2_batch
 
 NOW_MS = 1_800_000_000_000
@@ -169,7 +169,7 @@ def _moved(batch: bytes, base: int) -> bytes:
 
 
 def plain_log(records: int, per_batch: int = 7) -> Log:
-    """A log without holes, of records made by `given`."""
+    """A log without gaps, of records made by `given`."""
     log = Log()
     for first in range(0, records, per_batch):
         log.add([given(offset) for offset in range(first, min(records, first + per_batch))])

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from unittest.mock import patch
 
-from gateway.control.gates_by_record import GatesByRecord
-from gateway.control.service import ControlService
-from gateway.control.sources import Sources
-from gateway.control.state_topic import TOPIC
-from gateway.control.store import StateStore
-from gateway.control.ways_back import WaysBack
-from gateway.domain.gates import GroupGates
-from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
-from gateway.domain.routing import RoutingTable
-from gateway.net.config import ClusterConfig
-from gateway.net.errors import ClusterUnavailable
-from gateway.net.host import Host
+from gateway.control_parts import ControlParts, failback_tools, failbacks
+from gateway.control_plane import ControlService
+from gateway.cutover.failback.operations import Failbacks
+from gateway.cutover.failback.runs import FailbackRuns
+from gateway.cutover.failover.operations import Alone
+from gateway.cutover.failover.run import OnFailover
+from gateway.cutover.write_pause.interface import PausesWrites
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.groups.gate.by_record import GatesByRecord
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.reports import GroupReports
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.sources import Sources
+from gateway.state import store as store_module
+from gateway.state.codec import Record
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
+from gateway.state.store import StateStore
+from gateway.state.topic import TOPIC
+from gateway.transport.host import Host
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_kafka import SOURCE_CONFIGS, FakeKafka, RangeEnds
 from tests.support.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
@@ -43,22 +55,54 @@ class Plane:
         self.gates = GroupGates()
         self.progress = MirrorProgress()
         self.engine = FakeEngine()
-        self.promoters = FakePromoters()
         self.now_ms = 1_000_000
         self.clock_s = 0.0
+        self.pauses: dict[str, PausesWrites] = {}  # of the gateways whose writes a failover of `service` pauses
         self.starts: tuple[PartitionStart, ...] | None = None
-        self.service = ControlService(
+        self.sources = Sources(self._open)
+        self.store.subscribe(lambda: self.sources.only(self.store.links))
+        self.parts = ControlParts(
             store=self.store,
             target=self.target,
-            sources=Sources(self._open),
+            sources=self.sources,
             routing=self.routing,
             gates=self.gates,
             progress=self.progress,
-            plan_start=self._plan_start,
-            host=Host(wall_ms=lambda: self.now_ms, monotonic=lambda: time.monotonic() + self.clock_s),
+            engine=self.engine,
+            host=Host(wall_ms=lambda: self.now_ms, monotonic=lambda: asyncio.get_running_loop().time() + self.clock_s),
         )
-        self.promoters.service = self.service
+        self.promoters = FakePromoters(self.parts.records)
+        self.service = ControlService(
+            self.parts,
+            topic_promoter=FakeTopicPromoter(self.promoters),
+            group_promoter=FakeGroupPromoter(self.promoters),
+            group_reports=GroupReports(),
+            failbacks=self.failbacks(pauses=self.pauses, ends=RangeEnds(self.source)),
+            plan_start=self._plan_start,
+        )
         GatesByRecord(self.store, self.gates)
+
+    def failbacks(
+        self,
+        *,
+        pauses: Mapping[str, PausesWrites],
+        ends: SourceEnds,
+        without_promote: Alone = lambda link, topic: nullcontext(),
+        on_failover: Sequence[OnFailover] = (),
+        patience_s: float = 30.0,
+    ) -> Failbacks:
+        """With runs of their own; those that `service` has are others."""
+        tools = failback_tools(self.parts, ends=ends, patience_s=patience_s)
+        return failbacks(
+            self.parts,
+            tools,
+            FailbackRuns(tools, self.parts.background),
+            pauses=pauses,
+            without_promote=without_promote,
+            overridden=lambda link, topic: nullcontext(),
+            on_failover=on_failover,
+            ends=ends,
+        )
 
     def _open(self, config: ClusterConfig) -> FakeKafka:
         host, port = config.bootstrap[0]
@@ -75,22 +119,11 @@ class Plane:
         await self.store.open()
         await self.store.lead()
         self.service.restore()
-        await self.service.start(
-            engine=self.engine,
-            topic_promoter=FakeTopicPromoter(self.promoters),
-            group_promoter=FakeGroupPromoter(self.promoters),
-        )
-        self.service.ways_back = WaysBack(
-            context=self.service.context,
-            measure=self.service.measure,
-            routing=self.routing,
-            fences={},
-            ends=RangeEnds(self.source),
-        )
+        await self.service.start()
 
     async def close(self) -> None:
         await self.service.close()
-        await self.service.context.sources.close()
+        await self.parts.sources.close()
         await self.store.close()
 
     async def with_link(self, name: str = "l", **configs: str) -> LinkRecord:
@@ -103,6 +136,11 @@ class Plane:
         self.source.add(topic, partitions, ends)
         await self.service.mirrors.create("l", topic)
         return self.store.mirrors["l", topic]
+
+    async def by_hand(self, *records: Record) -> None:
+        """Store what a scene begins with, in whatever state: past the table of a mirror's states."""
+        with patch.object(store_module, "check_write", lambda stored, new: None):
+            await self.store.put(*records)
 
     def state(self, topic: str = "orders") -> MirrorState:
         return self.store.mirrors["l", topic].state

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from gateway.control.rest.app import create_app
+from gateway.api.app import create_app
 from gateway.telemetry.metrics import Metrics
 from tests.support.control_plane import Plane
 

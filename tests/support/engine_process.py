@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 import uvloop
 
-from gateway.domain.records import MirrorMode, MirrorRecord, PartitionStart
+from gateway.state.codec import values_of
+from gateway.state.records import MirrorMode, MirrorRecord, PartitionStart
 from tests.support.mirror_lab import mirror_lab
+from tests.support.mirror_records import mirror_record
 from tests.support.waiting import wait_until_async
 
 
@@ -24,7 +25,7 @@ class EngineProcess:
 
     def __init__(self, source: str, target: str, record: MirrorRecord, folder: Path, *, bytes_per_s: int = 0) -> None:
         self._file = folder / f"{record.mirror_topic}.json"
-        fields = asdict(record)
+        fields = values_of(record)
         plain = {
             name: fields[name]
             for name in ("link", "source_topic", "mirror_topic", "mirror_id", "source_topic_id", "mode", "compacted")
@@ -60,7 +61,7 @@ def read_record(file: Path) -> MirrorRecord:
     fields = json.loads(file.read_text())
     fields["mode"] = MirrorMode(fields["mode"])
     fields["starts"] = tuple(PartitionStart(*start) for start in fields["starts"])
-    return MirrorRecord(**fields)
+    return mirror_record(**fields)
 
 
 async def run(source: str, target: str, record: MirrorRecord, bytes_per_s: str) -> None:

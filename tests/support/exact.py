@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from gateway.domain.offset_map import OffsetMap, Rule
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from tests.support.logs import Log, Record, first_difference
 
 
@@ -32,7 +32,7 @@ def read_visible(bootstrap: str, topic: str, partition: int = 0, *, deadline: fl
     log: Log = []
     end = time.monotonic() + deadline
     try:
-        start, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        start = _log_start(consumer, TopicPartition(topic, partition), end)
         consumer.assign([TopicPartition(topic, partition, start)])
         while time.monotonic() < end:
             for message in consumer.consume(1000, timeout=0.5):
@@ -45,6 +45,18 @@ def read_visible(bootstrap: str, topic: str, partition: int = 0, *, deadline: fl
     finally:
         consumer.close()
     raise AssertionError(f"{topic}-{partition} on {bootstrap} could not be read to its end")
+
+
+def _log_start(consumer: Consumer, partition: TopicPartition, end: float) -> int:
+    """A broker that has just started may not know of a partition yet. `end`: monotonic seconds."""
+    while True:
+        try:
+            start, _ = consumer.get_watermark_offsets(partition, timeout=10)
+        except KafkaException as exc:
+            if time.monotonic() >= end:
+                raise AssertionError(f"{partition.topic}-{partition.partition}: {exc}") from exc
+        else:
+            return int(start)
 
 
 def contents(log: Log) -> list[tuple[object, ...]]:
@@ -77,11 +89,14 @@ def assert_map(offsets: OffsetMap, source: Log, target: Log) -> None:
     at = {record.offset: content for record, content in zip(target, contents(target), strict=True)}
     for record, content in zip(source, contents(source), strict=True):
         found = offsets.to_target(record.offset)
-        assert found.rule is Rule.EXACT, (record, found)
+        assert found.rule is TranslationRule.EXACT, (record, found)
         assert at[found.offset] == content, (record, found)
-        assert offsets.to_source(found.offset) == (record.offset, Rule.EXACT)
+        assert offsets.to_source(found.offset) == (record.offset, TranslationRule.EXACT)
     for before, after in pairwise(record.offset for record in source):
-        for hole in {before + 1, (before + after) // 2, after - 1} - {before, after}:
-            found = offsets.to_target(hole)
+        for gap in {before + 1, (before + after) // 2, after - 1} - {before, after}:
+            found = offsets.to_target(gap)
             assert found.offset <= offsets.to_target(after).offset
-            assert found.rule in (Rule.NEXT_RECORD, Rule.EXACT)  # exact: compacted away on the source since
+            assert found.rule in (
+                TranslationRule.NEXT_RECORD,
+                TranslationRule.EXACT,
+            )  # exact: compacted away on the source since

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.domain.copy_ends import CopyEnds, PartitionEnd, Standing, whole
-from gateway.domain.ports import PartitionStatus
-from gateway.domain.records import LinkRecord, MirrorRecord
+from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.rules.copy_ends import CopyEnds, PartitionEnd, RunningPartitions, whole
+from gateway.state.records import LinkRecord, MirrorRecord
 
 
 @dataclass
@@ -17,17 +17,20 @@ class FakeEngine:
     unless it is said where it stands."""
 
     running: dict[tuple[str, str], MirrorRecord] = field(default_factory=dict)
-    links: set[str] = field(default_factory=set)
+    links: dict[str, LinkRecord] = field(default_factory=dict)
     log: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[tuple[str, str], Sequence[PartitionStatus]] = field(default_factory=dict)
     here: dict[tuple[str, str], dict[int, PartitionEnd]] = field(default_factory=dict)
 
     async def start_link(self, link: LinkRecord) -> None:
-        self.links.add(link.name)
+        self.links.setdefault(link.name, link)
         self.log.append(("start_link", link.name))
 
+    def started_links(self) -> Mapping[str, LinkRecord]:
+        return dict(self.links)
+
     async def stop_link(self, link: str) -> None:
-        self.links.discard(link)
+        self.links.pop(link, None)
         self.running = {key: mirror for key, mirror in self.running.items() if key[0] != link}
         self.log.append(("stop_link", link))
 
@@ -35,6 +38,9 @@ class FakeEngine:
         assert mirror.link in self.links
         self.running.setdefault((mirror.link, mirror.mirror_topic), mirror)
         self.log.append(("start_mirror", mirror.mirror_topic))
+
+    def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
+        return dict(self.running)
 
     async def stop_mirror(self, link: str, topic: str) -> None:
         self.running.pop((link, topic), None)
@@ -50,9 +56,9 @@ class FakeEngine:
         here = self.here.get(key, {}) if key in self.running else {}
         return [here.get(index) for index in range(len(mirror.starts))]
 
-    def standing(self, mirror: MirrorRecord) -> Standing:
+    def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         found = self.partition_ends(mirror)
-        return Standing(
+        return RunningPartitions(
             tuple(-1 if one is None else one.mirrored_to for one in found),
             tuple(index for index, one in enumerate(found) if one is None),
             tuple(index for index, one in enumerate(found) if one is not None and not one.warm),

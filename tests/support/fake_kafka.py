@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.control.access import TopicInfo
-from gateway.control.errors import SourceUnreachable
-from gateway.control.source_ends import LogEnds
-from gateway.domain.last_batch import LastBatch
-from gateway.domain.records import LinkRecord, PartitionStart
-from gateway.net.commits import Committed
-from gateway.net.errors import BrokerError, ClusterUnavailable
-from gateway.net.groups import DEAD, GroupView
+from gateway.errors import SourceUnreachable
+from gateway.kafka.commits import Committed
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.groups import DEAD, GroupView
+from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.operations.cluster_access import TopicInfo
+from gateway.operations.origin_ends import LogEnds
+from gateway.state.records import LinkRecord, PartitionStart
 from protocol.errors import ErrorCode
 
 # What a broker of 4.3 and one of 3.9 say of a topic nobody configured.

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from gateway.control.service import ControlService
-from gateway.domain.mirror_states import MirrorOperation
-from gateway.domain.records import GroupRecord, GroupState, MirrorRecord
+from gateway.operations.records import Records
+from gateway.state.mirror_states import MirrorOperation
+from gateway.state.records import GroupRecord, GroupState, MirrorRecord
+from tests.support.mirror_records import changed
 
 
 @dataclass
 class FakePromoters:
     """Both promoters. `gate`: awaited between PENDING_STOPPED and the end. `refusal`: raised instead."""
 
-    service: ControlService | None = None
+    records: Records
     gate: Any = None
     refusal: Exception | None = None
     waits: str = ""
+    after_cutover: Mapping[int, int] = field(default_factory=dict)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
 
     async def promote_topics(self, link: str, topics: Sequence[str], force: bool) -> Sequence[MirrorRecord]:
-        assert self.service is not None
         self.asked.append((link, tuple(topics), force))
         if self.refusal is not None and self.gate is None:
             raise self.refusal
-        context = self.service.context
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         for topic in topics:
-            await context.change(link, topic, operation)
+            await self.records.change(link, topic, operation)
         if self.gate is not None:
             await self.gate.wait()
         end = MirrorOperation.ABORT_PROMOTE if self.refusal else MirrorOperation.COMPLETE_PROMOTE
-        done = [
-            await context.change(link, topic, end, stopped_at=(7, 8, 9), stopped_copy_at=(7, 8, 9)) for topic in topics
-        ]
+        cutover = partial(changed, stopped_at=(7, 8, 9))
+        done = [await self.records.change(link, topic, end, cutover) for topic in topics]
         if self.refusal is not None:
             raise self.refusal
         return done
@@ -50,6 +50,9 @@ class FakeTopicPromoter:
 
     def waiting_for(self, link: str, topic: str) -> str:
         return self.shared.waits
+
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
+        return self.shared.after_cutover
 
 
 @dataclass
@@ -66,10 +69,9 @@ class FakeGroupPromoter:
         return self.shared.waits
 
     async def _to(self, link: str, group: str, state: GroupState) -> GroupRecord:
-        assert self.shared.service is not None
         if self.shared.refusal is not None:
             raise self.shared.refusal
-        store = self.shared.service.context.store
+        store = self.shared.records.store
         changed = replace(store.groups[link, group], state=state)
         await store.put(changed)
         return changed

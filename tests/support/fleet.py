@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,19 +142,43 @@ class GatewayFleet:
             lambda: str(self.mirror(by).get("waiting_for") or ""), 20.0, what="what the promote waits for"
         )
 
-    def assert_promoted(self, *writers: Writer) -> None:
-        """Everything acknowledged is on the target once, and the source has its beginning."""
+    def source_ends(self) -> list[int]:
+        """Where the topic ends on the source now."""
+        return log_ends(self.source.bootstrap, self.topic, PARTITIONS)
+
+    def assert_promoted(self, *writers: Writer, cutover: Sequence[int] | None = None) -> None:
+        """Everything acknowledged is on the target once, in order, and the source has its beginning.
+
+        `cutover`: where the source ended at the cutover, when a gateway may have been stopped between its look at the
+        lease and the write: what that one left on the source is reported, all of it, and was not acknowledged there.
+        """
         source = read_logs(self.source.bootstrap, self.topic, PARTITIONS)
         target = read_logs(self.target.bootstrap, self.topic, PARTITIONS)
+        if cutover is not None:
+            self._wait_reported({p: len(log) - cutover[p] for p, log in enumerate(source) if len(log) > cutover[p]})
+            source = [log[:end] for log, end in zip(source, cutover, strict=True)]
         for writer in writers:
             assert not writer.failed, f"{len(writer.failed)} writes failed: {next(iter(writer.failed.values()))}"
             for number, (partition, offset) in writer.acknowledged.items():
                 where, log = f"{partition}-{offset}", target[partition]
                 assert offset < len(log), f"record {number}, acknowledged at {where}, is not on the target"
                 assert log[offset].key == b"%d" % number, f"{log[offset].key!r} is at {where}, not {number}"
+            told = sorted(writer.acknowledged.items())
+            for partition in range(PARTITIONS):
+                offsets = [place.offset for _, place in told if place.partition == partition]
+                assert offsets == sorted(offsets), f"records of one producer changed their order in {partition}"
         written = sum(writer.acks for writer in writers)
         assert sum(map(len, target)) == written, f"{sum(map(len, target))} records of {written} written"
         assert_equal(source, [log[: len(source[partition])] for partition, log in enumerate(target)])
+
+    def _wait_reported(self, left: dict[int, int]) -> None:
+        """Until the records after the cutover are these: partition -> how many."""
+
+        def reported() -> bool:
+            shown = self.mirror(self.leader())["records_after_cutover"]
+            return {int(partition): count for partition, count in shown.items()} == left
+
+        wait_until(reported, 30.0, what=f"a report of the records after the cutover, {left}")
 
     def close(self) -> None:
         """Forget the link, and take everything down."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.domain.gates import GroupGates, RecordedGate
+from gateway.groups.gate.rules.gates import GroupGates, RecordedGate
 
 
 def gate(gates: GroupGates, group: str, *, is_open: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -14,8 +15,13 @@ from typing import Any
 import httpx
 import yaml
 
+from gateway.api.access.token_file import default_path
+from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
 from tests.support.waiting import wait_until
+
+# Where gateways of tests make their token, and where commands look for it: not where those of this user are.
+os.environ["XDG_STATE_HOME"] = str(Path(__file__).parents[2] / "build" / "state")
 
 
 class GatewayProcess:
@@ -43,7 +49,8 @@ class GatewayProcess:
         self.log = folder / f"gateway-{host}.log"
         self._settings = folder / f"gateway-{host}.yaml"
         self._process: subprocess.Popen[bytes] | None = None
-        self.api = httpx.Client(base_url=f"http://{host}:{api}", timeout=60.0, trust_env=False)
+        token = BearerFile(default_path(os.environ))
+        self.api = httpx.Client(base_url=f"http://{host}:{api}", timeout=60.0, trust_env=False, auth=token)
         settings: dict[str, dict[str, Any]] = {
             "target": {"bootstrap.servers": target_bootstrap},
             "listener": {"host": host, "bootstrap_port": bootstrap, "base_port": base},
@@ -126,7 +133,7 @@ class GatewayProcess:
         self._post(f"/v3/links/{link}/mirrors/{topic}:promote", {})
 
     def held(self, topic: str) -> int:
-        """How many Produce requests fences of the topic have held since the process started."""
+        """How many Produce requests write pauses of the topic have held since the process started."""
         line = f'lockgate_produce_held_total{{topic="{topic}"}} '
         found = [text for text in self.api.get("/metrics").text.splitlines() if text.startswith(line)]
         return int(float(found[0].removeprefix(line))) if found else 0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gateway.control.errors import Conflict, SourceUnreachable
-from gateway.control.group_offsets import GroupOffsets, Offsets
-from gateway.control.promote_group import GroupPromotions
-from gateway.domain.gates import GateStatus, Identity, Waiter
-from gateway.domain.group_promote import Partition
-from gateway.domain.records import CarriedOffset, GroupRecord, GroupState
-from gateway.net.commits import Committed
-from gateway.net.groups import GroupView, MemberView
+from gateway.control_parts import group_tools
+from gateway.errors import Conflict, SourceUnreachable
+from gateway.groups.gate.rules.gates import GateStatus, Identity, Waiter
+from gateway.groups.offsets import GroupOffsets, Offsets
+from gateway.groups.promote import GroupPromotions
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.state.records import GroupRecord, GroupState, SourceOffset
 from tests.support.control_plane import Plane
 
 KEY = ("orders", 0)
@@ -21,32 +22,32 @@ class FakeOffsets(GroupOffsets):
     """Both clusters' group in memory. `on_ask` is called at each look at the source's members."""
 
     def __init__(self, plane: Plane) -> None:
-        super().__init__(plane.service.context)
+        super().__init__(plane.parts.records, plane.parts.sources, plane.parts.target)
         self.plane = plane
         self.members = 0
         self.members_on_target = ""
         self.down = False
-        self.source_holds: dict[Partition, tuple[int, str]] = {KEY: (40, "m")}
-        self.target_holds: dict[Partition, tuple[int, str]] = {}
-        self.ranges: dict[Partition, tuple[int, int]] = {}
+        self.source_holds: dict[TopicPartition, tuple[int, str]] = {KEY: (40, "m")}
+        self.target_holds: dict[TopicPartition, tuple[int, str]] = {}
+        self.ranges: dict[TopicPartition, tuple[int, int]] = {}
         self.left: list[str] = []
         self.commits = 0
         self.refuse = False
         self.instance_id: str | None = None
         self.on_ask: Callable[[], None] = lambda: None
 
-    async def on_source(self, record: GroupRecord) -> tuple[tuple[CarriedOffset, ...], list[str]]:
+    async def on_source(self, record: GroupRecord) -> tuple[tuple[SourceOffset, ...], list[str]]:
         if self.down:
             raise SourceUnreachable("connection refused")
-        carried = ((t, p, offset, offset, metadata) for (t, p), (offset, metadata) in self.source_holds.items())
-        return tuple(CarriedOffset(*each) for each in carried), self.left
+        found = ((t, p, offset, metadata) for (t, p), (offset, metadata) in self.source_holds.items())
+        return tuple(SourceOffset(*each) for each in found), self.left
 
     async def source_ranges(
-        self, record: GroupRecord, offsets: Iterable[CarriedOffset]
-    ) -> Mapping[Partition, tuple[int, int]]:
+        self, record: GroupRecord, offsets: Iterable[SourceOffset]
+    ) -> Mapping[TopicPartition, tuple[int, int]]:
         return self.ranges
 
-    async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[Partition, Committed]:
+    async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
         if self.refuse:
             raise Conflict("the source refuses")
         self.source_holds.update(offsets)
@@ -55,12 +56,12 @@ class FakeOffsets(GroupOffsets):
     async def commit_on_target(self, group: str, offsets: Offsets) -> None:
         if self.refuse:
             raise Conflict("the target cluster refuses: OffsetCommit g failed for orders-0: error 25")
-        failing_over = any(mirror.not_mirrored for mirror in self.plane.store.mirrors.values())
+        failing_over = any(mirror.cutover.not_mirrored for mirror in self.plane.store.mirrors.values())
         assert failing_over or self.plane.store.groups["l", "g"].state is GroupState.PENDING_PROMOTED
         self.commits += 1
         self.target_holds.update(offsets)
 
-    async def on_target(self, group: str) -> Mapping[Partition, Committed]:
+    async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
         return {key: Committed(offset, -1, metadata) for key, (offset, metadata) in self.target_holds.items()}
 
     async def target_members(self, record: GroupRecord) -> str:
@@ -87,10 +88,12 @@ class GroupScene:
         self.plane = plane
         self.offsets = FakeOffsets(plane)
         self.now = 1000.0
-        self.promoter = GroupPromotions(
-            plane.service.context, quiet_s=1.0, clock=lambda: self.now, offsets=self.offsets
-        )
+        self.promoter = self.leader()
         self.offsets.on_ask = lambda: self.later(0.1)
+
+    def leader(self) -> GroupPromotions:
+        """One that knows what the records say, and has seen nothing yet."""
+        return GroupPromotions(group_tools(self.plane.parts, self.offsets, clock=lambda: self.now), quiet_s=1.0)
 
     def later(self, seconds: float) -> None:
         self.now += seconds

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import queue
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from gateway.control.state_reader import WRITER_KEY, Entry
-from gateway.control.state_topic import Change
-from gateway.control.store_errors import StoreError, StoreUncertain
+from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.reader import WRITER_KEY, Entry
+from gateway.state.topic import Change
 
 
 class MemoryLog:
@@ -21,30 +20,27 @@ class MemoryLog:
         self.failures: list[StoreError | None] = []
         self.commits: list[list[Change]] = []
         self.uncertain: list[Change] = []
-        self.settled_as: bool | StoreError = True
+        self.outcome: bool | StoreError = True
         self.is_open = False
-        self._answers = threading.Event()
+        self._answers = asyncio.Event()
         self._answers.set()
         self.end = 0
-        self.news: queue.SimpleQueue[Entry] = queue.SimpleQueue()
+        self.news: asyncio.Queue[Entry] = asyncio.Queue()
 
-    def open(self) -> list[Entry]:
+    async def open(self) -> list[Entry]:
         self.is_open = True
         return [self._entry(key, value) for key, value in self.kept.items()]
 
-    def read(self, timeout_s: float) -> list[Entry]:
-        try:
-            return [self.news.get(timeout=min(timeout_s, 0.05))]
-        except queue.Empty:
-            return []
+    async def read(self, timeout_s: float) -> list[Entry]:
+        return [await self.news.get()]
 
-    def lead(self) -> int:
+    async def lead(self) -> int:
         return self.take_over("me")
 
     def take_over(self, instance: str) -> int:
         """A process of this name leads from now on."""
         entry = self._entry(WRITER_KEY, json.dumps({"v": 1, "instance": instance}).encode())
-        self.news.put(entry)
+        self.news.put_nowait(entry)
         return entry.offset
 
     def resign(self) -> None:
@@ -59,8 +55,9 @@ class MemoryLog:
         finally:
             self._answers.set()
 
-    def commit(self, changes: Sequence[Change]) -> int:
-        assert self._answers.wait(10.0)
+    async def commit(self, changes: Sequence[Change], still: Callable[[], None]) -> int:
+        await asyncio.wait_for(self._answers.wait(), 10.0)
+        still()
         failure = self.failures.pop(0) if self.failures else None
         if isinstance(failure, StoreUncertain):
             self.uncertain = list(changes)
@@ -68,12 +65,12 @@ class MemoryLog:
             raise failure
         return self._keep(changes)
 
-    def settle(self) -> int:
-        if isinstance(self.settled_as, StoreError):
-            raise self.settled_as
+    async def resolve_outcome(self) -> int:
+        if isinstance(self.outcome, StoreError):
+            raise self.outcome
         return self._keep(self.uncertain)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self.is_open = False
 
     def _entry(self, key: str, value: bytes | None) -> Entry:

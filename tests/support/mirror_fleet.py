@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from gateway.devcluster import DevCluster
-from gateway.domain.membership import MirrorPartition
+from gateway.mirror.rules.mirror_partition import MirrorPartition
 from tests.support.mirror_lab import LINK
 from tests.support.mirror_node import MirrorNode, assign
 
@@ -36,6 +36,6 @@ class MirrorFleet:
         }
         assign(self.nodes, self.owners, self.leader if self.leader in owners else next(iter(owners)))
 
-    def settled(self) -> bool:
+    def readable(self) -> bool:
         """Every node mirrors what it owns."""
         return all(self.nodes[name].here == held for name, held in self.owners.items())

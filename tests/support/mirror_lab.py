@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from gateway.domain.ports import PartitionStatus
-from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorError, MirrorRecord
-from gateway.mirror.engine import Engine
-from gateway.net.admin import create_topic
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.replication.start import plan_start
+from gateway.kafka.admin import create_topic
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.mirror.engine.engine import Engine
+from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.partition.log_start import plan_start
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.records import LinkRecord, MirrorError, MirrorRecord
 from tests.support.waiting import wait_until_async
 
 LINK = "lab"
@@ -27,7 +27,7 @@ class EventLog:
     """What the engine told the control plane."""
 
     failures: list[tuple[str, int, MirrorError, str]] = field(default_factory=list)
-    settled: list[str] = field(default_factory=list)
+    readable: list[str] = field(default_factory=list)
     lost: list[tuple[str, int, int, int]] = field(default_factory=list)
     availability: list[bool] = field(default_factory=list)
     translated: dict[str, str] = field(default_factory=dict)
@@ -41,8 +41,8 @@ class EventLog:
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         self.lost.append((topic, partition, first, following))
 
-    def topic_settled(self, link: str, topic: str) -> None:
-        self.settled.append(topic)
+    def topic_readable(self, link: str, topic: str) -> None:
+        self.readable.append(topic)
 
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         self.translated[topic] = reason

@@ -22,12 +22,12 @@ from typing import Any, Self
 import structlog
 import uvloop
 
-from gateway.control.fleet_mirrors import FleetMirrors
-from gateway.domain.assignment import FleetAssignment
-from gateway.domain.beats import decode_partitions, encode_partitions
-from gateway.domain.membership import MirrorPartition
-from gateway.domain.records import MirrorRecord, PartitionStart
-from gateway.net.peers import Peers
+from gateway.fleet.mirrors import FleetMirrors
+from gateway.fleet.peers.channel import Peers
+from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.heartbeats import decode_partitions, encode_partitions
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.records import MirrorRecord, PartitionStart
 from tests.support.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
 
@@ -122,7 +122,7 @@ def _records(topics: Mapping[str, int]) -> list[MirrorRecord]:
             mirror_topic=topic,
             mirror_id=random.Random(topic).randrange(2**31),
             starts=(PartitionStart(0, 0),) * partitions,
-            settled=True,
+            readable=True,
         )
         for topic, partitions in topics.items()
     ]

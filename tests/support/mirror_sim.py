@@ -13,22 +13,22 @@ from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 
-from gateway.domain.append_window import Append
-from gateway.domain.log_tail import LogTail
-from gateway.domain.partition import PartitionMirror
-from gateway.domain.partition_commands import (
+from gateway.mirror.partition.rules.append_window import Append
+from gateway.mirror.partition.rules.commands import (
     Commands,
     DeleteRecords,
     Fail,
     PlanStart,
+    Readable,
     ReadSourceLog,
     ReadTargetLog,
     RefreshSource,
-    Settled,
 )
-from gateway.domain.records import PartitionStart
+from gateway.mirror.partition.rules.log_tail import LogTail
+from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.state.records import PartitionStart
+from protocol.batch.header import SEQUENCES, crc_is_valid, read_batch_header
 from protocol.errors import ErrorCode
-from protocol.records import SEQUENCES, crc_is_valid, read_batch_header
 from tests.support.batches import make_batch
 
 
@@ -59,9 +59,12 @@ class TargetLog:
     end: int = 0
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
     producers: dict[int, deque[tuple[int, int, int]]] = field(default_factory=dict)
+    moved: bool = False  # and whoever has not read the log since asks the old leader
 
     def produce(self, data: bytes) -> tuple[int, int]:
         """(error code, base offset)."""
+        if self.moved:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         header = read_batch_header(data)
         assert header.base_offset == 0
         assert crc_is_valid(memoryview(data), header)
@@ -79,7 +82,19 @@ class TargetLog:
         offset, self.end = self.end, self.end + header.count
         return 0, offset
 
+    def lose(self, batches: int) -> None:
+        """An unclean election: the new leader has never had the last batches; whoever asks the old one hears of it."""
+        kept = self.batches[: max(0, len(self.batches) - batches)]
+        self.batches, self.end, self.producers, self.moved = [], 0, {}, True
+        for base, _, data in kept:
+            header = read_batch_header(data)
+            known = self.producers.setdefault(header.producer_id, deque(maxlen=5))
+            known.append((header.base_sequence, header.last_sequence, base))
+            self.batches.append((base, base + header.count, data))
+            self.end = base + header.count
+
     def tail(self) -> LogTail | None:
+        self.moved = False
         if not self.batches or self.start >= self.end:
             return None
         base, following, data = self.batches[-1]
@@ -102,7 +117,7 @@ class Runner:
     flight: deque[Append] = field(default_factory=deque)
     lingering: list[Append] = field(default_factory=list)
     failed: Fail | None = None
-    settled: int = 0
+    readable: int = 0
 
     def start(self) -> None:
         self.do(self.mirror.begin())
@@ -111,8 +126,8 @@ class Runner:
         for command in commands:
             if isinstance(command, Fail):
                 self.failed = command
-            elif isinstance(command, Settled):
-                self.settled += 1
+            elif isinstance(command, Readable):
+                self.readable += 1
             elif not isinstance(command, RefreshSource):
                 self.todo.append(command)
 

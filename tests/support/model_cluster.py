@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from protocol.batch.header import TRANSACTIONAL, iter_batches
+from protocol.batch.record_reader import Record, read_records
 from protocol.codec import decode_response, encode_request
 from protocol.header import response_body_offset
 from protocol.messages import FetchRequest, ProduceRequest
-from protocol.record_reader import Record, read_records
-from protocol.records import TRANSACTIONAL, iter_batches
 from tests.simulation.kafka.broker import Session
 from tests.simulation.kafka.cleaner import encoded_record
 from tests.simulation.kafka.cluster import ClusterModel

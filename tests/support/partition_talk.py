@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gateway.domain.append_window import Append
-from gateway.domain.log_tail import LogTail
-from gateway.domain.partition import PartitionMirror
-from gateway.domain.partition_commands import Commands, Fail, ReadSourceLog, ReadTargetLog, Settled
-from gateway.domain.partition_state import Phase
-from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import PartitionStart
+from gateway.mirror.partition.rules.append_window import Append
+from gateway.mirror.partition.rules.commands import Commands, Fail, Readable, ReadSourceLog, ReadTargetLog
+from gateway.mirror.partition.rules.log_tail import LogTail
+from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.state import PartitionPhase
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import PartitionStart
 from tests.support.batches import make_batch
 
 PID = mirror_producer_id(1, 2)
@@ -32,8 +32,8 @@ def copying(position: int = 0, *, source_end: int = 1_000_000) -> PartitionMirro
     assert mirror.begin() == (ReadTargetLog(),)
     known = tail(position) if position else None
     assert mirror.target_log(0, position, known, now=0.0) == (ReadSourceLog(),)
-    assert mirror.source_log(0, source_end) == (Settled(),)
-    assert mirror.phase is Phase.COPYING
+    assert mirror.source_log(0, source_end) == (Readable(),)
+    assert mirror.phase is PartitionPhase.COPYING
     return mirror
 
 

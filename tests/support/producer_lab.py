@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.devcluster import DevCluster
+from tests.support.failback import PARTITIONS, RoundTrip
 from tests.support.gateway import GatewayProcess
 from tests.support.logs import Log, create_topic, read_logs
 from tests.support.producers import ProducerProcess, judge, writing
 from tests.support.toxiproxy import Proxy
 from tests.support.transactions import transact, transactional_producer
 from tests.support.waiting import wait_until
-from tests.support.way_back import PARTITIONS, RoundTrip
 
 
 @dataclass
@@ -25,14 +25,14 @@ class ProducerLab(RoundTrip):
         """Of all topics."""
         return {self.mirror(topic)["mirror_status"] for topic in self.topics}
 
-    def flip_under_load(self, producers: Sequence[ProducerProcess], records: int) -> None:
+    def cutover_under_load(self, producers: Sequence[ProducerProcess], records: int) -> None:
         """Promote; each producer writes that many records before, and that many after."""
         with writing(producers) as traffic:
             traffic(records)
             self.promote()
             traffic(records)
 
-    def flip_while_cut(self, producers: Sequence[ProducerProcess], records: int) -> None:
+    def cutover_while_cut(self, producers: Sequence[ProducerProcess], records: int) -> None:
         """So too, with connections to the source cut as the promote begins, until one gets through."""
         with writing(producers) as traffic:
             traffic(records)
@@ -47,8 +47,8 @@ class ProducerLab(RoundTrip):
             self.wait_for("STOPPED")
             traffic(records)
 
-    def flip_around_kills(self, producers: Sequence[ProducerProcess], records: int) -> None:
-        """So too, with the gateway killed under the fence, and again right after the flip."""
+    def cutover_around_kills(self, producers: Sequence[ProducerProcess], records: int) -> None:
+        """So too, with the gateway killed under the write pause, and again right after the cutover."""
         with writing(producers) as traffic:
             traffic(records)
             self.post("promote")
@@ -70,12 +70,12 @@ class ProducerLab(RoundTrip):
             assert len(before) < len(after), "nothing was written after the promote"
 
 
-def transactional(way: RoundTrip, library: str, **options: object) -> ProducerProcess:
+def transactional(period: RoundTrip, library: str, **options: object) -> ProducerProcess:
     """A transactional producer on the first topic, under an id of its own."""
-    topic = way.topics[0]
+    topic = period.topics[0]
     return ProducerProcess(
         library,
-        way.gateway.bootstrap,
+        period.gateway.bootstrap,
         topic,
         partitions=PARTITIONS,
         name=f"{library}-{topic}",
@@ -85,7 +85,7 @@ def transactional(way: RoundTrip, library: str, **options: object) -> ProducerPr
 
 
 def mirror_with_transaction(gateway: GatewayProcess, link: str, source: DevCluster, topic: str) -> None:
-    """Create a topic on the source, and mirror it. A transaction in it tells the mirror that its offsets have holes."""
+    """Create a topic on the source, and mirror it. A transaction in it tells the mirror that its offsets have gaps."""
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
     transact(transactional_producer(source.bootstrap, f"seed-{topic}"), {topic: ["before"]})
     gateway.create_mirror(link, topic)

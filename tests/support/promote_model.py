@@ -13,16 +13,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from copy import copy
 
-from gateway.domain.copy_ends import CopyEnds, Standing
-from gateway.domain.ports import FenceAck
-from gateway.domain.promote import next_step
-from gateway.domain.promote_memory import PromoteMemory, TopicFacts
-from gateway.domain.promote_snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot, StepKind
-from gateway.domain.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from gateway.domain.routing import Phase
+from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
+from gateway.cutover.promote.rules.promote import next_step
+from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot, StepKind
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
+from gateway.state.records import MirrorState, PartitionStart, ProducerEntry
+from tests.support.mirror_records import mirror_record
 
 TOPIC = "t"
-LIMITS = PromoteLimits(lag_threshold=1, fence_timeout_s=4, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
+LIMITS = PromoteLimits(lag_threshold=1, pause_timeout_s=4, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
 Key = tuple[object, ...]
 COPY = 7  # the copy's offsets are higher by so much
 LANDS_WITHIN = 1  # ticks in which a write lands whose connection broke: less than the grace for unknown outcomes
@@ -46,7 +47,7 @@ class World:
         self.limits = limits
         self.state = MirrorState.ACTIVE
         self.epoch = 0
-        self.phases = [Phase.FORWARD] * gateways
+        self.phases = [WritePhase.FORWARD] * gateways
         self.in_flight = [0] * gateways
         self.unknown = [0] * gateways
         self.limbo: tuple[int, ...] = ()  # deadlines of writes whose answer was lost
@@ -64,9 +65,9 @@ class World:
         self.budget = {"write": writes, **FAULTS}
         self.faults = faults
         self.memory = PromoteMemory([TOPIC])
-        self.earliest_fence = 0
+        self.earliest_pause = 0
         self.reading: tuple[int, int] | None = None  # asked at, position then
-        self.asked: frozenset[int] = frozenset()  # gateways that were sent a fence
+        self.asked: frozenset[int] = frozenset()  # gateways that were sent a write pause
         self.committed = False  # what the state topic holds, if the runner does not know
         self.done = False
 
@@ -87,8 +88,8 @@ class World:
         return (
             self.state, self.epoch, *self.phases, *self.in_flight, *self.unknown, self.log, self.high_watermark,
             tuple(d - self.now for d in self.limbo), self.mirrored, self.engine, self.source_up, self.faults,
-            tuple(self.budget.values()), max(self.earliest_fence - self.now, 0), self.asked, self.committed, self.done,
-            self._age(memory.fenced_at, 4), memory.committing, bool(memory.gave_up),
+            tuple(self.budget.values()), max(self.earliest_pause - self.now, 0), self.asked, self.committed, self.done,
+            self._age(memory.paused_at, 4), memory.committing, bool(memory.gave_up),
             self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), memory._stopped.get(TOPIC),
             memory._copies.get(TOPIC), TOPIC in memory._partitions, self.here, self.warm, self.at, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
@@ -106,7 +107,7 @@ class World:
             return reading, self._age(acked_at, 1)
         first, last = drain.first, drain.last
         ages = min(max(drain.stable_s, 0), 2), self._age(since, 2), self._age(first.asked, 1), first.asked >= acked_at
-        return reading, first.tops, last.ends, last.tops, last.mirrored, *ages
+        return reading, first.log_end_offsets, last.ends, last.log_end_offsets, last.mirrored, *ages
 
     def _age(self, at: float | None, enough: int) -> float | None:
         return None if at is None else min(self.now - at, enough)
@@ -115,7 +116,7 @@ class World:
 
     def events(self) -> Iterator[tuple[str, Callable[[World], None]]]:
         """Everything that may happen next."""
-        if self.state is not MirrorState.STOPPED or any(p is not Phase.SWITCHED for p in self.phases):
+        if self.state is not MirrorState.STOPPED or any(p is not WritePhase.SWITCHED for p in self.phases):
             yield from self._traffic()
         if self.source_up and self.high_watermark < len(self.log):
             yield "followers fetch", lambda w: setattr(w, "high_watermark", w.high_watermark + 1)
@@ -136,8 +137,8 @@ class World:
             yield "tick", lambda w: setattr(w, "now", w.now + 1)
 
     def _is_mirrored(self) -> bool:
-        """By the leader, or by another gateway: which does not under a fence."""
-        return self.here or self.phases[0] is not Phase.FENCED
+        """By the leader, or by another gateway: which does not under a write pause."""
+        return self.here or self.phases[0] is not WritePhase.PAUSED
 
     def _mirror(self) -> None:
         """The next append; one that does not continue the copy's log is refused, and the log is gone on from."""
@@ -175,7 +176,7 @@ class World:
 
     def _traffic(self) -> Iterator[tuple[str, Callable[[World], None]]]:
         for g, phase in enumerate(self.phases):
-            if phase is Phase.FORWARD and self._may("write"):
+            if phase is WritePhase.FORWARD and self._may("write"):
                 yield f"write at {g}", lambda w, g=g: w._write(g)  # type: ignore[misc]
             if self.in_flight[g] and self.source_up:
                 yield f"source takes a write of {g}", lambda w, g=g: w._land(g)  # type: ignore[misc]
@@ -223,11 +224,11 @@ class World:
         if self.committed:
             self.state, self.committed = MirrorState.STOPPED, False
         self.memory = PromoteMemory([TOPIC])
-        self.earliest_fence = self.now + int(self.limits.unknown_grace_s)
+        self.earliest_pause = self.now + int(self.limits.unknown_grace_s)
         self.reading, self.asked = None, frozenset()
         self.engine = self.state is not MirrorState.STOPPED
         self.here = self.leaving = False
-        self.phases[0] = Phase.FORWARD if self.engine else Phase.SWITCHED
+        self.phases[0] = WritePhase.FORWARD if self.engine else WritePhase.SWITCHED
         self.done = self.state is MirrorState.ACTIVE  # nothing to resume; an operator would ask again
 
     # -- what the runner does ----------------------------------------------------------------------------------
@@ -237,14 +238,14 @@ class World:
             yield "ends answered", World._read_ends
             return
         for g in self.asked:
-            if self.phases[g] is not Phase.FENCED:
-                yield f"fence reaches {g}", lambda w, g=g: w.phases.__setitem__(g, Phase.FENCED)  # type: ignore[misc]
+            if self.phases[g] is not WritePhase.PAUSED:
+                yield f"fence reaches {g}", lambda w, g=g: w.phases.__setitem__(g, WritePhase.PAUSED)  # type: ignore[misc]
             elif not self.in_flight[g]:
                 yield f"{g} acknowledges", lambda w, g=g: w._ack(g)  # type: ignore[misc]
         if self._may("ack lost"):
             for g in self.asked:
                 yield f"ack of {g} lost", lambda w, g=g: w._fault("ack lost", "asked", w.asked - {g})  # type: ignore[misc]
-        if self.asked and self.now - (self.memory.fenced_at or 0) < self.limits.fence_timeout_s:
+        if self.asked and self.now - (self.memory.paused_at or 0) < self.limits.pause_timeout_s:
             return  # the runner waits for its gateways
         yield "step", lambda w: w._step("ok")
         if self._may("store") and self._next() in (StepKind.PERSIST_STOPPED, StepKind.MARK_ACTIVE):
@@ -255,34 +256,37 @@ class World:
         return next_step(self.clone()._snapshot(), self.limits).kind
 
     def _snapshot(self) -> PromoteSnapshot:
-        if self.memory.fenced_at is None and self.source_up:
+        if self.memory.paused_at is None and self.source_up:
             self.memory.source_answered()
-        elif self.memory.fenced_at is None:
+        elif self.memory.paused_at is None:
             self.memory.source_failed(self.now, "down")
-        record = MirrorRecord(
+        record = mirror_record(
             link="l",
             source_topic=TOPIC,
             mirror_topic=TOPIC,
             mirror_id=1,
             state=self.state,
-            fence_epoch=self.epoch,
+            pause_epoch=self.epoch,
             starts=(PartitionStart(0, 0),),
         )
         gateways = [str(g) for g in range(len(self.phases))]
         lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
-        facts = TopicFacts(
-            record=record, phases=dict(zip(gateways, self.phases, strict=True)), standing=self._standing(), lag=lag
+        facts = TopicObservations(
+            record=record,
+            phases=dict(zip(gateways, self.phases, strict=True)),
+            running_partitions=self._running_partitions(),
+            lag=lag,
         )
-        return self.memory.snapshot(self.now, frozenset(gateways), [facts], earliest_fence=self.earliest_fence)
+        return self.memory.snapshot(self.now, frozenset(gateways), [facts], earliest_pause=self.earliest_pause)
 
-    def _standing(self) -> Standing:
+    def _running_partitions(self) -> RunningPartitions:
         if not self.here:
-            return Standing((-1,), absent=(0,))
-        return Standing((self.at,), cold=() if self.warm else (0,))
+            return RunningPartitions((-1,), absent=(0,))
+        return RunningPartitions((self.at,), cold=() if self.warm else (0,))
 
     def _ack(self, g: int) -> None:
         self.asked -= {g}
-        self.memory.acknowledged(FenceAck(str(g), TOPIC, self.epoch, self.unknown[g]), self.now)
+        self.memory.acknowledged(PauseAck(str(g), TOPIC, self.epoch, self.unknown[g], self.phases[g]), self.now)
 
     def _read_ends(self) -> None:
         assert self.reading is not None
@@ -297,8 +301,8 @@ class World:
     def _step(self, outcome: str) -> None:
         self.asked = frozenset()
         step = next_step(self._snapshot(), self.limits)
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.FENCE)
-        if self.leaving and begins and self.memory.fenced_at is None:
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        if self.leaving and begins and self.memory.paused_at is None:
             self._succeed()
             return
         if outcome != "ok":
@@ -319,14 +323,14 @@ class World:
     def _do_wait(self, reason: str, outcome: str) -> None:
         pass
 
-    def _do_fence(self, reason: str, outcome: str) -> None:
-        self.memory.fence_began(self.now)
-        self.phases[0] = Phase.FENCED
+    def _do_pause_writes(self, reason: str, outcome: str) -> None:
+        self.memory.pause_began(self.now)
+        self.phases[0] = WritePhase.PAUSED
         acked = {int(g) for g, a in self.memory.acks(TOPIC).items() if a.epoch == self.epoch}
         self.asked = frozenset(range(len(self.phases))) - acked
 
     def _do_read_ends(self, reason: str, outcome: str) -> None:
-        self.reading = (self.now, self._standing().mirrored[0])
+        self.reading = (self.now, self._running_partitions().mirrored[0])
 
     _do_await_mirror = _do_read_ends  # the runner waits a little, then reads
 
@@ -357,15 +361,18 @@ class World:
         self.committed = outcome == "lost after commit"
 
     def _do_publish_switched(self, reason: str, outcome: str) -> None:
-        behind = [g for g, phase in enumerate(self.phases) if phase is not Phase.SWITCHED]
-        self.phases[behind[0]] = Phase.SWITCHED
+        behind = [g for g, phase in enumerate(self.phases) if phase is not WritePhase.SWITCHED]
+        for g in behind[:1]:
+            self.phases[g] = WritePhase.SWITCHED
+        if len(behind) < 2:
+            self.memory.resumed()
 
-    def _do_unfence(self, reason: str, outcome: str) -> None:
+    def _do_resume_writes(self, reason: str, outcome: str) -> None:
         self.memory.give_up(reason)
-        fenced = [g for g, phase in enumerate(self.phases) if phase is Phase.FENCED]
-        self.phases[fenced[0]] = Phase.FORWARD
-        if len(fenced) == 1:
-            self.memory.unfenced()
+        paused = [g for g, phase in enumerate(self.phases) if phase is WritePhase.PAUSED]
+        self.phases[paused[0]] = WritePhase.FORWARD
+        if len(paused) == 1:
+            self.memory.resumed()
             if not self.engine:
                 self.engine = True
                 self._return()  # begun anew
@@ -391,15 +398,15 @@ class World:
         """Raises Violation."""
         phases = set(self.phases)
         stopped = self.state is MirrorState.STOPPED or self.committed
-        if {Phase.FORWARD, Phase.SWITCHED} <= phases:
+        if {WritePhase.FORWARD, WritePhase.SWITCHED} <= phases:
             raise Violation("written on both clusters")
-        if Phase.SWITCHED in phases and self.state is not MirrorState.STOPPED:
+        if WritePhase.SWITCHED in phases and self.state is not MirrorState.STOPPED:
             raise Violation("written on the target before STOPPED is durable")
         if stopped and "g" in self.log[self.mirrored :]:
             raise Violation("a record written through a gateway is not on the target")
         if stopped and (any(self.in_flight) or self.engine):
             raise Violation("writes in flight, or the mirror running, after STOPPED")
-        if self.done and (self.state is MirrorState.PENDING_STOPPED or Phase.FENCED in phases):
+        if self.done and (self.state is MirrorState.PENDING_STOPPED or WritePhase.PAUSED in phases):
             raise Violation(f"ended in {self.state} with {phases}")
 
 
@@ -426,7 +433,7 @@ def explore(world: World) -> tuple[int, dict[str, int]]:
                 event(after)
                 after.check()
             except Exception as exc:
-                raise Violation(f"{exc!r}\n" + _way(parents, key, name)) from exc
+                raise Violation(f"{exc!r}\n" + _period(parents, key, name)) from exc
             found = after.key()
             before.setdefault(found, []).append(key)
             if found not in parents:
@@ -439,11 +446,11 @@ def explore(world: World) -> tuple[int, dict[str, int]]:
                 reached.add(key)
                 ended.append(key)
     if stuck := next((key for key in parents if key not in reached), None):
-        raise Violation("no ending can be reached\n" + _way(parents, stuck, ""))
+        raise Violation("no ending can be reached\n" + _period(parents, stuck, ""))
     return len(parents), endings
 
 
-def _way(parents: dict[Key, tuple[Key | None, str]], key: Key, last: str) -> str:
+def _period(parents: dict[Key, tuple[Key | None, str]], key: Key, last: str) -> str:
     names = [last]
     at: Key | None = key
     while at is not None:

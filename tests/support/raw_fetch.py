@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.net.cluster import CONTROL_LANE, Cluster
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from protocol.apis import ApiKey
 from protocol.fetch import FetchPartition, build_request_body, scan_response
 

@@ -1,6 +1,6 @@
 """Makes up the history of a whole migration, without faults: what the checker must call valid, and mutations spoil.
 
-Two topics: `kept` preserves offsets, `moved` has transactions, whose markers and aborted records leave holes on the
+Two topics: `kept` preserves offsets, `moved` has transactions, whose markers and aborted records leave gaps on the
 source that the target's log does not have. Two groups read both; one is moved early, one late.
 """
 
@@ -16,7 +16,7 @@ SOURCE, TARGET = "source", "target"
 
 
 class _Log:
-    """A partition on both sides: lists of records, None for a hole; a record's offset is its index."""
+    """A partition on both sides: lists of records, None for an offset gap; a record's offset is its index."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -81,7 +81,7 @@ class SimulatedHistory:
             if step in moves:
                 yield from self._move(moves[step])
             if step == self._steps * 2 // 3:
-                yield from self._flip()
+                yield from self._cut_over()
             yield from self._random.choice(
                 (self._send, self._send, self._finish, self._finish, self._poll, self._other)
             )()
@@ -189,15 +189,15 @@ class SimulatedHistory:
         group.side, group.number = TARGET, group.number + 1
         yield from self._join(group)
 
-    def _flip(self) -> Iterator[Op]:
+    def _cut_over(self) -> Iterator[Op]:
         value = {"keys": list(self._logs), "to": TARGET}
-        yield self._op("invoke", "control", "flip", value)
+        yield self._op("invoke", "control", "cutover", value)
         while any(self._in_flight.values()):
             yield from self._finish()
         for log in self._logs.values():
             log.mirror(len(log.sides[SOURCE]))
             log.home = TARGET
-        yield self._op("ok", "control", "flip", value)
+        yield self._op("ok", "control", "cutover", value)
 
     def _end(self) -> Iterator[Op]:
         while any(self._in_flight.values()):

@@ -16,7 +16,7 @@ def main(source: str, topic: str, options: str) -> None:
     named = {"kafka.bootstrap.servers": source, "subscribe": topic}
     rows = spark.read.format("kafka-ranges").options(**named).load()
     write = rows.write.format("kafka-batches").options(**ast.literal_eval(options))
-    write.option("throttleBytesPerSecond", "100000").mode("append").save()
+    write.option("throttleBytesPerSecond", "30000").mode("append").save()
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.compression import compress
-from protocol.record_reader import Record, read_records
-from protocol.records import HEADER_BYTES, iter_batches, read_batch_header
+from protocol.batch.compression import compress
+from protocol.batch.header import HEADER_BYTES, iter_batches, read_batch_header
+from protocol.batch.record_reader import Record, read_records
 
 APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
 XERIAL = memoryview(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")

@@ -11,11 +11,11 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from gateway.devcluster import DevCluster
-from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import PartitionStart
 from gateway.jobs.schemas import BATCHES, columns
 from gateway.jobs.source.mirrors import MirrorSpec, to_json
 from gateway.jobs.source.segments import WriteReport
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import PartitionStart
 from tests.support.logs import assert_equal, create_topic, read_logs
 
 COPIED = columns(BATCHES, "topic", "partition", "base_offset", "last_offset", "batch")

@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gateway.control.errors import SourceUnreachable
-from gateway.control.promote_topic import TopicPromoter
-from gateway.control.source_ends import LogEnds
-from gateway.domain.copy_ends import PartitionEnd
-from gateway.domain.ports import FenceAck
-from gateway.domain.promote_snapshot import PromoteLimits
-from gateway.domain.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
-from gateway.domain.routing import Phase
+from gateway.control_parts import topic_promoter
+from gateway.cutover.promote.promoter import TopicPromoter
+from gateway.cutover.promote.rules.snapshot import PromoteLimits
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.cutover.write_pause.rules.write_pause import Pause
+from gateway.errors import SourceUnreachable
+from gateway.kafka.connection.errors import NetError
+from gateway.mirror.rules.copy_ends import PartitionEnd
+from gateway.operations.origin_ends import LogEnds
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
 from tests.support.control_plane import Plane
 
-LIMITS = PromoteLimits(lag_threshold=10, fence_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
+LIMITS = PromoteLimits(lag_threshold=10, pause_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
 TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
 COPY = -40
 """The copy counts otherwise: where the origin ends at 100, it ends at 60."""
@@ -48,25 +51,36 @@ class FakeEnds:
 
 @dataclass
 class FakeForwarder:
-    """One gateway's writes. `silent`: it never acknowledges."""
+    """One gateway's writes. `silent`: it never acknowledges that nothing is in flight; `deaf`: nor that it gave it up.
+
+    `cuts`: the topics whose writes it gave up.
+    """
 
     plane: Plane
     unknown: int = 0
     silent: bool = False
-    fenced: list[tuple[str, int]] = field(default_factory=list)
+    deaf: bool = False
+    cuts: list[str] = field(default_factory=list)
+    paused: list[tuple[str, int]] = field(default_factory=list)
 
-    async def hold_writes(self, topic: str, epoch: int) -> None:
+    async def pause(self, pause: Pause) -> None:
         pass
 
-    def held_up_by(self, topic: str) -> str:
+    def blocked_by(self, topic: str) -> str:
         return ""
 
-    async def fence(self, topic: str, epoch: int) -> FenceAck:
-        assert self.plane.routing.current.topics[topic].phase is Phase.FENCED
-        self.fenced.append((topic, epoch))
+    async def drain(self, pause: Pause) -> PauseAck:
+        phase = self.plane.routing.current.topics[pause.topic].phase
+        assert phase is WritePhase.PAUSED
+        self.paused.append((pause.topic, pause.epoch))
         if self.silent:
             await asyncio.Event().wait()
-        return FenceAck("any", topic, epoch, self.unknown)
+        return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase)
+
+    async def cut(self, pause: Pause) -> None:
+        if self.deaf:
+            raise NetError("it did not answer")
+        self.cuts.append(pause.topic)
 
 
 class TopicScene:
@@ -78,19 +92,20 @@ class TopicScene:
         self.target_ends = FakeEnds()
         self.forwarder = FakeForwarder(plane)
         self.held: list[tuple[str, str]] = []
-        self.phases: list[Phase] = []
+        self.gone_on: list[tuple[str, str]] = []
+        self.phases: list[WritePhase] = []
         plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
         self.promoter = self.make()
 
     def make(self, limits: PromoteLimits = LIMITS) -> TopicPromoter:
-        return TopicPromoter(
-            context=self.plane.service.context,
-            routing=self.plane.routing,
-            fences={"g": self.forwarder},
+        return topic_promoter(
+            self.plane.parts,
+            go_on=lambda link, topic: self.gone_on.append((link, topic)),
+            pauses={"g": self.forwarder},
             limits=limits,
             ends=self.ends,
             target_ends=self.target_ends,
-            on_fence_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
+            on_pause_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
         )
 
     async def mirror(self, topic: str = "orders") -> None:
@@ -121,9 +136,9 @@ class TopicScene:
         return self.plane.store.mirrors["l", "orders"]
 
     def assert_back(self) -> None:
-        """Nothing was flipped: ACTIVE, forwarded, mirrored."""
+        """Nothing was cut over: ACTIVE, forwarded, mirrored."""
         assert self.record.state is MirrorState.ACTIVE
-        assert self.plane.routing.current.topics["orders"].phase is Phase.FORWARD
+        assert self.plane.routing.current.topics["orders"].phase is WritePhase.FORWARD
         assert ("l", "orders") in self.plane.engine.running
 
 

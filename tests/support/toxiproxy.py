@@ -1,4 +1,9 @@
-"""A real toxiproxy server and a small client of its HTTP API."""
+"""A real toxiproxy server and a small client of its HTTP API.
+
+`toxiproxy-python` lacks three things that are needed here: a timeout on each call (toxiproxy may take for ever to
+remove a toxic from a connection that it has cut), a server of one's own per object (its address is the class's), and an
+error when the server answers 500.
+"""
 
 import subprocess
 from collections.abc import Iterator

@@ -13,31 +13,31 @@ from random import Random
 
 from crc32c import crc32c
 
-from gateway.domain.append_window import Append
-from gateway.domain.map_codec import PartitionKey, Value, decode_key, decode_value
-from gateway.domain.offset_ledger import Change, OffsetLedger
-from gateway.domain.offset_map import Breakpoint
-from gateway.domain.partition import PartitionMirror
-from gateway.domain.partition_commands import (
+from gateway.mirror.offset_map.rules.codec import PartitionKey, Value, decode_key, decode_value
+from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.offset_map.rules.tentative import TentativeChunk
+from gateway.mirror.partition.rules.append_window import Append
+from gateway.mirror.partition.rules.commands import (
     Command,
     Commands,
     DecideBreakpoints,
     Fail,
     LookAhead,
     PlanStart,
+    Readable,
     ReadSourceLog,
     ReadTargetLog,
     RefreshSource,
-    Settled,
     WriteBreakpoints,
 )
-from gateway.domain.partition_state import Phase
-from gateway.domain.promised import Promised
-from gateway.domain.records import NOT_PADDED, PartitionStart
+from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.rules.state import PartitionPhase
+from gateway.state.records import NOT_PADDED, PartitionStart
+from protocol.batch.header import CONTROL, TRANSACTIONAL, read_batch_header
+from protocol.batch.record_reader import read_records
+from protocol.batch.varints import varint
 from protocol.errors import ErrorCode
-from protocol.record_reader import read_records
-from protocol.records import CONTROL, TRANSACTIONAL, read_batch_header
-from protocol.varints import varint
 from tests.support.batches import _CHECKED, _HEAD
 from tests.support.mirror_sim import TargetLog
 
@@ -222,7 +222,7 @@ class TranslatedRunner:
         for command in commands:
             if isinstance(command, Fail):
                 self.failed = command
-            elif not isinstance(command, RefreshSource | Settled):
+            elif not isinstance(command, RefreshSource | Readable):
                 self.todo.append(command)
         window = self.mirror.window
         self.ledger.map.advance(window.position, window.source_position)
@@ -230,7 +230,7 @@ class TranslatedRunner:
     def step(self) -> None:
         self.now += 0.3
         translator = self.mirror.translator
-        if translator is not None and self.mirror.phase is Phase.COPYING and self.random.random() < 0.02:
+        if translator is not None and self.mirror.phase is PartitionPhase.COPYING and self.random.random() < 0.02:
             change = translator.read_so_far()
             self.log.append([] if change is None else [change])
         while (append := self.mirror.take()) is not None:
@@ -266,8 +266,8 @@ class TranslatedRunner:
                 self.do(mirror.target_log(target.start, target.end, target.tail(), self.now))
             case ReadSourceLog():
                 self.do(mirror.source_log(source.start, source.end))
-            case DecideBreakpoints(log_end, run):
-                self._decide(log_end)
+            case DecideBreakpoints(log_end, run, lost):
+                self._decide(log_end, lost)
                 self.do(mirror.breakpoints_decided(log_end, run))
             case WriteBreakpoints(planned):
                 self.log.append(planned.changes)
@@ -282,7 +282,16 @@ class TranslatedRunner:
             case _:
                 raise AssertionError(command)
 
-    def _decide(self, log_end: int) -> None:
+    def _decide(self, log_end: int, lost: bool = False) -> None:
+        self._catch_up()
+        if lost:
+            change = self.ledger.cut(log_end)
+            self.log.append([change] if self.ledger.used else [])
+            self._catch_up()
+        gone = [tentative for tentative in self.ledger.undecided(log_end) if not self._is_in_log(tentative)]
+        self.log.append(self.ledger.decide_below(log_end, gone))
+
+    def _catch_up(self) -> None:
         for offset, key_bytes, value in self.log.history:
             if offset >= self.seen:
                 key = decode_key(key_bytes)
@@ -290,14 +299,12 @@ class TranslatedRunner:
                 self.ledger.read(offset, key.base, key.writer, decoded)
         self.seen = self.log.end
         self.ledger.absorb(self.seen)
-        lost = [promised for promised in self.ledger.undecided(log_end) if not self._is_in_log(promised)]
-        self.log.append(self.ledger.settle(log_end, lost))
 
-    def _is_in_log(self, promised: Promised) -> bool:
+    def _is_in_log(self, tentative: TentativeChunk) -> bool:
         batches = self.target.batches
-        found = next(((base, data) for base, following, data in batches if following > promised.base), None)
+        found = next(((base, data) for base, following, data in batches if following > tentative.base), None)
         header = None if found is None else read_batch_header(found[1])._replace(base_offset=found[0])
-        return promised.is_in(header)
+        return tentative.is_in(header)
 
     def _answer_fetch(self) -> None:
         offset, answer, end, stable = self.fetching.pop()

@@ -43,13 +43,14 @@ async def wait_until_async(condition: Callable[[], T], deadline: float = ..., *,
 async def wait_until_async(
     condition: Callable[[], T | Awaitable[T]], deadline: float = 30.0, *, what: str = "the condition"
 ) -> T:
-    """`wait_until` for use on an event loop; `condition` may be a coroutine function."""
-    end = time.monotonic() + deadline
+    """`wait_until` for use on an event loop, by the loop's clock; `condition` may be a coroutine function."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + deadline
     while True:
         answer = condition()
         value = await answer if inspect.isawaitable(answer) else answer
         if value:
             return value
-        if time.monotonic() >= end:
+        if loop.time() >= end:
             raise AssertionError(f"{what} did not come true within {deadline} s; last value: {value!r}")
         await asyncio.sleep(_POLL_S)

@@ -14,11 +14,11 @@ from typing import Any
 
 from crc32c import crc32c
 
-from gateway.net.cluster import CONTROL_LANE, Cluster
-from gateway.net.errors import ClusterUnavailable
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
+from gateway.kafka.connection.errors import ClusterUnavailable
 from protocol.apis import ApiKey
+from protocol.batch.keyed import keyed_batch
 from protocol.errors import ErrorCode, is_retriable
-from protocol.keyed_batch import keyed_batch
 from protocol.messages import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from protocol.produce import build_request_body, scan_response
 from tests.support.waiting import wait_until_async

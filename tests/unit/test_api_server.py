@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from gateway.app import api as module
+from gateway.api.access.audit import AuditTrail
 from gateway.config import Api
 from gateway.devcluster import claim_ports, release_ports
+from gateway.runtime import api as module
 
 
-async def test_a_request_that_is_never_answered_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, (port,) = asyncio.Event(), claim_ports(1)
+class Never:
+    """An application that never answers."""
 
-    async def never(_scope: Any, _receive: Any, _send: Any) -> None:
-        asked.set()
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.audit = AuditTrail(str, None, lambda: 0)
+
+    async def __call__(self, _scope: Any, _receive: Any, _send: Any) -> None:
+        self.asked.set()
         await asyncio.Event().wait()
 
+
+async def test_a_request_that_is_never_answered_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    never, (port,) = Never(), claim_ports(1)
     monkeypatch.setattr(module, "GRACE_S", 1)
-    server = module.ApiServer(cast("Any", never), Api(port=port))
+    server = module.ApiServer(cast("Any", never), Api(port=port, token_file=str(tmp_path / "token")))
     server.start()
     try:
         async with asyncio.timeout(10):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            await asked.wait()
+            writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await never.asked.wait()
             await server.close()
             writer.close()
     finally:

@@ -6,21 +6,33 @@ from pathlib import Path
 import pytest
 
 GATEWAY = Path(__file__).resolve().parents[2] / "gateway"
-ROOMS = ("app", "control", "domain", "mirror", "net", "proxy", "replication")
+ROOMS = (
+    "api",
+    "cutover",
+    "fleet",
+    "groups",
+    "kafka",
+    "mirror",
+    "operations",
+    "proxy",
+    "runtime",
+    "state",
+    "topics",
+    "transport",
+)
 BELOW = {
-    "app/api.py": "uvicorn's socket",
-    "app/gateway.py": "the look whether a port is free, left out without plain sockets",
-    "app/memory.py": "malloc_trim, in the process around the gateway",
-    "app/naming.py": "the machine's name, when none is set",
-    "control/state_reader.py": "librdkafka",
-    "control/state_topic.py": "librdkafka",
-    "net/host.py": "the seam itself",
-    "net/listening.py": "plain sockets",
-    "net/name_lock.py": "the kernel's lock on a name; a `Host` has another one",
-    "net/outlet.py": "plain sockets",
-    "net/pipes.py": "splicing",
-    "net/sasl.py": "the nonce of a login",
-    "net/wire.py": "plain sockets",
+    "api/access/token_file.py": "the token of the door before it, made once when the server starts",
+    "runtime/api.py": "uvicorn's socket",
+    "runtime/gateway.py": "the look whether a port is free, left out without plain sockets",
+    "runtime/memory.py": "malloc_trim, in the process around the gateway",
+    "runtime/naming.py": "the machine's name, when none is set",
+    "transport/host.py": "the seam itself",
+    "transport/listening.py": "plain sockets",
+    "transport/name_lock.py": "the kernel's lock on a name; a `Host` has another one",
+    "transport/send_buffer.py": "plain sockets",
+    "transport/pipes.py": "splicing",
+    "kafka/connection/sasl.py": "the nonce of a login",
+    "transport/wire.py": "plain sockets",
 }
 MODULES = {"datetime": {"now", "today", "utcnow"}, "random": None, "secrets": None, "socket": None, "time": None}
 PASSIVE = {"gaierror", "IPPROTO_TCP", "SOL_SOCKET"}

@@ -3,7 +3,8 @@
 **Asked** is, of each partition, a range of offsets on both clusters (`asked.py`): on the source from where the mirror
 began, or its log start, to its last stable offset as of the start; on the target what belongs to that, and whatever
 stands behind it and was not written there since a cutover. Between the two stands the *relation* (`relation.py`): equal
-offsets, or the offset maps of every way that the topic has gone (`asked_ways.py`, by the gateway's own rules).
+offsets, or the offset maps of every mirror period that the topic has gone (`asked_periods.py`, by the gateway's own
+rules).
 
 **Every offset is accounted for**, on each side, in counts that the readers make (`compare.py`) and that must close
 (`verdict.py`), of each partition and in all:

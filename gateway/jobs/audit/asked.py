@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from gateway.domain.offset_map import OffsetMap
-from gateway.domain.records import MirrorRecord
-from gateway.jobs.audit import asked_ways
+from gateway.jobs.audit import asked_periods
 from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.pieces import Piece, Rules, Span, cuts, sample, whole
 from gateway.jobs.audit.relation import Point, Relation
 from gateway.jobs.audit.retention import Policy
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.state.records import MirrorRecord
 
 _FAR: Final = (1 << 63) - 1
 _BELOW, _ABOVE = Point(0, 0), Point(_FAR, _FAR)
@@ -186,15 +186,15 @@ def _without_record(facts: PartitionFacts, source: LogState, target: LogState) -
 
 
 def _mirror(facts: PartitionFacts, record: MirrorRecord, source: LogState, target: LogState) -> Asked:
-    first = asked_ways.begin(record, facts.partition)
+    first = asked_periods.begin(record, facts.partition)
     maps = () if isinstance(facts.maps, str) else facts.maps
-    known = asked_ways.relation(record, facts.partition, maps, Point(source.end, target.end))
+    known = asked_periods.relation(record, facts.partition, maps, Point(source.end, target.end))
     rules, begin = Rules(), 0
-    if first is not None and asked_ways.ways(record)[0].is_reverse:
+    if first is not None and asked_periods.periods(record)[0].is_reverse:
         rules = Rules(source_before=Kind.BEFORE_START)
     elif first is not None:
         rules, begin = Rules(target_before=Kind.BEFORE_START), first.source
-    if not asked_ways.is_live(record):
+    if not asked_periods.is_live(record):
         return _stopped(facts, record, source, target, known, rules, begin)
     return (_filled_back if record.is_reverse else _filled)(facts, source, target, known, rules, begin)
 
@@ -243,10 +243,10 @@ def _stopped(
     begin: int,
 ) -> Asked:
     """Up to the cutover on the target; what is behind it is the target's own. On the source nothing is to be there."""
-    cut = asked_ways.cutover(record, facts.partition)
+    cut = asked_periods.cutover(record, facts.partition)
     rules = replace(
         rules,
-        source_beyond=Kind.LEFT_BEHIND if record.not_mirrored else Kind.AFTER_CUTOVER,
+        source_beyond=Kind.LEFT_BEHIND if record.cutover.not_mirrored else Kind.AFTER_CUTOVER,
         written_since=target.end > cut.target,
     )
     low = min(max(source.start, begin), source.end)

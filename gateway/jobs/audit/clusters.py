@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.jobs.audit.retention import Policy
-from gateway.net.admin import describe_topic_configs
-from gateway.net.cluster import Cluster
-from gateway.net.errors import NetError, PartitionErrors
-from gateway.net.log_dirs import log_sizes
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.routed import Partition
+from gateway.kafka.admin import describe_topic_configs
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import NetError, PartitionErrors
+from gateway.kafka.log_dirs import log_sizes
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
 
-Offsets = dict[Partition, int]
+Offsets = dict[TopicPartition, int]
 
 _LEAST_S: Final = 15.0
 
@@ -27,7 +27,7 @@ class Side:
     """One cluster. Everything is under the names of the source's topics; `names`: those on this cluster, if otherwise.
 
     ids: topic -> topic id, as Kafka's tools print it, "" where the cluster has none. partitions: of each topic.
-    silent: why a partition gave no answer.
+    silent: why a partition gave no answer. tiered: topics with `remote.storage.enable`, as `policies` found.
     """
 
     cluster: Cluster
@@ -35,7 +35,8 @@ class Side:
     names: Mapping[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    silent: dict[Partition, str] = field(default_factory=dict)
+    silent: dict[TopicPartition, str] = field(default_factory=dict)
+    tiered: list[str] = field(default_factory=list)
 
     def name(self, topic: str) -> str:
         """The topic's name on this cluster."""
@@ -55,10 +56,10 @@ class Side:
                 raise ValueError(
                     f"the cluster {view.cluster_id} has no topic {self.name(topic)}, or none that may be read"
                 )
-            self.ids[topic] = known.id_text if any(known.topic_id) else ""
+            self.ids[topic] = known.id_text
             self.partitions[topic] = tuple(sorted(known.partitions))
 
-    async def ends(self, some: Collection[Partition] | None = None) -> Offsets:
+    async def ends(self, some: Collection[TopicPartition] | None = None) -> Offsets:
         """The last stable offsets, of all partitions or of some. Raises NetError when nobody answers."""
         return await self._offsets(LATEST, some)
 
@@ -66,7 +67,7 @@ class Side:
         """The log starts. Raises as `ends`."""
         return await self._offsets(EARLIEST, None)
 
-    async def _offsets(self, at: int, some: Collection[Partition] | None) -> Offsets:
+    async def _offsets(self, at: int, some: Collection[TopicPartition] | None) -> Offsets:
         keys = [(topic, index) for topic, indexes in self.partitions.items() for index in indexes]
         wanted: dict[str, dict[int, int]] = {}
         here = {(self.name(topic), index): (topic, index) for topic, index in keys}
@@ -82,13 +83,13 @@ class Side:
             found = exc.partial
         return {here[key]: answer.offset for key, answer in found.items()}
 
-    async def policies(self, lifted: Mapping[str, Mapping[str, str]]) -> dict[Partition, Policy]:
+    async def policies(self, lifted: Mapping[str, Mapping[str, str]]) -> dict[TopicPartition, Policy]:
         """What deletes records, of each partition of the topics whose configs may be read.
 
         Args:
             lifted: configs that a topic does not have while it is a copy.
         """
-        found: dict[Partition, Policy] = {}
+        found: dict[TopicPartition, Policy] = {}
         sizes = await self.sizes()
         for topic, indexes in self.partitions.items():
             try:
@@ -96,11 +97,13 @@ class Side:
             except NetError:  # then nothing is explained by them
                 continue
             values = {name: entry.value for name, entry in configs.items()}
+            if values.get("remote.storage.enable") == "true":
+                self.tiered.append(topic)
             policy = Policy.of(values, lifted.get(topic, {}))
             found |= {(topic, index): replace(policy, log_bytes=sizes.get((topic, index), 0)) for index in indexes}
         return found
 
-    async def sizes(self) -> dict[Partition, int]:
+    async def sizes(self) -> dict[TopicPartition, int]:
         """Bytes of the logs; nothing where that may not be asked."""
         here = {self.name(topic): topic for topic in self.topics}
         try:

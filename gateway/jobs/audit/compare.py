@@ -17,8 +17,8 @@ from gateway.jobs.audit.kinds import DIFFERENT, OPEN, Kind
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.side import Data, Feed, Side
 from gateway.jobs.audit.sums import Difference, SideSums, Sums
-from protocol.record_reader import Record
-from protocol.records import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, batch_digest
+from protocol.batch.header import CODEC_MASK, HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, batch_digest
+from protocol.batch.record_reader import Record
 
 _KEPT_ATTRIBUTES: Final = CODEC_MASK | LOG_APPEND_TIME
 _NOTHING: Final = 1 << 63
@@ -238,7 +238,7 @@ class Comparison:
             return Kind.UNDECIDED if rules.target_compacted else Kind.MISSING_ON_TARGET
         if record.offset >= self._relation.end.source:
             return rules.source_beyond
-        return rules.source_before if record.offset < self._relation.begin.source else Kind.RECORD_IN_HOLE
+        return rules.source_before if record.offset < self._relation.begin.source else Kind.RECORD_IN_GAP
 
     def _target_only(self, record: Record) -> None:
         kind = self._kind_of_target(record)
@@ -263,7 +263,7 @@ class Comparison:
             return Kind.UNDECIDED if rules.source_compacted else Kind.MISSING_ON_SOURCE
         if record.offset >= self._relation.end.target:
             return rules.target_beyond
-        return rules.target_before if record.offset < self._relation.begin.target else Kind.RECORD_IN_HOLE
+        return rules.target_before if record.offset < self._relation.begin.target else Kind.RECORD_IN_GAP
 
     @property
     def _source_start(self) -> int:
@@ -290,7 +290,7 @@ class Comparison:
 
 
 def same_batch(here: Data, there: Data) -> bool:
-    """Equal in all that a copy must not change (`protocol.records.batch_digest`)."""
+    """Equal in all that a copy must not change (`protocol.batch.header.batch_digest`)."""
     a, b = here.header, there.header
     return (
         a.count == b.count

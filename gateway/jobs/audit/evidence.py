@@ -7,7 +7,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Any, Final
 
-from protocol.record_reader import Record
+from protocol.batch.record_reader import Record
 
 SHOWN_BYTES: Final = 4096
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from gateway.jobs.audit.relation import Relation
-from gateway.net.routed import Partition
+from gateway.kafka.topic_partition import TopicPartition
 
 
-def relations(segments: DataFrame) -> dict[Partition, Relation | str]:
+def relations(segments: DataFrame) -> dict[TopicPartition, Relation | str]:
     """SEGMENTS -> how the offsets of each partition relate, or what is wrong with its segments."""
     columns = segments.orderBy("topic", "partition", "source_base", "count").toArrow().to_pydict()
     rows = zip(*(columns[name] for name in segments.columns), strict=True)
-    found: dict[Partition, list[tuple[int, int, int]]] = {}
+    found: dict[TopicPartition, list[tuple[int, int, int]]] = {}
     for topic, partition, source, target, count in rows:
         found.setdefault((topic, partition), []).append((source, target, count))
     return {key: _relation(each) for key, each in found.items()}

@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions, Scene, changed, prepare
+from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.tasks import run
 from gateway.jobs.audit.verdict import gather, judge
 from gateway.jobs.audit.work import Work, by_keys, planned_again, works
-from gateway.jobs.spark_progress import Tell, told_of_tasks
-from gateway.net.routed import Partition
+from gateway.jobs.spark_progress import Tell, described, noted, told_of_tasks
+from gateway.kafka.topic_partition import TopicPartition
 
 Say = Callable[[str], None]
 _TASKS_PER_SLOT = 2
@@ -43,13 +44,15 @@ def run_audit(
     first = works([piece for pieces in planned.values() for piece in pieces if piece.source.size or piece.target.size])
     say(f"comparing {len(scene.asked)} partition(s), about {scene.bytes / 1e6:.0f} MB on the source")
     compared = time.monotonic()
-    with told_of_tasks(spark, len(first), scene.bytes, tell):
+    what = f"lockgate audit: {len(scene.asked)} partition(s) of {len(options.topics)} topic(s)"
+    with described(spark, what), told_of_tasks(spark, len(first), scene.bytes, tell):
         answers = _by_partition(run(spark, first, options.source, options.target))
     again = _second_look(scene, planned, answers)
     if again:
         say(f"{len(again)} compacted partition(s) were cleaned differently: comparing the last records of their keys")
         more = [work for parts in again.values() for work in parts]
-        answers |= _by_partition(run(spark, more, options.source, options.target))
+        with described(spark, f"lockgate audit: keys of {len(again)} compacted partition(s)"):
+            answers |= _by_partition(run(spark, more, options.source, options.target))
         planned |= {key: planned_again(parts) for key, parts in again.items()}
     compared_s = time.monotonic() - compared
     anew = changed(scene, options)
@@ -58,7 +61,7 @@ def run_audit(
         key, problem = (one.topic, one.partition), anew.get(one.topic)
         asked = one if problem is None else replace(one, problems=(*one.problems, problem))
         findings.append(judge(asked, planned[key], answers.get(key, ()), scene.began_ms))
-    return Report(
+    report = Report(
         source=scene.source,
         target=scene.target,
         topics=tuple(options.topics),
@@ -74,18 +77,20 @@ def run_audit(
         cores=slots,
         findings=tuple(findings),
     )
+    noted(spark, "; ".join((f"lockgate audit: {report.verdict}", *sum_lines(report.totals()))))
+    return report
 
 
-def _by_partition(answers: list[Answer]) -> dict[Partition, list[Answer]]:
-    found: dict[Partition, list[Answer]] = {}
+def _by_partition(answers: list[Answer]) -> dict[TopicPartition, list[Answer]]:
+    found: dict[TopicPartition, list[Answer]] = {}
     for answer in answers:
         found.setdefault((answer.topic, answer.partition), []).append(answer)
     return found
 
 
 def _second_look(
-    scene: Scene, planned: Mapping[Partition, list[Piece]], answers: Mapping[Partition, list[Answer]]
-) -> dict[Partition, list[Work]]:
+    scene: Scene, planned: Mapping[TopicPartition, list[Piece]], answers: Mapping[TopicPartition, list[Answer]]
+) -> dict[TopicPartition, list[Work]]:
     found = {}
     for one in scene.asked:
         key = (one.topic, one.partition)

@@ -25,7 +25,7 @@ from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.side import Feed
 from gateway.jobs.audit.sums import Difference, SideSums, Sums
-from protocol.record_reader import Record
+from protocol.batch.record_reader import Record
 
 RECORDS_PER_BUCKET: Final = 1_000_000
 _KEY_BYTES: Final = 16
@@ -59,7 +59,7 @@ class KeyedComparison:
         self._buckets = buckets
         self._open: dict[bool, dict[bytes, list[_Open]]] = {True: {}, False: {}}  # by whether the source has them
         self._found: dict[bool, dict[bytes, int]] = {True: {}, False: {}}  # the last place of a key on the other side
-        self._settled = {True: 0, False: 0}
+        self._matched = {True: 0, False: 0}
         self._sums = Sums()
 
     def walk(self, source: Feed, target: Feed) -> None:
@@ -81,7 +81,7 @@ class KeyedComparison:
         """A record on one side settles what the other side alone has before it."""
         others = self._open[not is_source]
         if others and record.key is not None:
-            self._settled[not is_source] += len(others.pop(_hash(record), ()))
+            self._matched[not is_source] += len(others.pop(_hash(record), ()))
 
     @property
     def to_look_at(self) -> tuple[bool, ...]:
@@ -100,7 +100,7 @@ class KeyedComparison:
         sums = self._sums
         missing: list[tuple[int, bool, int]] = []
         for is_source, kinds in ((True, sums.source_only), (False, sums.target_only)):
-            kinds[Kind.COMPACTION] += self._settled[is_source]
+            kinds[Kind.COMPACTION] += self._matched[is_source]
             for key, records in self._open[is_source].items():
                 missing += self._judge(is_source, kinds, self._found[not is_source].get(key), records)
             del kinds[Kind.UNDECIDED]

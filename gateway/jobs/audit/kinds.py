@@ -10,7 +10,7 @@ class Kind(StrEnum):
     """Why a record has no equal partner.
 
     KEY, VALUE, HEADERS, TIMESTAMP: it has a partner, which differs in that first. MISSING_ON_TARGET, MISSING_ON_SOURCE:
-    the other side has no record where it should be. RECORD_IN_HOLE: the offset map says that there is nothing.
+    the other side has no record where it should be. RECORD_IN_GAP: the offset map says that there is nothing.
     BEYOND_END: behind the end of what is mirrored from. AFTER_CUTOVER: written to the source after the topic's promote.
     BEFORE_START: before the first record of the mirror.
 
@@ -27,7 +27,7 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     MISSING_ON_TARGET = "missing_on_target"
     MISSING_ON_SOURCE = "missing_on_source"
-    RECORD_IN_HOLE = "record_in_hole"
+    RECORD_IN_GAP = "record_in_gap"
     BEYOND_END = "beyond_end"
     AFTER_CUTOVER = "after_cutover"
     BEFORE_START = "before_start"

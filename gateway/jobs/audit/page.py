@@ -8,12 +8,12 @@ from html import escape
 from typing import Any, Final
 
 from gateway.jobs.audit.sum_lines import sum_lines
-from gateway.jobs.audit.verdict import Verdict
+from gateway.jobs.audit.verdict import AuditVerdict
 
 SHOWN: Final = 2000
 """Partitions on the page; those that are not identical come first."""
 
-_GOOD: Final = (Verdict.IDENTICAL, Verdict.IN_SAMPLE, Verdict.EMPTY)
+_GOOD: Final = (AuditVerdict.IDENTICAL, AuditVerdict.IN_SAMPLE, AuditVerdict.EMPTY)
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1b1f24; }
@@ -22,7 +22,8 @@ table { border-collapse: collapse; width: 100%; } caption { text-align: left; co
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d0d7de; vertical-align: top; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }
-ul { margin: .2rem 0; padding-left: 1.2rem; } small { color: #57606a; }
+ul { margin: .2rem 0; padding-left: 1.2rem; } small { color: #57606a; } small code { font-size: 11px; }
+.sides { table-layout: fixed; }
 .IDENTICAL { color: #116329; } .EMPTY { color: #57606a; } .INCOMPLETE { color: #7d4e00; } .DIFFERENT { color: #a40e26; }
 .verdict { font-weight: 600; } .sums { font-variant-numeric: tabular-nums; }
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; }
@@ -69,10 +70,11 @@ def _class(verdict: str) -> str:
 def _headline(partitions: Sequence[Mapping[str, Any]]) -> str:
     """How many partitions have which verdict, and the worst one in a sentence."""
     verdicts: dict[str, int] = {}
+    partitions = sorted(partitions, key=_badness)
     for one in partitions:
         verdicts[one["verdict"]] = verdicts.get(one["verdict"], 0) + 1
-    counts = ", ".join(f"{count:,} {escape(verdict)}" for verdict, count in sorted(verdicts.items()))
-    bad = next(iter(sorted(partitions, key=_badness)), None)
+    counts = ", ".join(f"{count:,} {escape(verdict)}" for verdict, count in verdicts.items())
+    bad = next(iter(partitions), None)
     if bad is None or bad["verdict"] in _GOOD:
         return f"<p>Partitions: {counts}.</p>"
     name = f"{bad['topic']}-{bad['partition']}"
@@ -80,7 +82,7 @@ def _headline(partitions: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _badness(partition: Mapping[str, Any]) -> int:
-    worst = (Verdict.DIFFERENT, Verdict.INCOMPLETE)
+    worst = (AuditVerdict.DIFFERENT, AuditVerdict.INCOMPLETE)
     verdict = partition["verdict"]
     return worst.index(verdict) if verdict in worst else len(worst)
 
@@ -136,19 +138,25 @@ def _partitions(partitions: Iterable[Mapping[str, Any]]) -> str:
     rows = []
     for one in partitions:
         asked = "".join(
-            f'<td class="n">{one["asked"][side]["start"]}–{one["asked"][side]["end"]}</td>' for side in _SIDES
+            f'<td class="n">{one["asked"][side]["start"]:,}–{one["asked"][side]["end"]:,}</td>' for side in _SIDES
         )
-        lines = [*sum_lines(one), *(f"digest of the {side}: {one[f'{side}_digest']}" for side in _SIDES)]
+        lines = [*map(escape, sum_lines(one)), *_digests(one)]
         rows.append(
             f'<tr><td>{escape(one["topic"])}</td><td class="n">{one["partition"]}</td>'
             f'<td><span class="verdict {_class(one["verdict"])}">{escape(one["sentence"])}</span>'
-            f'<br><small class="sums">{"<br>".join(map(escape, lines))}</small></td>{asked}</tr>'
+            f'<br><small class="sums">{"<br>".join(lines)}</small></td>{asked}</tr>'
         )
     heads = "".join(f"<th>{name}</th>" for name in head)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 _SIDES: Final = ("source", "target")
+
+
+def _digests(one: Mapping[str, Any]) -> list[str]:
+    """Of what was read; a side without records has none."""
+    found = [(side, one[f"{side}_digest"]) for side in _SIDES]
+    return [f"digest of the {side}<br><code>{escape(digest)}</code>" for side, digest in found if digest]
 
 
 def _differences(partitions: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -160,9 +168,16 @@ def _differences(partitions: Iterable[Mapping[str, Any]]) -> list[str]:
         name = f"{escape(one['topic'])}-{one['partition']}"
         what = f"{escape(first['difference'])}; {one['different']:,} in all"
         found.append(f"<h2>First difference of {name}: {what}</h2>")
-        found.append("<table><tr><th>Source</th><th>Target</th></tr><tr>")
+        found.append('<table class="sides"><tr><th>Source</th><th>Target</th></tr><tr>')
         for side in _SIDES:
-            text = "no record" if first[side] is None else json.dumps(first[side], indent=1, ensure_ascii=False)
+            text = "no record" if first[side] is None else json.dumps(_short(first[side]), indent=1, ensure_ascii=False)
             found.append(f"<td><pre>{escape(text)}</pre></td>")
         found.append("</tr></table>")
     return found
+
+
+def _short(record: Any) -> Any:
+    """Without the base64 of what is shown as text; the JSON report has it."""
+    if isinstance(record, dict):
+        return {name: _short(value) for name, value in record.items() if name != "base64" or "text" not in record}
+    return [_short(one) for one in record] if isinstance(record, list) else record

@@ -1,7 +1,7 @@
 """How the offsets of one partition relate on the two clusters: segments in which both count in step. Pure.
 
-Between two segments is a hole, on either side: offsets that have no counterpart. In the direction of a mirror holes are
-on its origin (compacted records, transaction markers, aborted data); the copy has none.
+Between two segments is an offset gap, on either side: offsets that have no counterpart. In the direction of a mirror
+gaps are on its origin (compacted records, transaction markers, aborted data); the copy has none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOWHERE: Final = Point(0, 0)
 
 
 class Relation:
-    """Segments in order. Offsets outside of `begin` .. `end` (not in it) are not known of; inside, they are in holes.
+    """Segments in order. Offsets outside of `begin` .. `end` (not in it) are not known of; inside, they are in gaps.
 
     Args:
         segments: (source base, target base, count); those of count 0 only move the end.
@@ -76,11 +76,11 @@ class Relation:
         return zip(self._sources, self._targets, self._counts, strict=True)
 
     def on_target(self, source: int) -> int | None:
-        """Where a source offset is on the target; None in a hole and outside."""
+        """Where a source offset is on the target; None in an offset gap and outside."""
         return _across(source, self._sources, self._targets, self._counts)
 
     def on_source(self, target: int) -> int | None:
-        """Where a target offset is on the source; None in a hole and outside."""
+        """Where a target offset is on the source; None in an offset gap and outside."""
         return _across(target, self._targets, self._sources, self._counts)
 
     def next_on_target(self, source: int) -> int:

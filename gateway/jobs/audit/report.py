@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.sums import DIGEST_BYTES, SideSums, Sums
-from gateway.jobs.audit.verdict import EXIT_CODES, Finding, Verdict, overall
+from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, overall
 from gateway.version import VERSION
 
 FORMAT: Final = "lockgate-audit/2"
@@ -27,7 +27,8 @@ transaction, or no record at all, which only compaction explains. Every record i
 partner, different from it, or without one, by why. An audit whose counts do not add up to the offsets asked for is not
 IDENTICAL.
 
-A record's partner is the one at the same offset, brought to the target by the offset maps of all ways that the topic
+A record's partner is the one at the same offset, brought to the target by the offset maps of all mirror periods that
+the topic
 has gone. Two batches at the same place with equal bytes (records, base and maximum timestamp, count, codec, timestamp
 type) hold the same records. All others were decoded and compared record by record: key, value, headers in order,
 timestamp.
@@ -78,7 +79,7 @@ class Report:
     findings: tuple[Finding, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         """The worst of all partitions."""
         return overall(self.findings)
 
@@ -100,6 +101,15 @@ class Report:
             found.add(finding.sums)
         return found
 
+    def totals(self) -> dict[str, Any]:
+        """The sums of all partitions as JSON."""
+        return {
+            **_sums(self.sums),
+            "before_start": sum(one.asked.before_start for one in self.findings),
+            "since_cutover": sum(one.asked.since_cutover for one in self.findings),
+            "closes": all(one.closes for one in self.findings),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
@@ -113,12 +123,7 @@ class Report:
             "topics": list(self.topics),
             "offsets": self.relation,
             "sample": {"fraction": self.fraction, "seed": self.seed},
-            "totals": {
-                **_sums(self.sums),
-                "before_start": sum(one.asked.before_start for one in self.findings),
-                "since_cutover": sum(one.asked.since_cutover for one in self.findings),
-                "closes": all(one.closes for one in self.findings),
-            },
+            "totals": self.totals(),
             "digest": self.digest,
             "method": list(METHOD),
             "versions": {"lockgate": VERSION, "spark": self.spark_version, "python": platform.python_version()},

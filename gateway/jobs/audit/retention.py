@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from gateway.domain.topic_configs import OWN
+from gateway.kafka.rules.topic_configs import OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.domain.offset_map import OffsetMap
-from gateway.domain.records import MirrorRecord
-from gateway.jobs.audit import asked_ways
+from gateway.jobs.audit import asked_periods
 from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
 from gateway.jobs.audit.clusters import Offsets, Side
 from gateway.jobs.audit.pieces import Piece
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import ClusterFacts
 from gateway.jobs.kafka import Loop
-from gateway.jobs.way_maps import WayMaps
-from gateway.net.routed import Partition
+from gateway.jobs.period_maps import PeriodMaps
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.state.records import MirrorRecord
 
-Maps = Mapping[Partition, tuple[OffsetMap, ...] | str]
+Maps = Mapping[TopicPartition, tuple[OffsetMap, ...] | str]
 
 _POLL_S: Final = 0.5
 BYTES_PER_TASK: Final = 128 * 1024 * 1024
@@ -49,7 +49,7 @@ class AuditOptions:
     link: str = ""
     records: Mapping[str, MirrorRecord] = field(default_factory=dict)
     records_now: Callable[[], Mapping[str, MirrorRecord]] | None = None
-    given: Mapping[Partition, Relation | str] | None = None
+    given: Mapping[TopicPartition, Relation | str] | None = None
     fraction: float = 1.0
     seed: int = 0
     wait_s: float = 60.0
@@ -63,7 +63,7 @@ class Scene:
     source: ClusterFacts
     target: ClusterFacts
     asked: list[Asked]
-    sizes: Mapping[Partition, int]
+    sizes: Mapping[TopicPartition, int]
     began_ms: int
     ids: tuple[Mapping[str, str], Mapping[str, str]]
 
@@ -72,7 +72,7 @@ class Scene:
         """Size of the source's logs, 0 when it was not told."""
         return sum(self.sizes.values())
 
-    def pieces(self, options: AuditOptions, slots: int) -> dict[Partition, list[Piece]]:
+    def pieces(self, options: AuditOptions, slots: int) -> dict[TopicPartition, list[Piece]]:
         """What to compare: for `slots` tasks at a time at least, and none of them too large."""
         total = sum(one.source.size + one.target.size for one in self.asked) or 1
         found = {}
@@ -94,7 +94,7 @@ def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) 
     with Loop() as loop:
         source = Side(loop.connect(options.source), options.topics)
         target = Side(loop.connect(options.target), options.topics, options.names)
-        maps = WayMaps(source.cluster, target.cluster, options.link)
+        maps = PeriodMaps(source.cluster, target.cluster, options.link)
         loop.on_close(maps.close)
         facts, sizes, began_ms = loop.run(_Gathering(options, source, target, maps, say).run())
         clusters = [
@@ -127,15 +127,15 @@ def changed(scene: Scene, options: AuditOptions) -> dict[str, str]:
 def _sides(record: MirrorRecord | None) -> tuple[object, ...]:
     if record is None:
         return ()
-    live = asked_ways.is_live(record)
-    return record.mirror_id, record.mode, record.direction, record.generation, live, len(record.starts)
+    live = asked_periods.is_live(record)
+    return record.mirror_id, record.mode, record.failback.direction, record.failback.epoch, live, len(record.starts)
 
 
 class _Gathering:
     """One gathering of facts. A copy's end is asked for before the other side's, and again once it should be level."""
 
     def __init__(
-        self, options: AuditOptions, source: Side, target: Side, maps: WayMaps, say: Callable[[str], None]
+        self, options: AuditOptions, source: Side, target: Side, maps: PeriodMaps, say: Callable[[str], None]
     ) -> None:
         self._options = options
         self._source = source
@@ -144,7 +144,7 @@ class _Gathering:
         self._say = say
         self._said = False
 
-    async def run(self) -> tuple[list[PartitionFacts], Mapping[Partition, int], int]:
+    async def run(self) -> tuple[list[PartitionFacts], Mapping[TopicPartition, int], int]:
         """Facts of all partitions, the sizes of the source's logs, and when it began (ms since the epoch)."""
         source, target = self._source, self._target
         await source.look()
@@ -153,6 +153,7 @@ class _Gathering:
         here_before, there, here = await source.ends(), await target.ends(), await source.ends()
         there_before = dict(there)
         policies = await source.policies(self._lifted(reverse=True)), await target.policies(self._lifted(reverse=False))
+        self._say_tiered()
         maps = await self._level(here, there)
         starts = await source.starts(), await target.starts()  # last: a log start is never beyond the end that is used
         facts = []
@@ -188,6 +189,14 @@ class _Gathering:
         record = self._options.records.get(topic)
         return record is not None and record.is_reverse
 
+    def _say_tiered(self) -> None:
+        for name, side in (("source", self._source), ("target", self._target)):
+            if side.tiered:
+                self._say(
+                    f"tiered storage on the {name}: {', '.join(side.tiered)}; what a broker "
+                    "does not send in time is INCOMPLETE, not empty"
+                )
+
     async def _level(self, here: Offsets, there: Offsets) -> Maps:
         """Wait until every copy has what the other side had, or until the time is up. Moves the copies' ends on.
 
@@ -209,10 +218,10 @@ class _Gathering:
             here |= await self._source.ends({key for key in behind if self._is_reverse(key[0])})
             there |= await self._target.ends({key for key in behind if not self._is_reverse(key[0])})
 
-    def _is_behind(self, key: Partition, maps: Maps, here: Offsets, there: Offsets) -> bool:
+    def _is_behind(self, key: TopicPartition, maps: Maps, here: Offsets, there: Offsets) -> bool:
         topic = key[0]
         record = self._options.records.get(topic)
-        if record is not None and not asked_ways.is_live(record):
+        if record is not None and not asked_periods.is_live(record):
             return False
         read = maps.get(key) or ()
         if isinstance(read, str):
@@ -224,13 +233,13 @@ class _Gathering:
             return there[key] < min(given.end.target, given.cut(here[key]).target)
         return here[key] < there[key] if self._is_reverse(topic) else there[key] < here[key]
 
-    def _silent(self, key: Partition) -> str:
+    def _silent(self, key: TopicPartition) -> str:
         """Why a partition cannot be compared that is there."""
         silent = self._source.silent.get(key) or self._target.silent.get(key)
         return f"it gives no answer: {silent}" if silent else ""
 
 
-def _state(key: Partition, exists: bool, starts: Offsets, ends: Offsets, before: Offsets) -> LogState | None:
+def _state(key: TopicPartition, exists: bool, starts: Offsets, ends: Offsets, before: Offsets) -> LogState | None:
     if not exists or key not in starts or key not in ends:
         return None
     return LogState(min(starts[key], ends[key]), ends[key], before.get(key, ends[key]))

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.sums import SideSums
-from protocol.record_reader import Record, read_records
-from protocol.records import BatchHeader
+from protocol.batch.header import BatchHeader
+from protocol.batch.record_reader import Record, read_records
 
 
 class LogBatch(NamedTuple):

@@ -29,7 +29,7 @@ _NAMES: Final = {
     "undecided": "not looked up by key",
     "missing_on_target": "missing on the target",
     "missing_on_source": "missing on the source",
-    "record_in_hole": "where the map says that there is none",
+    "record_in_gap": "where the map says that there is none",
     "beyond_end": "beyond the end",
     "after_cutover": "written after the cutover",
     "before_start": "before the mirror's start",

@@ -16,10 +16,10 @@ from gateway.jobs.audit.side import LogBatch
 from gateway.jobs.audit.sums import Answer
 from gateway.jobs.audit.work import Work, do
 from gateway.jobs.kafka import Loop
-from gateway.net.cluster import BrokerError, Cluster
-from gateway.net.errors import NetError
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.range_reader import RangeReader
+from gateway.kafka.cluster import BrokerError, Cluster
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.range_reader import RangeReader
 from protocol.errors import ErrorCode
 
 _ROW: Final = StructType([StructField("data", BinaryType())])

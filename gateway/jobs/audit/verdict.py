@@ -18,7 +18,7 @@ from gateway.jobs.audit.retention import why_not
 from gateway.jobs.audit.sums import Answer, Sums
 
 
-class Verdict(StrEnum):
+class AuditVerdict(StrEnum):
     """See `gateway.jobs.audit`. IN_SAMPLE: identical, as far as a sample went."""
 
     IDENTICAL = "IDENTICAL"
@@ -29,15 +29,21 @@ class Verdict(StrEnum):
 
 
 EXIT_CODES: Final = {
-    Verdict.IDENTICAL: 0,
-    Verdict.DIFFERENT: 1,
-    Verdict.INCOMPLETE: 4,
-    Verdict.EMPTY: 5,
-    Verdict.IN_SAMPLE: 6,
+    AuditVerdict.IDENTICAL: 0,
+    AuditVerdict.DIFFERENT: 1,
+    AuditVerdict.INCOMPLETE: 4,
+    AuditVerdict.EMPTY: 5,
+    AuditVerdict.IN_SAMPLE: 6,
 }
 """Of the command. 2 is wrong usage, 3 a cluster out of reach."""
 
-_WORST_FIRST: Final = (Verdict.DIFFERENT, Verdict.INCOMPLETE, Verdict.IN_SAMPLE, Verdict.IDENTICAL, Verdict.EMPTY)
+_WORST_FIRST: Final = (
+    AuditVerdict.DIFFERENT,
+    AuditVerdict.INCOMPLETE,
+    AuditVerdict.IN_SAMPLE,
+    AuditVerdict.IDENTICAL,
+    AuditVerdict.EMPTY,
+)
 
 _WHY_OPEN: Final = {
     Kind.BEHIND: "record(s) are not mirrored yet",
@@ -58,7 +64,7 @@ class Finding:
 
     asked: Asked
     sums: Sums
-    verdict: Verdict
+    verdict: AuditVerdict
     identical_up_to: int
     reasons: tuple[str, ...] = ()
     sampled: bool = False
@@ -66,13 +72,13 @@ class Finding:
     @property
     def sentence(self) -> str:
         """One line for people."""
-        if self.verdict is Verdict.DIFFERENT:
+        if self.verdict is AuditVerdict.DIFFERENT:
             return f"DIFFERENT at offset {self.identical_up_to}: {self._first}; {self.sums.different:,} in all"
-        if self.verdict is Verdict.INCOMPLETE:
+        if self.verdict is AuditVerdict.INCOMPLETE:
             return f"INCOMPLETE: {'; '.join(self.reasons)}; {self.sums.compared:,} records are equal, none differs"
-        if self.verdict is Verdict.EMPTY:
+        if self.verdict is AuditVerdict.EMPTY:
             return "EMPTY: nothing to compare"
-        if self.verdict is Verdict.IN_SAMPLE:
+        if self.verdict is AuditVerdict.IN_SAMPLE:
             read, asked = self.sums.source.offsets, self.asked.source.size
             return f"IDENTICAL in the sample: {self.sums.compared:,} records, {read:,} of {asked:,} offsets"
         return f"IDENTICAL up to offset {self.identical_up_to}"
@@ -168,14 +174,14 @@ def _unexplained(asked: Asked, sums: Sums, now_ms: int) -> list[str]:
     return found
 
 
-def _verdict(sums: Sums, reasons: Sequence[str], *, sampled: bool) -> Verdict:
+def _verdict(sums: Sums, reasons: Sequence[str], *, sampled: bool) -> AuditVerdict:
     if sums.different:
-        return Verdict.DIFFERENT
+        return AuditVerdict.DIFFERENT
     if reasons:
-        return Verdict.INCOMPLETE
+        return AuditVerdict.INCOMPLETE
     if not sums.compared:
-        return Verdict.EMPTY
-    return Verdict.IN_SAMPLE if sampled else Verdict.IDENTICAL
+        return AuditVerdict.EMPTY
+    return AuditVerdict.IN_SAMPLE if sampled else AuditVerdict.IDENTICAL
 
 
 def _up_to(asked: Asked, sums: Sums) -> int:
@@ -185,7 +191,7 @@ def _up_to(asked: Asked, sums: Sums) -> int:
     return asked.source.high if sums.open_at is None else sums.open_at
 
 
-def overall(findings: Sequence[Finding]) -> Verdict:
+def overall(findings: Sequence[Finding]) -> AuditVerdict:
     """The worst verdict of all partitions; one that is EMPTY does not matter beside others."""
     verdicts = {finding.verdict for finding in findings}
-    return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), Verdict.EMPTY)
+    return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), AuditVerdict.EMPTY)

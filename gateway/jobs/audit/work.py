@@ -13,9 +13,9 @@ from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.pieces import Piece, Span
 from gateway.jobs.audit.side import Feed, Side
 from gateway.jobs.audit.sums import Answer, SideSums, Sums
-from gateway.net.errors import NetError
+from gateway.kafka.connection.errors import NetError
+from protocol.batch.record_reader import Record
 from protocol.errors import ProtocolError
-from protocol.record_reader import Record
 
 
 @dataclass(frozen=True, slots=True)

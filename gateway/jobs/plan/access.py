@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from gateway.net.cluster import Cluster
-from gateway.net.errors import BrokerError, UnsupportedVersion
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
 from protocol.errors import ErrorCode, error_name
 from protocol.messages import DescribeAclsRequest, ListTransactionsRequest
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gateway.domain.records import MirrorMode
-from gateway.domain.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
-from gateway.jobs.plan.facts import GroupFacts, Inventory, Rates, TargetFacts, TopicFacts
+from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Rates, TargetFacts
+from gateway.jobs.plan.rights import ALTER, DESCRIBE, NOT_TOLD, may, missing
+from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
+from gateway.state.records import MirrorMode
 
 POSSIBLE_TODAY: Final = frozenset({MirrorMode.PRESERVE, MirrorMode.TRANSLATE})
 """Modes that this version can mirror in."""
@@ -31,7 +32,7 @@ class TopicPlan:
     """`reasons`: why not preserved. `notes`: what is changed on the way. `blockers`: what must be changed first.
     `left_behind`: own configs not copied."""
 
-    topic: TopicFacts
+    topic: PlanFacts
     fate: Fate
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -82,17 +83,27 @@ class Plan:
                 f"{written / 1e6:.1f} MB/s are written, more than the {self.rate / 1e6:.1f} MB/s that were measured "
                 "with so few readers: measure with more --streams, or give --rate"
             )
-        if self.rate and not self.rates.asked_for:
-            found.append("the rate is what one reader got from the source; how fast the target is written is not known")
+        found.extend(_on_rates(self.rates))
         target = self.inventory.target
         if target is not None and all(one.topic.bytes >= 0 for one in self.topics):
             copied = sum(one.topic.bytes * min(one.topic.replication_factor, target.brokers) for one in self.topics)
             found.append(f"the copy takes {copied / 1e9:.1f} GB on the target, with its replicas")
+        if target is not None and target.on_cluster != NOT_TOLD and not may(target.on_cluster, DESCRIBE):
+            found.append(f"this user lacks {DESCRIBE.name} on the target's cluster: {DESCRIBE.why}")
         return tuple(found)
 
     @property
     def _never(self) -> bool:
         return self.catch_up_s is not None and math.isinf(self.catch_up_s)
+
+
+def _on_rates(rates: Rates) -> list[str]:
+    if rates.asked_for or not rates.total:
+        return []
+    if not rates.written:
+        unknown = "the rate is what one reader got from the source; how fast the target is written is not known: "
+        return [unknown + "--measure-writes finds out, by a topic that it creates there and deletes again"]
+    return [f"read at {rates.read / 1e6:.1f} MB/s, written at {rates.written / 1e6:.1f} MB/s: the slower one counts"]
 
 
 def make_plan(inventory: Inventory, rates: Rates) -> Plan:
@@ -109,7 +120,7 @@ def make_plan(inventory: Inventory, rates: Rates) -> Plan:
     )
 
 
-def plan_topic(topic: TopicFacts, target: TargetFacts | None) -> TopicPlan:
+def plan_topic(topic: PlanFacts, target: TargetFacts | None) -> TopicPlan:
     """What becomes of one topic."""
     reasons = _why_not_preserved(topic)
     mode = MirrorMode.TRANSLATE if reasons else MirrorMode.PRESERVE
@@ -127,7 +138,7 @@ def plan_topic(topic: TopicFacts, target: TargetFacts | None) -> TopicPlan:
         topic=topic,
         fate=fate,
         reasons=tuple(reasons),
-        notes=tuple(_notes(topic)),
+        notes=(*_notes(topic), *_on_growth(topic, target)),
         blockers=tuple(blockers),
         left_behind=tuple(left),
     )
@@ -146,7 +157,7 @@ def plan_group(group: GroupFacts, moving: set[str]) -> GroupPlan:
     return GroupPlan(group=group, moves=True, reason=f"offsets stay behind of: {', '.join(left)}" if left else "")
 
 
-def catch_up_s(topics: list[TopicFacts], rates: Rates) -> float | None:
+def catch_up_s(topics: list[PlanFacts], rates: Rates) -> float | None:
     """Seconds to copy what is there and what is written meanwhile.
 
     A partition is copied in order, by one reader: the largest one takes its time however many there are.
@@ -175,35 +186,55 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def _why_not_preserved(topic: TopicFacts) -> list[str]:
+def _why_not_preserved(topic: PlanFacts) -> list[str]:
     sample, reasons = topic.sample, []
     by_configs = unmirrorable(topic.configs)
     if by_configs:
         reasons.append(by_configs)
     if sample.transactional or sample.control:
-        reasons.append("it is written by transactional producers: its log has markers, which leave holes")
-    if sample.with_holes:
-        reasons.append("its log has batches with holes, as compaction leaves them")
+        reasons.append("it is written by transactional producers: its log has markers, which leave gaps")
+    if sample.with_gaps:
+        reasons.append("its log has batches with gaps, as compaction leaves them")
     return reasons
 
 
-def _notes(topic: TopicFacts) -> list[str]:
+def _notes(topic: PlanFacts) -> list[str]:
     found = _on_timestamps(topic)
     if topic.sample.old_format:
         found.append("records of format v0 or v1: the gateway writes them anew; Spark jobs do not read them")
+    if topic.configs.get("remote.storage.enable") == "true":
+        found.append(
+            "remote.storage.enable: older records are in the source's tiered storage, which is read more slowly; "
+            "a read that times out there is tried again, and never taken for the end of the log"
+        )
     return found
 
 
-def _on_timestamps(topic: TopicFacts) -> list[str]:
+def _on_timestamps(topic: PlanFacts) -> list[str]:
     if topic.configs.get("message.timestamp.type") == "LogAppendTime":
         return ["LogAppendTime: records keep the source's timestamps; the target stamps its own after the promote"]
     return []
 
 
-def _on_target(topic: TopicFacts, target: TargetFacts) -> list[str]:
+def _on_growth(topic: PlanFacts, target: TargetFacts | None) -> list[str]:
+    if target is None or may(target.operations.get(topic.name, -1), ALTER):
+        return []
+    return [f"this user lacks {ALTER.name} on the target's topic {target.prefix}{topic.name}: {ALTER.why}"]
+
+
+def _on_target(topic: PlanFacts, target: TargetFacts) -> list[str]:
     blockers = []
     if target.topics.get(topic.name):
-        blockers.append(f"the target has a topic of this name with {target.topics[topic.name]} records")
+        records = target.topics[topic.name]
+        blockers.append(f"the target has a topic {target.prefix}{topic.name} with {records} records")
+    if topic.name in target.refused:
+        blockers.append(f"the target's topic {target.prefix}{topic.name}: {target.refused[topic.name]}")
+    if topic.name in target.operations:
+        lacking = missing(target.operations[topic.name], topic.configs)
+        blockers.extend(
+            f"the target's topic {target.prefix}{topic.name}: this user lacks {right.name} on it: {right.why}"
+            for right in lacking
+        )
     in_sync = int(topic.configs.get("min.insync.replicas", "1"))
     if in_sync > target.brokers:
         blockers.append(f"min.insync.replicas is {in_sync}, the target has {target.brokers} broker(s)")

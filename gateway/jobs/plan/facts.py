@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gateway.jobs.plan.rights import NOT_TOLD
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -16,7 +18,7 @@ class Sample:
     bytes: int = 0
     transactional: int = 0
     control: int = 0
-    with_holes: int = 0
+    with_gaps: int = 0
     idempotent: int = 0
     codecs: frozenset[str] = frozenset()
     old_format: int = 0
@@ -29,7 +31,7 @@ class Sample:
             bytes=self.bytes + other.bytes,
             transactional=self.transactional + other.transactional,
             control=self.control + other.control,
-            with_holes=self.with_holes + other.with_holes,
+            with_gaps=self.with_gaps + other.with_gaps,
             idempotent=self.idempotent + other.idempotent,
             codecs=self.codecs | other.codecs,
             old_format=self.old_format + other.old_format,
@@ -38,7 +40,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicFacts:
+class PlanFacts:
     """A topic. `bytes`: of one replica on disk, -1 when the cluster does not tell. `offsets`: sum over partitions of
     log end - log start. `largest_bytes`: of its largest partition, -1 when that is not
     told. `offsets_per_s`: over the last hour. `configs`: all in force; `own`: names set on the topic."""
@@ -67,13 +69,15 @@ class Rates:
     Attributes:
         total: of all partitions together.
         one: of one partition.
-        asked_for: somebody said so; else `total` was worked out from what one reader got from the source, and how fast
-            the target can be written is not known.
+        asked_for: somebody said so; else `total` was worked out from what one reader got from the source.
+        read, written: what was measured, of all partitions together; 0 for what was not. `total` is the lower one.
     """
 
     total: float
     one: float = 0.0
     asked_for: bool = False
+    read: float = 0.0
+    written: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +94,28 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFacts:
-    """What matters of the target. `topics`: name -> records it holds. `config_names`: topic configs it knows."""
+    """What matters of the target. `topics`: source topic -> records that the topic of its mirror holds already.
+    `config_names`: topic configs it knows. `prefix`: of mirror topics. `refused`: source topic -> why the target would
+    not create its mirror. `operations`: source topic -> what this user may do with the topic of its mirror, as bits
+    (`rights`); topics of which the target does not tell are not in it. `on_cluster`: the same of the cluster."""
 
     cluster_id: str
     brokers: int
     topics: Mapping[str, int]
     config_names: frozenset[str]
+    prefix: str = ""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    operations: Mapping[str, int] = field(default_factory=dict)
+    on_cluster: int = NOT_TOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All that was found. `untold`: what the source did not tell, and why. `acls`: one line each."""
+    """All that was found. `untold`: what a cluster did not tell, why, and what follows. `acls`: one line each."""
 
     cluster_id: str
     brokers: int
-    topics: tuple[TopicFacts, ...]
+    topics: tuple[PlanFacts, ...]
     groups: tuple[GroupFacts, ...] = ()
     acls: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()

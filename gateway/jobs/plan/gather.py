@@ -7,18 +7,21 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
-from gateway.domain.names import is_internal
 from gateway.jobs.plan.access import acl_lines, transactional_ids
-from gateway.jobs.plan.facts import GroupFacts, Inventory, Sample, TargetFacts, TopicFacts
+from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Sample, TargetFacts
+from gateway.jobs.plan.rights import NOT_TOLD
 from gateway.jobs.plan.sampling import sample_topics
+from gateway.jobs.plan.target_checks import cluster_operations, refused_topics, topic_operations
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
-from gateway.net.admin import ConfigEntry, describe_topic_configs
-from gateway.net.cluster import Cluster
-from gateway.net.commits import committed_offsets
-from gateway.net.errors import NetError
-from gateway.net.groups import describe_group, list_groups
-from gateway.net.log_dirs import log_sizes
-from gateway.net.offsets import list_offsets
+from gateway.kafka.admin import ConfigEntry, describe_topic_configs
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import committed_offsets
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.groups import describe_group, list_groups
+from gateway.kafka.log_dirs import log_sizes
+from gateway.kafka.offsets import list_offsets
+from gateway.kafka.rules.names import is_internal
+from gateway.kafka.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
@@ -27,12 +30,23 @@ _AT_ONCE: Final = 16
 _CONFIGS_AT_ONCE: Final = 200
 _SET_ON_TOPIC: Final = 1
 
+_NO_SIZES: Final = "how long the catch-up takes is not known; that takes DESCRIBE on the cluster"
+_NO_RATES: Final = "what is written during the catch-up is not counted"
+_NO_CONFIGS: Final = "compacted topics and LogAppendTime go unnoticed; that takes DESCRIBE_CONFIGS on the topics"
+_NO_GROUPS: Final = "no group is in this plan"
+_NO_ACLS: Final = "what must be allowed on the target is not listed; that takes DESCRIBE on the cluster"
+_NO_IDS: Final = "transactional producers are known by samples of the logs only"
+_NO_CREATES: Final = "a topic may be refused when its mirror is created"
+_NO_RIGHTS: Final = "a mirror may fail for want of one"
+_NO_TARGET_CONFIGS: Final = "configs that this target does not know are not named"
+
 
 class Gatherer:
-    """One inventory. Questions that a cluster may refuse to answer are noted in `untold`."""
+    """One inventory. Questions that a cluster may refuse are noted in `untold`. `prefix`: of mirror topics."""
 
-    def __init__(self, source: Cluster, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, source: Cluster, now: Callable[[], float] = time.time, *, prefix: str = "") -> None:
         self._source = source
+        self._prefix = prefix
         self._now = now
         self.untold: list[str] = []
 
@@ -51,19 +65,21 @@ class Gatherer:
             wanted or (name for name, topic in view.topics.items() if not self._internal(name, topic.internal))
         )
         ranges = await log_ranges(self._source, names)
-        sizes = await self._or("sizes of logs", log_sizes(self._source, names), {})
-        rates = await self._or("rates", self._rates(ranges), {})
+        sizes = await self._or("sizes of the source's logs", log_sizes(self._source, names), {}, _NO_SIZES)
+        rates = await self._or("how fast the source is written", self._rates(ranges), {}, _NO_RATES)
         samples = await sample_topics(self._source, ranges)
-        configs = await self._or("topic configs", self._configs(self._source, names), {})
+        configs = await self._or("the source's topic configs", self._configs(self._source, names), {}, _NO_CONFIGS)
         topics = tuple(self._topic(name, ranges, sizes, rates, samples, configs.get(name, {})) for name in names)
         found = Inventory(
             cluster_id=view.cluster_id,
             brokers=len(view.brokers),
             topics=topics,
-            groups=await self._or("groups", self._groups(), ()),
-            acls=await self._or("ACLs", acl_lines(self._source), ()),
-            transactional_ids=await self._or("transactional ids", transactional_ids(self._source), ()),
-            target=None if target is None else await self._target(target, names),
+            groups=await self._or("the source's groups", self._groups(), (), _NO_GROUPS),
+            acls=await self._or("the source's ACLs", acl_lines(self._source), (), _NO_ACLS),
+            transactional_ids=await self._or(
+                "the source's transactional ids", transactional_ids(self._source), (), _NO_IDS
+            ),
+            target=None if target is None else await self._target(target, topics),
             untold=tuple(self.untold),
         )
         return found, ranges
@@ -72,24 +88,25 @@ class Gatherer:
     def _internal(name: str, internal: bool) -> bool:
         return internal or is_internal(name)
 
-    async def _or(self, what: str, question: Awaitable[T], otherwise: T) -> T:
+    async def _or(self, what: str, question: Awaitable[T], otherwise: T, so: str) -> T:
+        """`so`: what follows when it is not told, for people."""
         try:
             return await question
         except NetError as exc:
-            self.untold.append(f"{what}: {exc}")
+            self.untold.append(f"{what} ({exc}): {so}")
             return otherwise
 
     def _topic(
         self,
         name: str,
         ranges: LogRanges,
-        sizes: Mapping[tuple[str, int], int],
+        sizes: Mapping[TopicPartition, int],
         rates: Mapping[str, float],
         samples: Mapping[str, Sample],
         configs: Mapping[str, ConfigEntry],
-    ) -> TopicFacts:
+    ) -> PlanFacts:
         partitions = self._source.view.topics[name].partitions
-        return TopicFacts(
+        return PlanFacts(
             name=name,
             partitions=len(partitions),
             replication_factor=max(len(part.replicas) for part in partitions.values()),
@@ -140,14 +157,31 @@ class Gatherer:
 
         return tuple(await asyncio.gather(*(ask(one.group, one.protocol_type, one.type) for one in listed)))
 
-    async def _target(self, target: Cluster, names: Sequence[str]) -> TargetFacts:
+    async def _target(self, target: Cluster, topics: Sequence[PlanFacts]) -> TargetFacts:
         view = await target.refresh(None)
-        there = [name for name in names if name in view.topics]
-        ranges = await log_ranges(target, there) if there else {}
-        held = {
-            name: sum(end - start for (topic, _), (start, end) in ranges.items() if topic == name) for name in there
+        there = {self._prefix + one.name: one.name for one in topics if self._prefix + one.name in view.topics}
+        ranges = await log_ranges(target, list(there)) if there else {}
+        held = dict.fromkeys(there.values(), 0)
+        for (name, _), (start, end) in ranges.items():
+            held[there[name]] += end - start
+        wanted = {
+            self._prefix + one.name: (one.partitions, min(one.replication_factor, len(view.brokers)))
+            for one in topics
+            if one.name not in held
         }
-        any_topic = there[:1] or [name for name, topic in view.topics.items() if not topic.error][:1]
-        configs = await self._or("configs of the target", self._configs(target, any_topic), {})
-        known = frozenset(key for entries in configs.values() for key in entries)
-        return TargetFacts(cluster_id=view.cluster_id, brokers=len(view.brokers), topics=held, config_names=known)
+        refused = await self._or("whether the target creates topics", refused_topics(target, wanted), {}, _NO_CREATES)
+        names = sorted(self._prefix + one.name for one in topics)
+        operations = await self._or("rights on the target's topics", topic_operations(target, names), {}, _NO_RIGHTS)
+        on_cluster = await self._or("rights on the target's cluster", cluster_operations(target), NOT_TOLD, _NO_RIGHTS)
+        any_topic = list(there)[:1] or [name for name, topic in view.topics.items() if not topic.error][:1]
+        configs = await self._or("the target's topic configs", self._configs(target, any_topic), {}, _NO_TARGET_CONFIGS)
+        return TargetFacts(
+            cluster_id=view.cluster_id,
+            brokers=len(view.brokers),
+            topics=held,
+            config_names=frozenset(key for entries in configs.values() for key in entries),
+            prefix=self._prefix,
+            refused={name.removeprefix(self._prefix): why for name, why in refused.items()},
+            operations={name.removeprefix(self._prefix): bits for name, bits in operations.items()},
+            on_cluster=on_cluster,
+        )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway.jobs.kafka import Loop
 from gateway.jobs.plan.assess import Fate, Plan, TopicPlan, duration, make_plan
-from gateway.jobs.plan.facts import Rates
+from gateway.jobs.plan.facts import Inventory, Rates
 from gateway.jobs.plan.gather import Gatherer
 from gateway.jobs.plan.sampling import read_rate
+from gateway.jobs.plan.target_checks import write_rate
+from gateway.kafka.cluster import Cluster
 from gateway.version import VERSION
 
 FORMAT: Final = "lockgate-plan/1"
@@ -27,6 +29,8 @@ def run_plan(
     rate: float = 0.0,
     streams: int = 1,
     measure_s: float = MEASURE_S,
+    prefix: str = "",
+    write: bool = False,
 ) -> Plan:
     """Take the inventory and make the plan.
 
@@ -35,6 +39,8 @@ def run_plan(
         rate: bytes a second of a catch-up, reading and writing; 0 to measure what one reader gets, times `streams`.
         streams: how many partitions will be copied at the same time.
         measure_s: how long to measure.
+        prefix: of mirror topics' names on the target.
+        write: measure how fast the target is written, too, by a topic that is created there and deleted again.
 
     Raises:
         ValueError: a topic that the source does not have.
@@ -43,13 +49,23 @@ def run_plan(
     with Loop() as loop:
         here = loop.connect(source)
         there = loop.connect(target) if target else None
-        inventory, ranges = loop.run(Gatherer(here).inventory(topics, there))
+        inventory, ranges = loop.run(Gatherer(here, prefix=prefix).inventory(topics, there))
         if rate <= 0:
+            at_once = min(streams, max(1, len(ranges)))
             one = loop.run(read_rate(here, ranges, measure_s))
-            rates = Rates(total=one * min(streams, max(1, len(ranges))), one=one)
+            rates = Rates(total=one * at_once, one=one, read=one * at_once)
+            if write and there is not None:
+                rates = loop.run(_with_writes(rates, there, inventory, at_once, measure_s))
         else:
             rates = Rates(total=rate, one=rate / streams, asked_for=True)
     return make_plan(inventory, rates)
+
+
+async def _with_writes(rates: Rates, target: Cluster, inventory: Inventory, at_once: int, measure_s: float) -> Rates:
+    replicas = max((topic.replication_factor for topic in inventory.topics), default=1)
+    one, written = await write_rate(target, measure_s, at_once, min(replicas, len(target.view.brokers)))
+    total = min(rates.read, written) if rates.read else written
+    return replace(rates, total=total, one=min(rates.one, one) if rates.one else one, written=written)
 
 
 def to_dict(plan: Plan) -> dict[str, Any]:
@@ -77,6 +93,8 @@ def to_dict(plan: Plan) -> dict[str, Any]:
             "bytes_per_s": round(plan.rate),
             "bytes_per_s_of_one_partition": round(plan.rates.one),
             "measured": not plan.rates.asked_for,
+            "read_bytes_per_s": round(plan.rates.read),
+            "written_bytes_per_s": round(plan.rates.written),
             "seconds": None if seconds is None or math.isinf(seconds) else round(seconds, 1),
             "words": duration(seconds),
         },
@@ -89,8 +107,7 @@ def to_dict(plan: Plan) -> dict[str, Any]:
             "transactional_ids": list(inventory.transactional_ids),
             "configs": {one.topic.name: list(one.left_behind) for one in plan.topics if one.left_behind},
             "not_looked_at": [
-                "rights on the target",
-                "names with the link's prefix on the target",
+                "rights on the target's groups, and on the gateway's own topics",
                 "client quotas",
                 "SCRAM credentials",
                 "schema registries",

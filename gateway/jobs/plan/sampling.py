@@ -9,11 +9,11 @@ from typing import Final
 
 from gateway.jobs.plan.facts import Sample
 from gateway.jobs.topic_ranges import LogRanges
-from gateway.net.cluster import Cluster
-from gateway.net.errors import NetError
-from gateway.net.range_reader import RangeReader
-from gateway.net.routed import Partition
-from protocol.records import BatchHeader, OldFormat
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.topic_partition import TopicPartition
+from protocol.batch.header import BatchHeader, OldFormat
 
 PARTITIONS: Final = 4
 """Of each topic that are looked at."""
@@ -34,19 +34,19 @@ def sample_of(headers: Iterable[BatchHeader]) -> Sample:
         bytes=sum(header.size for header in found),
         transactional=sum(header.is_transactional for header in found),
         control=sum(header.is_control for header in found),
-        with_holes=sum(not header.is_dense for header in found),
+        with_gaps=sum(not header.is_dense for header in found),
         idempotent=sum(header.producer_id >= 0 for header in found),
         codecs=frozenset(_CODECS[header.codec] for header in found if header.codec < len(_CODECS)),
     )
 
 
-def places(ranges: LogRanges) -> list[tuple[Partition, int]]:
+def places(ranges: LogRanges) -> list[tuple[TopicPartition, int]]:
     """Where to look: (partition, offset), a few for each topic."""
-    by_topic: dict[str, list[Partition]] = {}
+    by_topic: dict[str, list[TopicPartition]] = {}
     for key, (start, end) in ranges.items():
         if start < end:
             by_topic.setdefault(key[0], []).append(key)
-    found: list[tuple[Partition, int]] = []
+    found: list[tuple[TopicPartition, int]] = []
     for keys in by_topic.values():
         step = max(1, len(keys) // PARTITIONS)
         for key in sorted(keys)[::step][:PARTITIONS]:
@@ -59,7 +59,7 @@ async def sample_topics(cluster: Cluster, ranges: LogRanges) -> Mapping[str, Sam
     """What the batches of each topic are like. The sample of one that could not be read says why."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(key: Partition, at: int) -> tuple[str, Sample]:
+    async def look(key: TopicPartition, at: int) -> tuple[str, Sample]:
         async with slots:
             reader = RangeReader(cluster, *key, at, ranges[key][1], fetch_bytes=_FETCH_BYTES, patience_s=_PATIENCE_S)
             try:

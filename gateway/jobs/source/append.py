@@ -1,8 +1,8 @@
 """Appends one partition's batches to the target as its mirror would: the shell around the mirror's own partition.
 
 What is appended where, under which producer id and sequence, what an answer of the broker means, padding and trimming:
-all of that is decided by `domain.partition` and run by `PartitionRunner`, as in the live engine. Here the batches come
-from rows instead of from a fetcher, and waiting ends: with the last batch, a failure, or no progress.
+all of that is decided by `mirror/partition/rules` and run by `PartitionRunner`, as in the live engine. Here the batches
+come from rows instead of from a fetcher, and waiting ends: with the last batch, a failure, or no progress.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from gateway.domain.offset_map import Breakpoint
-from gateway.domain.partition import PartitionMirror
-from gateway.domain.records import MirrorError
 from gateway.jobs.source.clusters import AppendFailed, Clusters
-from gateway.jobs.source.log_shell import LogShell
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.segments import Segment
-from gateway.net.cluster import ClusterView
-from gateway.net.range_reader import Chunk
-from gateway.replication.appender import Appender
-from gateway.replication.map_topic import LinkMaps
-from gateway.replication.runner import PartitionRunner
-from gateway.replication.topic_maps import TopicMaps
+from gateway.kafka.cluster import ClusterView, NetError
+from gateway.kafka.range_reader import Chunk
+from gateway.mirror.offset_map.partitions import TopicOffsetMaps
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.offset_map.topic import LinkMaps
+from gateway.mirror.partition.appender import Appender
+from gateway.mirror.partition.log_reader import LogBounds
+from gateway.mirror.partition.log_start import earliest_start
+from gateway.mirror.partition.rules.partition import PartitionMirror
+from gateway.mirror.partition.runner import PartitionRunner
+from gateway.mirror.partition.trim import trim
+from gateway.state.records import MirrorError, PartitionStart
+from protocol.errors import ErrorCode, ProtocolError
 
 PATIENCE_S: Final = 120.0
 """How long the target may take nothing, for whatever passing reason, before appending fails."""
@@ -33,13 +36,14 @@ MOST_SEGMENTS: Final = 100_000
 """Of one range in a report; the map topic has them all."""
 
 _LOOK_S: Final = 1.0
+_NO_END: Final = 2**63 - 1
 
 
-class PartitionAppend(LogShell):
-    """One partition. Implements `replication.shells.Shell`.
+class PartitionAppend:
+    """One partition. Implements `PartitionEffects`.
 
     Args:
-        first: base offset of the first batch to come.
+        first: base offset of the first batch to come, for when there is no source to ask.
     """
 
     def __init__(
@@ -51,12 +55,17 @@ class PartitionAppend(LogShell):
         *,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        super().__init__(clusters, first)
+        self._clusters = clusters
+        self._first = first
         self._patience_s = patience_s
         self._done: Callable[[], bool] = lambda: False
         self._woken: asyncio.Future[None] | None = None
         self._failure: tuple[MirrorError, str] | None = None
         self._source_end = -1
+        self.lost: list[
+            tuple[int, int]
+        ] = []  # source offsets that were deleted there: the first, the one after the last
+        self._skips = mirror.skip_deleted
         maps = clusters.maps_of(mirror)
         offsets = None if maps is None else self._topic_maps(maps)
         self.runner = PartitionRunner(
@@ -69,6 +78,7 @@ class PartitionAppend(LogShell):
                 wall_ms=_wall_ms,
                 ledger=None if maps is None else maps.ledger(mirror.map_key(partition), _implied(mirror, partition)),
                 compacted=mirror.compacted,
+                skip_deleted=mirror.skip_deleted,
             ),
             self,
             clock=time.monotonic,
@@ -76,11 +86,11 @@ class PartitionAppend(LogShell):
             offsets=offsets,
         )
 
-    def _topic_maps(self, maps: LinkMaps) -> TopicMaps:
+    def _topic_maps(self, maps: LinkMaps) -> TopicOffsetMaps:
         clusters = self._clusters
         if clusters.source is None:
             raise AppendFailed("offsets that differ on the two clusters: to append such rows the source is needed too")
-        return TopicMaps(maps, clusters.source, clusters.target, clusters.tasks, lambda _, __: self._look())
+        return TopicOffsetMaps(maps, clusters.source, clusters.target, clusters.tasks, lambda _, __: self._look())
 
     @property
     def has_map(self) -> bool:
@@ -156,15 +166,28 @@ class PartitionAppend(LogShell):
         self._check()
         await self.ready()
 
+    async def refused(self, code: int) -> bool:
+        """The source does not have what `fetch_offset` says. True when the mirror goes on behind what is gone.
+
+        Raises:
+            AppendFailed: the mirror may not go on.
+        """
+        if not self._skips or code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            return False
+        at = self.fetch_offset
+        self.runner.fetch_failed(code, time.monotonic())
+        await self._until(lambda: self.fetch_offset != at and self.runner.mirror.copying)
+        return True
+
     async def ready(self) -> None:
         """Wait until more may be offered. Raises AppendFailed."""
         window = self.runner.mirror.window
-        await self._until(lambda: self.runner.mirror.copying and not window.in_doubt and not window.unsent)
+        await self._until(lambda: self.runner.mirror.copying and not window.outcome_unknown and not window.unsent)
 
     async def finish(self) -> None:
         """Wait until all is on the target and may be read. Raises AppendFailed."""
         mirror = self.runner.mirror
-        await self._until(lambda: not len(mirror.window) and not mirror.window.in_doubt and mirror.settled)
+        await self._until(lambda: not len(mirror.window) and not mirror.window.outcome_unknown and mirror.readable)
 
     def segments(self, first: int) -> tuple[Segment, ...]:
         """The map from the target offset `first` on; nothing of one with too many pieces to be sent around."""
@@ -211,7 +234,7 @@ class PartitionAppend(LogShell):
 
     def _progress(self) -> object:
         mirror = self.runner.mirror
-        return mirror.phase, mirror.window.position, mirror.settled
+        return mirror.phase, mirror.window.position, mirror.readable
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -231,13 +254,50 @@ class PartitionAppend(LogShell):
             self.runner.assign(None)
             return
         if leader not in clusters.appenders:
-            clusters.appenders[leader] = Appender(clusters.target, leader, clusters.tasks)
+            clusters.appenders[leader] = Appender(clusters.target, leader, clusters.tasks, clusters.may_append)
         self.runner.assign(clusters.appenders[leader])
         self.runner.pump()
 
-    # Shell
+    # what the partition asks of the two clusters
 
-    def settled(self, runner: PartitionRunner) -> None:
+    def read_target_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the target."""
+        if delay_s:  # a retry: perhaps the leader has moved
+            self._clusters.target.invalidate(runner.key[0])
+        self._clusters.target_logs.ask(runner.key, delay_s, runner.target_bounds)
+
+    def read_source_log(self, runner: PartitionRunner, delay_s: float) -> None:
+        """Ask the source; without one, the source is what will come."""
+        if self._clusters.source_logs is None:
+            bounds = LogBounds(self._first, _NO_END, None)
+            asyncio.get_running_loop().call_soon(runner.source_bounds, bounds)
+        else:
+            self._clusters.source_logs.ask((runner.source_topic, runner.partition), delay_s, runner.source_bounds)
+
+    def plan_start(self, runner: PartitionRunner) -> None:
+        """The source lost its first records before any was copied: find its new start."""
+        self._clusters.tasks.spawn(self._plan_start(runner), "plan start")
+
+    async def _plan_start(self, runner: PartitionRunner) -> None:
+        source = self._clusters.source
+        if source is None:
+            runner.start_planned(PartitionStart(self._first, self._first))
+            return
+        try:
+            runner.start_planned(await earliest_start(source, runner.source_topic, runner.partition))
+        except (NetError, ProtocolError) as exc:
+            runner.fail(MirrorError.INTERNAL_ERROR, f"where the source starts: {exc}")
+
+    def delete_records(self, runner: PartitionRunner, offset: int, delay_s: float) -> None:
+        """Trim the target."""
+        self._clusters.tasks.spawn(trim(self._clusters.target, runner, offset, delay_s), "delete records")
+
+    def refresh_source(self) -> None:
+        """Rows cannot be had again: what is wrong with one shows in `append`."""
+
+    # what it tells
+
+    def readable(self, runner: PartitionRunner) -> None:
         """The partition may be read."""
         self._look()
 
@@ -246,7 +306,8 @@ class PartitionAppend(LogShell):
         self._fail(error, message)
 
     def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
-        """Never: a job's mirror does not skip what is missing."""
+        """The link says to go on; it is told at the end."""
+        self.lost.append((first, following))
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """More is on the target."""

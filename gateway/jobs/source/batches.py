@@ -34,10 +34,11 @@ from gateway.jobs.source.reading import read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
 from gateway.jobs.source.write_options import parse_write
 from gateway.jobs.source.writer import BatchesWriter, StreamBatchesWriter
-from gateway.net.range_reader import Chunk
-from protocol.records import batch_digest
+from gateway.kafka.range_reader import Chunk
+from protocol.batch.header import batch_digest
 
 FORMAT: Final = "kafka-batches"
+SPECULATES: Final = "spark.speculation is true: attempts of a task would append beside each other; turn it off"
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -70,6 +71,18 @@ class KafkaBatches(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Of a streaming query."""
         return StreamBatchesWriter(parse_write(self.options), schema)
+
+
+class SpeculatingBatches(KafkaBatches):
+    """Of a session whose tasks may run twice at the same time: read only."""
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Raises ValueError."""
+        raise ValueError(SPECULATES)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Raises ValueError."""
+        raise ValueError(SPECULATES)
 
 
 class BatchesReader(DataSourceReader):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.jobs.source.mirrors import MirrorSpec
-from gateway.net.cluster import Cluster
-from gateway.replication.appender import Appender
-from gateway.replication.log_reader import LogReader
-from gateway.replication.map_topic import LinkMaps
-from gateway.replication.tasks import Tasks
+from gateway.kafka.cluster import Cluster
+from gateway.mirror.offset_map.topic import LinkMaps
+from gateway.mirror.partition.appender import Appender
+from gateway.mirror.partition.log_reader import LogReader
+from gateway.transport.tasks import Tasks
 
 
 class AppendFailed(Exception):
@@ -19,7 +20,7 @@ class AppendFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """What the partitions of one task share. `source` is None when the batches do not come from a cluster. `maps`: by
-    link, the offset maps of its mirrors."""
+    link, the offset maps of its mirrors. `may_append`: asked before each request that appends."""
 
     target: Cluster
     source: Cluster | None
@@ -28,13 +29,19 @@ class Clusters:
     tasks: Tasks
     appenders: dict[int, Appender]
     maps: dict[str, LinkMaps]
+    may_append: Callable[[], bool]
 
     @classmethod
-    def of(cls, target: Cluster, source: Cluster | None) -> Clusters:
+    def of(cls, target: Cluster, source: Cluster | None, may_append: Callable[[], bool] = lambda: True) -> Clusters:
         """Around connected clusters."""
         tasks = Tasks()
         source_logs = None if source is None else LogReader(source, tasks, tails=False)
-        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {}, {})
+        return cls(target, source, LogReader(target, tasks, tails=True), source_logs, tasks, {}, {}, may_append)
+
+    def pump(self) -> None:
+        """Send what can be sent, now that it may be."""
+        for appender in self.appenders.values():
+            appender.pump()
 
     def maps_of(self, mirror: MirrorSpec) -> LinkMaps | None:
         """The offset maps that a mirror's are among; None for one of no link, whose offsets must be equal."""

@@ -11,17 +11,17 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.domain.throttle import Throttle
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import AppendFailed, Clusters
 from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.jobs.source.segments import Failure, Segment, Written
-from gateway.net.cluster import Cluster
-from gateway.net.errors import NetError
-from gateway.net.range_reader import FETCH_BYTES, Chunk, RangeReader
+from gateway.jobs.source.segments import Failure, Lost, Segment, Written
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import BrokerError, NetError
+from gateway.kafka.range_reader import FETCH_BYTES, Chunk, RangeReader
+from gateway.mirror.partition.rules.throttle import Throttle
+from protocol.batch.header import OldFormat
 from protocol.errors import ProtocolError
-from protocol.records import OldFormat
 
 AT_ONCE: Final = 16
 """Ranges of one task; each holds up to some MB."""
@@ -67,7 +67,8 @@ class RangeCopy:
             finally:
                 append.close()
         segments = append.segments(first) if append.translates else (_equal(mirror, wanted),)
-        return Written(segments, append.records, append.bytes)
+        lost = tuple(Lost(wanted.topic, wanted.partition, *offsets) for offsets in append.lost)
+        return Written(segments, append.records, append.bytes, lost=lost)
 
     async def _copy(self, append: PartitionAppend, wanted: OffsetRange) -> None:
         # Where this attempt begins: with the last batch that the target has, to hold it against the source's.
@@ -91,7 +92,12 @@ class RangeCopy:
             if at < wanted.end:
                 if reader is None or reader.position != at:
                     reader = self._reader(wanted, at)
-                chunk = await reader.next()
+                try:
+                    chunk = await reader.next()
+                except BrokerError as exc:
+                    if not await append.refused(exc.code):
+                        raise
+                    continue
             if chunk is not None:
                 await append.offer(chunk, at, wanted.end)
                 await self._pace(chunk)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gateway.domain.map_codec import PartitionKey
-from gateway.domain.records import MirrorMode, PartitionStart
+from gateway.mirror.offset_map.rules.codec import PartitionKey
+from gateway.state.records import MirrorMode, PartitionStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class MirrorSpec:
         link, mirror_id, way: where the offset map has its breakpoints (`domain.map_codec.PartitionKey`).
         implied: per partition the breakpoint (source, target) that holds without any other.
         compacted: records of the source may vanish while they are copied.
+        skip_deleted: go on behind what the source deleted before it was copied, and tell of it.
     """
 
     source_topic: str
@@ -31,9 +32,10 @@ class MirrorSpec:
     mode: str = MirrorMode.PRESERVE.value
     link: str = ""
     mirror_id: int = -1
-    way: int = 0
+    period: int = 0
     implied: tuple[tuple[int, int], ...] = ()
     compacted: bool = False
+    skip_deleted: bool = False
 
     @property
     def is_translated(self) -> bool:
@@ -42,7 +44,7 @@ class MirrorSpec:
 
     def map_key(self, partition: int) -> PartitionKey:
         """Of a partition, in the link's offset map."""
-        return PartitionKey(self.mirror_id, self.way, partition)
+        return PartitionKey(self.mirror_id, self.period, partition)
 
 
 def to_json(mirrors: Sequence[MirrorSpec]) -> str:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from gateway.jobs.kafka import PREFIX
 from gateway.jobs.source.spark_options import without_sparks_own
-from gateway.net.config import ClusterConfig
-from gateway.net.offsets import EARLIEST, LATEST
-from gateway.net.range_reader import FETCH_BYTES
-from gateway.net.routed import Partition
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.offsets import EARLIEST, LATEST
+from gateway.kafka.range_reader import FETCH_BYTES
+from gateway.kafka.topic_partition import TopicPartition
 
 EARLIEST_TEXT: Final = "earliest"
 LATEST_TEXT: Final = "latest"
@@ -30,6 +30,8 @@ _READING: Final = (
     "endingTimestamp",
     "maxBytesPerTrigger",
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "maxRecordsPerPartition",
     "minPartitions",
     "failOnDataLoss",
@@ -37,6 +39,7 @@ _READING: Final = (
     "throttleBytesPerSecond",
     "tasks",
 )
+_UNITS_S: Final = {"": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _ISOLATION: Final = "isolation.level"
 _FETCH_BYTES: Final = "max.partition.fetch.bytes"
 
@@ -46,9 +49,9 @@ class Position:
     """An offset per partition, or EARLIEST (-2), LATEST (-1) for those that are not named."""
 
     default: int
-    offsets: Mapping[Partition, int] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
-    def of(self, partition: Partition) -> int:
+    def of(self, partition: TopicPartition) -> int:
         """The offset to resolve for one partition."""
         return self.offsets.get(partition, self.default)
 
@@ -58,9 +61,9 @@ class Times:
     """A time per partition, in milliseconds since the epoch. `default`: of those that are not named; None for none."""
 
     default: int | None = None
-    times: Mapping[Partition, int] = field(default_factory=dict)
+    times: Mapping[TopicPartition, int] = field(default_factory=dict)
 
-    def of(self, partition: Partition) -> int | None:
+    def of(self, partition: TopicPartition) -> int | None:
         """The time of one partition."""
         return self.times.get(partition, self.default)
 
@@ -77,6 +80,8 @@ class SourceOptions:
         or_latest: where no record is as young as a starting time, begin at the end; else that is an error.
         max_bytes_per_trigger: of one micro-batch, about; 0 for no limit.
         max_offsets_per_trigger: of one micro-batch; 0 for no limit.
+        min_offsets_per_trigger: a micro-batch waits for so many; 0 for not waiting.
+        max_trigger_delay_s: for how long it waits at most.
         max_records_per_partition: of one task; 0 for no limit.
         fail_on_data_loss: offsets that are gone and topics created anew end the query; else they are skipped.
         headers: the column is there.
@@ -99,6 +104,8 @@ class SourceOptions:
     or_latest: bool = False
     max_bytes_per_trigger: int = 0
     max_offsets_per_trigger: int = 0
+    min_offsets_per_trigger: int = 0
+    max_trigger_delay_s: float = 900.0
     max_records_per_partition: int = 0
     fail_on_data_loss: bool = True
     headers: bool = True
@@ -131,6 +138,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
             raise ValueError(f"{name}: {exc}") from None
     if sum(name in named for name in _WHO) != 1:
         raise ValueError(f"name what to read by one of {', '.join(_WHO)}")
+    _check_limits(values)
     if "assigned" in values:
         values["topics"] = tuple(values["assigned"])
     if _ISOLATION in kafka:
@@ -139,6 +147,12 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
         values["fetch_bytes"] = _positive(kafka.pop(_FETCH_BYTES))
     check_properties(kafka, PREFIX)
     return SourceOptions(properties=kafka, **values)
+
+
+def _check_limits(values: Mapping[str, Any]) -> None:
+    most = values.get("max_offsets_per_trigger", 0)
+    if most and values.get("min_offsets_per_trigger", 0) > most:
+        raise ValueError("minOffsetsPerTrigger: it must not be above maxOffsetsPerTrigger")
 
 
 def check_properties(properties: Mapping[str, str], prefix: str) -> None:
@@ -236,6 +250,14 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    """As Spark writes times: 15m, 30s, 500ms, 1h; a number alone is milliseconds."""
+    found = re.fullmatch(r"(\d{1,12})\s*(ms|s|m|min|h|d|)", text.strip().lower())
+    if found is None:
+        raise ValueError(f"{text!r} is no time such as 15m, 30s or 500ms")
+    return int(found[1]) * _UNITS_S[found[2]]
+
+
 def _isolation(text: str) -> bool:
     if text not in ("read_committed", "read_uncommitted"):
         raise ValueError(f"{PREFIX}{_ISOLATION}: {text!r} is not read_committed or read_uncommitted")
@@ -253,6 +275,8 @@ _READERS: Final[Mapping[str, tuple[str, Any]]] = {
     "endingOffsetsByTimestamp": ("ending_times", _times),
     "endingTimestamp": ("ending_time", _time),
     "maxOffsetsPerTrigger": ("max_offsets_per_trigger", _positive),
+    "minOffsetsPerTrigger": ("min_offsets_per_trigger", _positive),
+    "maxTriggerDelay": ("max_trigger_delay_s", _seconds),
     "maxRecordsPerPartition": ("max_records_per_partition", _positive),
     "failOnDataLoss": ("fail_on_data_loss", _flag),
     "includeHeaders": ("headers", _flag),

@@ -12,11 +12,11 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 from gateway.jobs.source.options import Position, SourceOptions, Times
-from gateway.net.cluster import Cluster
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
 
-Offsets = dict[Partition, int]
+Offsets = dict[TopicPartition, int]
 
 _INTERNAL: Final = "__"
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class OffsetRange(InputPartition):
         return self.end - self.start
 
 
-async def find_partitions(cluster: Cluster, options: SourceOptions) -> list[Partition]:
+async def find_partitions(cluster: Cluster, options: SourceOptions) -> list[TopicPartition]:
     """The partitions that the options name.
 
     Raises:
@@ -49,7 +49,7 @@ async def find_partitions(cluster: Cluster, options: SourceOptions) -> list[Part
         topics = [name for name in view.topics if pattern.fullmatch(name) and not name.startswith(_INTERNAL)]
     else:
         topics = list(options.topics)
-    found: list[Partition] = []
+    found: list[TopicPartition] = []
     for topic in sorted(topics):
         known = view.topics.get(topic)
         if known is None or not known.partitions:
@@ -63,7 +63,7 @@ async def find_partitions(cluster: Cluster, options: SourceOptions) -> list[Part
 
 
 async def start_offsets(
-    cluster: Cluster, options: SourceOptions, partitions: list[Partition], *, stream: bool = False
+    cluster: Cluster, options: SourceOptions, partitions: list[TopicPartition], *, stream: bool = False
 ) -> Offsets:
     """Where reading begins.
 
@@ -77,7 +77,7 @@ async def start_offsets(
     return starts
 
 
-async def end_offsets(cluster: Cluster, options: SourceOptions, partitions: list[Partition]) -> Offsets:
+async def end_offsets(cluster: Cluster, options: SourceOptions, partitions: list[TopicPartition]) -> Offsets:
     """Where reading ends: LATEST is the last stable offset, or the high watermark of uncommitted reading."""
     ends = await _resolve(cluster, options.ending, partitions, options.read_committed)
     for times in (options.ending_times, options.ending_time):
@@ -86,7 +86,7 @@ async def end_offsets(cluster: Cluster, options: SourceOptions, partitions: list
 
 
 async def _by_time(
-    cluster: Cluster, times: Times | None, partitions: list[Partition], *, or_latest: bool, options: SourceOptions
+    cluster: Cluster, times: Times | None, partitions: list[TopicPartition], *, or_latest: bool, options: SourceOptions
 ) -> Offsets:
     """The first records that are as young as asked, of those partitions that a time was given for."""
     wanted = {} if times is None else {key: at for key in partitions if (at := times.of(key)) is not None}
@@ -129,7 +129,7 @@ def data_lost(why: str) -> str:
     return f"{why}; to go on without what was lost, set failOnDataLoss to false"
 
 
-async def latest_offsets(cluster: Cluster, options: SourceOptions, partitions: list[Partition]) -> Offsets:
+async def latest_offsets(cluster: Cluster, options: SourceOptions, partitions: list[TopicPartition]) -> Offsets:
     """The readable ends as of now."""
     return await _ask(cluster, dict.fromkeys(partitions, LATEST), options.read_committed)
 
@@ -147,7 +147,7 @@ async def plan_ranges(cluster: Cluster, options: SourceOptions) -> list[OffsetRa
 
 
 def make_ranges(
-    starts: Mapping[Partition, int], ends: Mapping[Partition, int], min_partitions: int, most: int = 0
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], min_partitions: int, most: int = 0
 ) -> list[OffsetRange]:
     """One range per partition that has something to read, cut further when there are fewer than `min_partitions`, or
     where one has more than `most` offsets (0 for no limit)."""
@@ -176,13 +176,15 @@ def split(ranges: list[OffsetRange], min_partitions: int) -> list[OffsetRange]:
     return parts
 
 
-async def _resolve(cluster: Cluster, position: Position, partitions: list[Partition], read_committed: bool) -> Offsets:
+async def _resolve(
+    cluster: Cluster, position: Position, partitions: list[TopicPartition], read_committed: bool
+) -> Offsets:
     wanted = {partition: position.of(partition) for partition in partitions}
     asked = {partition: spec for partition, spec in wanted.items() if spec < 0}
     return wanted | await _ask(cluster, asked, read_committed)
 
 
-async def _ask(cluster: Cluster, wanted: Mapping[Partition, int], read_committed: bool) -> Offsets:
+async def _ask(cluster: Cluster, wanted: Mapping[TopicPartition, int], read_committed: bool) -> Offsets:
     if not wanted:
         return {}
     topics: dict[str, dict[int, int]] = {}

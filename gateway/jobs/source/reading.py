@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from gateway.domain.throttle import Throttle
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.options import SourceOptions
 from gateway.jobs.source.ranges import OffsetRange
-from gateway.net.range_reader import Chunk, RangeReader
+from gateway.kafka.range_reader import Chunk, RangeReader
+from gateway.mirror.partition.rules.throttle import Throttle
 
 
 def read_chunks(options: SourceOptions, wanted: OffsetRange, loop: Loop, *, with_last: bool = False) -> Iterator[Chunk]:

@@ -25,8 +25,8 @@ from gateway.jobs.source.options import SourceOptions, parse
 from gateway.jobs.source.ranges import OffsetRange, plan_ranges
 from gateway.jobs.source.reading import read_chunks
 from gateway.jobs.source.stream import RangeStreamReader
-from gateway.net.range_reader import Chunk
-from protocol.record_reader import Record, read_records
+from gateway.kafka.range_reader import Chunk
+from protocol.batch.record_reader import Record, read_records
 
 FORMAT: Final = "kafka-records"
 _YEAR_1_MS: Final = -62_135_596_800_000

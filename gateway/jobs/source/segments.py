@@ -34,6 +34,16 @@ class Failure:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Source offsets `first` to `following` - 1, deleted there before they were copied; the link says to go on."""
+
+    topic: str
+    partition: int
+    first: int
+    following: int
+
+
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task did.
@@ -46,6 +56,7 @@ class Written(WriterCommitMessage):
     records: int = 0
     bytes: int = 0
     failed: tuple[Failure, ...] = ()
+    lost: tuple[Lost, ...] = ()
 
 
 class MapPublisher(Protocol):
@@ -71,13 +82,14 @@ class WriteReport:
     bytes: int
     tasks: int
     failed: tuple[Failure, ...] = ()
+    lost: tuple[Lost, ...] = ()
 
     @classmethod
     def of(cls, messages: Iterable[WriterCommitMessage | None]) -> WriteReport:
         """Add the tasks' messages up; segments that touch become one."""
         done = [message for message in messages if isinstance(message, Written)]
         all_done = total(done)
-        return cls(all_done.segments, all_done.records, all_done.bytes, len(done), all_done.failed)
+        return cls(all_done.segments, all_done.records, all_done.bytes, len(done), all_done.failed, all_done.lost)
 
     def save(self, path: str) -> None:
         """As JSON."""
@@ -91,14 +103,16 @@ class WriteReport:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
         segments = tuple(Segment(**segment) for segment in value.pop("segments"))
         failed = tuple(Failure(**failure) for failure in value.pop("failed"))
-        return cls(segments=segments, failed=failed, **value)
+        lost = tuple(Lost(**one) for one in value.pop("lost"))
+        return cls(segments=segments, failed=failed, lost=lost, **value)
 
 
 def total(parts: Sequence[Written]) -> Written:
     """Several as one."""
     segments = merge(segment for part in parts for segment in part.segments)
     failed = tuple(failure for part in parts for failure in part.failed)
-    return Written(segments, sum(part.records for part in parts), sum(part.bytes for part in parts), failed)
+    lost = tuple(one for part in parts for one in part.lost)
+    return Written(segments, sum(part.records for part in parts), sum(part.bytes for part in parts), failed, lost)
 
 
 def merge(segments: Iterable[Segment]) -> tuple[Segment, ...]:

@@ -28,8 +28,6 @@ _SPARKS: Final = "Spark's own source refuses it, too"
 _KEY_STORE: Final = "Java key stores are not read; give PEM: kafka.ssl.ca.location, kafka.ssl.certificate.location"
 
 _REFUSED: Final[Mapping[str, str]] = {
-    "minoffsetspertrigger": "micro-batches do not wait for records; give the query a longer trigger interval",
-    "maxtriggerdelay": "micro-batches do not wait for records; give the query a longer trigger interval",
     "kafka.auto.offset.reset": f"startingOffsets says where to begin; {_SPARKS}",
     "kafka.key.deserializer": f"keys are bytes; {_SPARKS}",
     "kafka.value.deserializer": f"values are bytes; {_SPARKS}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,9 +34,10 @@ from gateway.jobs.source.ranges import (
     make_ranges,
     start_offsets,
 )
-from gateway.net.cluster import BrokerError, Cluster
-from gateway.net.log_dirs import log_sizes
-from gateway.net.offsets import EARLIEST, list_offsets
+from gateway.kafka.cluster import BrokerError, Cluster
+from gateway.kafka.log_dirs import log_sizes
+from gateway.kafka.offsets import EARLIEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
 
 IDS: Final = "@ids"
 _log = logging.getLogger(__name__)
@@ -49,13 +51,21 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     A partition that appears later is read from its start.
     """
 
-    def __init__(self, options: SourceOptions, schema: StructType, read: Read) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        read: Read,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
+        self._clock = clock
         self._schema = schema
         self._read = read
         self._loop: Loop | None = None
         self._cluster: Cluster | None = None
         self._target: Offsets | None = None
+        self._triggered_at: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to the executors: no connection of the driver's."""
@@ -125,6 +135,8 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = await self._ends(cluster) if self._target is None else self._target
         starts = await self._still_there(cluster, start, ends)
         ends = {key: max(end, starts[key]) for key, end in ends.items()}
+        if self._waits(sum(end - starts[key] for key, end in ends.items())):
+            return from_json(start)
         if isinstance(limit, ReadMaxRows):
             return {**starts, **limited(starts, ends, dict.fromkeys(ends, 1.0), limit.max_rows)}
         if not isinstance(limit, ReadMaxBytes):
@@ -136,6 +148,14 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "cluster); set maxOffsetsPerTrigger"
             )
         return {**starts, **limited(starts, ends, sizes, limit.max_bytes)}
+
+    def _waits(self, available: int) -> bool:
+        """Too little is there for a micro-batch, and there was one not long ago (minOffsetsPerTrigger)."""
+        least, now = self._options.min_offsets_per_trigger, self._clock()
+        if self._target is None and self._triggered_at is not None and available < least:
+            return now < self._triggered_at + self._options.max_trigger_delay_s
+        self._triggered_at = now
+        return False
 
     async def _still_there(self, cluster: Cluster, start: dict[str, Any], ends: Offsets) -> Offsets:
         """The starts of what is in `ends`, as far as they are there; those of topics created anew begin anew."""
@@ -181,7 +201,7 @@ async def with_new_partitions(cluster: Cluster, starts: Mapping[Any, int], ends:
     return {**starts, **{partition: at.offset for partition, at in found.items()}}
 
 
-async def bytes_per_offset(cluster: Cluster, ends: Offsets) -> dict[tuple[str, int], float]:
+async def bytes_per_offset(cluster: Cluster, ends: Offsets) -> dict[TopicPartition, float]:
     """About how many bytes an offset of each partition takes, from the size of its log; 0 where that is not known."""
     try:
         sizes = await log_sizes(cluster, {topic for topic, _ in ends})
@@ -196,7 +216,7 @@ async def bytes_per_offset(cluster: Cluster, ends: Offsets) -> dict[tuple[str, i
     }
 
 
-def limited(starts: Offsets, ends: Offsets, bytes_per: Mapping[tuple[str, int], float], max_bytes: int) -> Offsets:
+def limited(starts: Offsets, ends: Offsets, bytes_per: Mapping[TopicPartition, float], max_bytes: int) -> Offsets:
     """Ends that lie about `max_bytes` after the starts, each partition getting the same part of what it has."""
     total = sum((end - starts[partition]) * bytes_per.get(partition, 0.0) for partition, end in ends.items())
     if total <= max_bytes:

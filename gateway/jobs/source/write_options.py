@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.jobs.attempts.wire import Address
 from gateway.jobs.kafka import PREFIX
 from gateway.jobs.source.mirrors import MirrorSpec, from_json
 from gateway.jobs.source.options import check_properties
@@ -14,6 +15,8 @@ SOURCE_PREFIX: Final = "source." + PREFIX
 MIRRORS: Final = "mirrors"
 REPORT: Final = "report"
 THROTTLE: Final = "throttleBytesPerSecond"
+ATTEMPTS: Final = "attemptsToken"
+"""Spark hides the values of options that are named so."""
 
 _OF_SPARK: Final = ("checkpointlocation", "queryname")  # a streaming query's own options come along
 
@@ -28,6 +31,8 @@ class WriteOptions:
             they do not come from a cluster.
         mirrors: by source topic.
         throttle_bytes_per_s: of each task that copies ranges; 0 for none.
+        attempts: where tasks ask whether they may append (`gateway.jobs.attempts`); None for writes that Spark alone
+            keeps apart.
         report: a file on the driver that gets the report as JSON when all tasks are done; "" for none.
     """
 
@@ -35,6 +40,7 @@ class WriteOptions:
     mirrors: Mapping[str, MirrorSpec]
     source: Mapping[str, str]
     throttle_bytes_per_s: int = 0
+    attempts: Address | None = None
     report: str = ""
 
 
@@ -48,7 +54,7 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
     target = {name[len(PREFIX) :]: value for name, value in given.items() if name.startswith(PREFIX)}
     source = {name[len(SOURCE_PREFIX) :]: value for name, value in given.items() if name.startswith(SOURCE_PREFIX)}
     others = [name for name in given if not name.startswith((PREFIX, SOURCE_PREFIX))]
-    unknown = [name for name in others if name not in (MIRRORS, REPORT, THROTTLE.lower(), *_OF_SPARK)]
+    unknown = [name for name in others if name not in (MIRRORS, REPORT, THROTTLE.lower(), ATTEMPTS.lower(), *_OF_SPARK)]
     if unknown:
         known = f"{MIRRORS}, {REPORT}, {THROTTLE}, {PREFIX}* and {SOURCE_PREFIX}*"
         raise ValueError(f"{unknown[0]}: unknown option; known: {known}")
@@ -69,5 +75,6 @@ def parse_write(options: Mapping[str, str]) -> WriteOptions:
         source=source,
         mirrors=mirrors,
         throttle_bytes_per_s=int(throttle),
+        attempts=Address.parse(given[ATTEMPTS.lower()]) if ATTEMPTS.lower() in given else None,
         report=given.get(REPORT, ""),
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from gateway.domain.throttle import Throttle
+from gateway.jobs.attempts.client import Attempt
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.append import PartitionAppend
 from gateway.jobs.source.clusters import AppendFailed, Clusters
@@ -17,17 +17,24 @@ from gateway.jobs.source.mirrors import MirrorSpec
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Segment, Written, merge, total
 from gateway.jobs.source.write_options import WriteOptions
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.partition.rules.throttle import Throttle
 
 
 class WriteTask:
-    """The partitions that one task writes: one, as the reader makes them; more after a coalesce."""
+    """The partitions that one task writes: one, as the reader makes them; more after a coalesce.
 
-    def __init__(self, options: WriteOptions, loop: Loop) -> None:
+    Args:
+        number: Spark's of this attempt (`taskAttemptId`); None when nobody is to be asked (`gateway.jobs.attempts`).
+    """
+
+    def __init__(self, options: WriteOptions, loop: Loop, number: int | None = None) -> None:
+        self._number = number
         self._options = options
         self._loop = loop
         self._clusters: Clusters | None = None
-        self._appends: dict[tuple[str, int], PartitionAppend] = {}
-        self._segments: dict[tuple[str, int], tuple[Segment, ...]] = {}
+        self._appends: dict[TopicPartition, PartitionAppend] = {}
+        self._segments: dict[TopicPartition, tuple[Segment, ...]] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Append some rows, or at least queue them. Raises AppendFailed."""
@@ -48,10 +55,11 @@ class WriteTask:
         return Written(merge(segments), sum(one.records for one in appends), sum(one.bytes for one in appends))
 
     def copy(self, ranges: Sequence[OffsetRange]) -> Written:
-        """Copy ranges of the source. What failed is in the answer."""
+        """Copy ranges of the source. What failed is in the answer. Raises AttemptFenced."""
         if not ranges:
             return Written()
-        clusters = self._connected()
+        attempt = self._attempt()
+        clusters = self._connected(attempt)
         source = clusters.source
         if source is None:
             raise ValueError("to copy ranges the source is needed")
@@ -61,16 +69,24 @@ class WriteTask:
         async def copy() -> list[Written]:
             return await RangeCopy(source, clusters, throttle).run(planned)
 
-        return total(self._loop.run(copy()))
+        if attempt is None:
+            return total(self._loop.run(copy()))
+        keys = [(one.topic, one.partition) for one in ranges]
+        return total(self._loop.run(attempt.guard(keys, copy)))
 
-    def _add_of_one(self, key: tuple[str, int], rows: pa.RecordBatch) -> None:
+    def _attempt(self) -> Attempt | None:
+        if self._options.attempts is None or self._number is None:
+            return None
+        return Attempt(self._options.attempts, self._number)
+
+    def _add_of_one(self, key: TopicPartition, rows: pa.RecordBatch) -> None:
         first, last = rows["base_offset"][0].as_py(), rows["last_offset"][-1].as_py()
         append = self._appends.get(key) or self._begin(key, first)
         self._loop.run(append.append(batch_bytes(rows["batch"]), last + 1))
         segment = Segment(append.runner.key[0], key[1], first, first, last + 1 - first)
         self._segments[key] = merge([*self._segments.get(key, ()), segment])
 
-    def _begin(self, key: tuple[str, int], first: int) -> PartitionAppend:
+    def _begin(self, key: TopicPartition, first: int) -> PartitionAppend:
         mirror, clusters = self._mirror(*key, first), self._connected()
         if mirror.is_translated:
             raise AppendFailed(
@@ -92,17 +108,21 @@ class WriteTask:
             raise AppendFailed(f"{topic}-{partition} at offset {offset}: no mirror of it was named")
         return mirror
 
-    def _connected(self) -> Clusters:
+    def _connected(self, attempt: Attempt | None = None) -> Clusters:
         if self._clusters is None:
             loop, options = self._loop, self._options
             target = loop.connect(options.target)
             source = loop.connect(options.source) if options.source else None
 
             async def make() -> Clusters:
-                return Clusters.of(target, source)
+                if attempt is None:
+                    return Clusters.of(target, source)
+                return Clusters.of(target, source, attempt.may_append)
 
             self._clusters = loop.run(make())
             loop.on_close(self._clusters.tasks.close)
+            if attempt is not None:
+                attempt.renewed = self._clusters.pump
         return self._clusters
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
@@ -46,7 +47,8 @@ class BatchesWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task: append the rows, or what they say. Raises AppendFailed, and what the source's errors are."""
         with Loop() as loop:
-            task = WriteTask(self.options, loop)
+            context = TaskContext.get()
+            task = WriteTask(self.options, loop, None if context is None else context.taskAttemptId())
             if self._copies_ranges:
                 return task.copy([one for rows in iterator for one in _ranges(rows)])
             for rows in iterator:

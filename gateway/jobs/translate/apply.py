@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from gateway.jobs.offset_map import Rule, locate
+from gateway.jobs.offset_map import RowRule, locate
 from gateway.jobs.translate.link_offsets import REFUSED
 from gateway.jobs.translate.schemas import TRANSLATED
 
@@ -23,7 +23,7 @@ def translate(offsets: DataFrame, segments: DataFrame) -> DataFrame:
         "source_offset",
         "metadata",
         "target_offset",
-        F.col("rule").isin(Rule.EXACT, Rule.NEXT_RECORD).alias("exact"),
+        F.col("rule").isin(RowRule.EXACT, RowRule.NEXT_RECORD).alias("exact"),
         "rule",
         F.when(
             F.col("target_offset").isNotNull(), F.greatest(F.col("map_end") - F.col("target_offset"), F.lit(0))
@@ -50,7 +50,7 @@ def clamp(translated: DataFrame, ranges: DataFrame) -> DataFrame:
     moved = F.coalesce(low | high, F.lit(True))
     rule = (
         F.when(F.col("rule") == REFUSED, F.lit(REFUSED))
-        .when(missing | F.col("target_offset").isNull(), F.lit(Rule.NOT_MIRRORED))
+        .when(missing | F.col("target_offset").isNull(), F.lit(RowRule.NOT_MIRRORED))
         .when(low, F.lit(CLAMPED_START))
         .when(high, F.lit(CLAMPED_END))
         .otherwise(F.col("rule"))

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
 
-from gateway.domain.records import MirrorMode, MirrorRecord
-from gateway.jobs.audit import asked_ways
+from gateway.jobs.audit import asked_periods
 from gateway.jobs.kafka import Loop
 from gateway.jobs.link_plan import LinkPlan
+from gateway.jobs.period_maps import PeriodMaps
 from gateway.jobs.topic_ranges import LogRanges, log_ranges
 from gateway.jobs.translate.link_offsets import EXACT, LinkOffsets
 from gateway.jobs.translate.schemas import TRANSLATED
-from gateway.jobs.way_maps import WayMaps
-from gateway.net.cluster import Cluster
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.state.records import MirrorMode, MirrorRecord
 
 TranslatedRow = tuple[Any, ...]
 
@@ -50,19 +50,19 @@ async def known(
         records: by source topic.
         logs: the target's, by source topic.
     """
-    ends: dict[Partition, int] = {key: end for key, (_, end) in logs.items() if key[0] in records}
+    ends: dict[TopicPartition, int] = {key: end for key, (_, end) in logs.items() if key[0] in records}
     back = {
-        topic for topic, one in records.items() if one.is_reverse and asked_ways.is_live(one) and _is_translated(one)
+        topic for topic, one in records.items() if one.is_reverse and asked_periods.is_live(one) and _is_translated(one)
     }
     on_source = await log_ranges(source, sorted(back)) if back else {}
     copy_ends = {key: (on_source[key][1] if key in on_source else end) for key, end in ends.items()}
-    maps = WayMaps(source, target, link)
+    maps = PeriodMaps(source, target, link)
     try:
         return LinkOffsets(
             records=records,
             maps=await maps.read(records, copy_ends),
             target_ends=ends,
-            chains={topic: asked_ways.ways(record) for topic, record in records.items()},
+            chains={topic: asked_periods.periods(record) for topic, record in records.items()},
         )
     finally:
         await maps.close()

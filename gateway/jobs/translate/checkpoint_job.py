@@ -1,47 +1,86 @@
-"""Offsets that Spark itself keeps: a Structured Streaming checkpoint folder through the map, into a new folder."""
+"""Offsets that Spark itself keeps: a Structured Streaming checkpoint folder through the map, into a new folder.
+
+The folder is the driver's, and so is the text of its files. What is in their lines, an offset for each partition of
+each batch, is parsed, translated and rendered by Spark's tasks: the driver gets whole lines back, one row for each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from gateway.jobs.kafka import ask
-from gateway.jobs.offset_map import Rule
+from gateway.jobs.offset_map import RowRule
+from gateway.jobs.spark_progress import described
 from gateway.jobs.topic_ranges import LogRanges, as_table
 from gateway.jobs.translate.by_link import ByLink
 from gateway.jobs.translate.job import target_ranges, through
 from gateway.jobs.translate.schemas import OFFSETS
 from gateway.jobs.translate.spark_checkpoint import (
     QUIET_S,
+    BadCheckpoint,
     OffsetsFile,
     of_topics,
+    parse_offsets,
     read_checkpoint,
+    render_offsets,
     require_no_writer,
     write_checkpoint,
 )
-from gateway.net.cluster import Cluster
+from gateway.kafka.cluster import Cluster
 
-Key = tuple[str, int, str, int]
-"""File, line, topic, partition."""
+_TOLD: Final = 1000
+"""Offsets that are not exact of which the report tells, at most."""
+
+_LINES_PER_TASK: Final = 20
+
+_Line = tuple[str, int, str]
+"""File, number and text."""
 
 
 def offsets_table(spark: SparkSession, files: list[OffsetsFile]) -> DataFrame:
     """OFFSETS, whose `group` is the file and whose `metadata` is the line."""
-    rows = [
-        (file.path, topic, partition, offset, str(line))
-        for file in files
-        for line, found in file.kafka.items()
-        for (topic, partition), offset in found.items()
-    ]
-    return spark.createDataFrame(rows, OFFSETS)
+    lines = [(file.path, number, file.lines[number]) for file in files for number in file.kafka]
+    tasks = max(1, len(lines) // _LINES_PER_TASK)
+    return spark.createDataFrame(spark.sparkContext.parallelize(lines, tasks).flatMap(_offsets), OFFSETS)
+
+
+def rendered(translated: DataFrame) -> DataFrame:
+    """TRANSLATED of `offsets_table` -> (path, line, text, missing), one row for each line. `missing`: a partition in it
+    that has no offset on the target, or null."""
+    lacking = F.when(F.col("target_offset").isNull(), F.concat_ws("-", "topic", "partition"))
+    # Plain, since the one with Arrow wants pandas.
+    text = F.udf(_text, StringType(), useArrow=False)
+    entries = F.collect_list(F.struct("topic", "partition", "target_offset"))
+    lines = translated.groupBy(F.col("group").alias("path"), F.col("metadata").cast("int").alias("line")).agg(
+        F.min(lacking).alias("missing"), entries.alias("entries")
+    )
+    return lines.select("path", "line", "missing", F.when(F.col("missing").isNull(), text("entries")).alias("text"))
+
+
+def _offsets(line: _Line) -> Iterator[tuple[str, str, int, int, str]]:
+    path, number, text = line
+    for (topic, partition), offset in (parse_offsets(text) or {}).items():
+        yield path, topic, partition, offset, str(number)
+
+
+def _text(entries: Iterable[Row]) -> str:
+    return render_offsets({(one.topic, one.partition): one.target_offset for one in entries})
+
+
+def topics_in(files: list[OffsetsFile]) -> list[str]:
+    """Those of Kafka, in order."""
+    return sorted({topic for file in files for found in file.kafka.values() for topic in found})
 
 
 def existing(properties: Mapping[str, str], files: list[OffsetsFile]) -> frozenset[str]:
     """The topics in the files that a cluster has."""
-    topics = sorted({topic for file in files for found in file.kafka.values() for topic, _ in found})
+    topics = topics_in(files)
 
     async def here(cluster: Cluster) -> frozenset[str]:
         return frozenset((await cluster.refresh(tuple(topics))).topics)
@@ -77,21 +116,18 @@ def rewrite(
     files = read_checkpoint(old)
     if source:
         files = of_topics(files, existing(source, files))
+    logs = target_ranges(target, topics_in(files))
     table = offsets_table(spark, files)
-    topics = sorted({topic for file in files for found in file.kafka.values() for topic, _ in found})
-    logs = target_ranges(target, topics)
-    rows = through(table, logs, as_table(spark, logs), segments, by_link).collect()
-    found: dict[Key, int] = {
-        (row["group"], int(row.metadata), row.topic, row.partition): row.target_offset
-        for row in rows
-        if row.target_offset is not None
-    }
-    changed = [
-        file.with_offsets({key[1:]: offset for key, offset in found.items() if key[0] == file.path}) for file in files
-    ]
     last = max((file for file in files if file.path.startswith("offsets/")), key=lambda file: int(file.path[8:])).path
-    inexact_rows = [row.asDict() for row in rows if row["group"] == last and not row.exact]
-    written = write and (inexact or not inexact_rows)
+    with described(spark, f"lockgate translate-offsets: {len(files)} file(s) of the checkpoint {old}"):
+        translated = through(table, logs, as_table(spark, logs), segments, by_link).persist()
+        try:
+            changed = _changed(files, rendered(translated))
+            counts = {row.rule: row["count"] for row in translated.groupBy("rule").count().collect()}
+            not_exact = translated.where((F.col("group") == last) & ~F.col("exact")).limit(_TOLD).collect()
+        finally:
+            translated.unpersist()
+    written = write and (inexact or not not_exact)
     if written:
         require_no_writer(old, quiet_s)
         write_checkpoint(old, new, changed)
@@ -101,8 +137,18 @@ def rewrite(
         "new": str(new),
         "written": written,
         "files": [file.path for file in files],
-        "offsets": len(found),
-        "rules": {str(rule): sum(row.rule == rule for row in rows) for rule in Rule},
+        "offsets": sum(counts.values()),
+        "rules": {str(rule): counts.get(str(rule), 0) for rule in RowRule},
         "last_batch": last,
-        "last_batch_not_exact": inexact_rows,
+        "last_batch_not_exact": [row.asDict() for row in not_exact],
     }
+
+
+def _changed(files: list[OffsetsFile], lines: DataFrame) -> list[OffsetsFile]:
+    """The files with these lines. Raises BadCheckpoint for an offset without a translation."""
+    texts: dict[str, dict[int, str]] = {file.path: {} for file in files}
+    for row in lines.toLocalIterator():  # one task's lines at a time
+        if row.missing is not None:
+            raise BadCheckpoint(f"{row.path}: {row.missing} has no offset on the target")
+        texts[row.path][row.line] = row.text
+    return [file.with_lines(texts[file.path]) for file in files]

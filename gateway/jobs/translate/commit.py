@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from gateway.jobs.kafka import Loop
-from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Partition, Wanted, outcome, to_commit, withheld
+from gateway.jobs.translate.commit_plan import NOTHING, Outcome, Wanted, outcome, to_commit, withheld
 from gateway.jobs.translate.schemas import COMMITS
-from gateway.net.cluster import Cluster
-from gateway.net.commits import commit_offsets, committed_offsets
-from gateway.net.errors import NetError, PartitionErrors
-from gateway.net.groups import DEAD, EMPTY, describe_group
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import commit_offsets, committed_offsets
+from gateway.kafka.connection.errors import NetError, PartitionErrors
+from gateway.kafka.groups import DEAD, EMPTY, describe_group
+from gateway.kafka.topic_partition import TopicPartition
 from protocol.errors import error_name
 
 TIMEOUT_S: Final = 60.0
@@ -76,10 +77,10 @@ def _writer(properties: Mapping[str, str], terms: Terms) -> Callable[[Iterable[R
 
 
 async def commit_group(
-    cluster: Cluster, group: str, wanted: Mapping[Partition, Wanted], terms: Terms = PLAIN
+    cluster: Cluster, group: str, wanted: Mapping[TopicPartition, Wanted], terms: Terms = PLAIN
 ) -> list[CommitRow]:
     """Commit one group's offsets and read them back. What went wrong is in the rows, not raised."""
-    before: dict[Partition, int] = {}
+    before: dict[TopicPartition, int] = {}
     try:
         before = await _held(cluster, group)
         held_back = withheld(wanted, inexact=terms.inexact)
@@ -115,12 +116,14 @@ async def _members(cluster: Cluster, group: str) -> str:
     return f"the group is {found.state} on the target: {', '.join(names) or 'no members yet'}"
 
 
-async def _held(cluster: Cluster, group: str) -> dict[Partition, int]:
+async def _held(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     found = await committed_offsets(cluster, group, timeout_s=TIMEOUT_S)
     return {key: value.offset for key, value in found.items()}
 
 
-async def _write(cluster: Cluster, group: str, offsets: Mapping[Partition, tuple[int, str]]) -> dict[Partition, str]:
+async def _write(
+    cluster: Cluster, group: str, offsets: Mapping[TopicPartition, tuple[int, str]]
+) -> dict[TopicPartition, str]:
     """Commit; why not, of partitions that were refused."""
     try:
         await commit_offsets(cluster, group, offsets, timeout_s=TIMEOUT_S)
@@ -130,17 +133,17 @@ async def _write(cluster: Cluster, group: str, offsets: Mapping[Partition, tuple
 
 
 def _refused(
-    group: str, wanted: Mapping[Partition, Wanted], before: Mapping[Partition, int], why: str
+    group: str, wanted: Mapping[TopicPartition, Wanted], before: Mapping[TopicPartition, int], why: str
 ) -> list[CommitRow]:
     return [_row(group, key, value, before, before, Outcome.REFUSED, why) for key, value in wanted.items()]
 
 
 def _row(
     group: str,
-    key: Partition,
+    key: TopicPartition,
     wanted: Wanted,
-    before: Mapping[Partition, int],
-    after: Mapping[Partition, int],
+    before: Mapping[TopicPartition, int],
+    after: Mapping[TopicPartition, int],
     what: Outcome,
     message: str,
 ) -> CommitRow:

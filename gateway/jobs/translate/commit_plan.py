@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-Partition = tuple[str, int]
+from gateway.kafka.topic_partition import TopicPartition
 
 NOTHING = -1
 """The group has committed nothing for the partition."""
@@ -40,7 +40,9 @@ class Wanted(NamedTuple):
     why: str = ""
 
 
-def withheld(wanted: Mapping[Partition, Wanted], *, inexact: bool) -> dict[Partition, tuple[Outcome, str]] | None:
+def withheld(
+    wanted: Mapping[TopicPartition, Wanted], *, inexact: bool
+) -> dict[TopicPartition, tuple[Outcome, str]] | None:
     """Why nothing of a group is committed; None when it may be.
 
     A group that had half of its offsets would begin the other half anew, by its auto.offset.reset.
@@ -62,7 +64,9 @@ def withheld(wanted: Mapping[Partition, Wanted], *, inexact: bool) -> dict[Parti
     return found
 
 
-def to_commit(wanted: Mapping[Partition, Wanted], held: Mapping[Partition, int]) -> dict[Partition, tuple[int, str]]:
+def to_commit(
+    wanted: Mapping[TopicPartition, Wanted], held: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, tuple[int, str]]:
     """The offsets to write: those that are ahead of what the target holds. A group is never rewound."""
     return {
         key: (value.target_offset, value.metadata)

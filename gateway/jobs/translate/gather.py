@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gateway.jobs.kafka import Loop, ask
 from gateway.jobs.translate.schemas import OFFSETS
-from gateway.net.cluster import Cluster
-from gateway.net.commits import Committed, committed_offsets
-from gateway.net.groups import list_groups
-from gateway.net.routed import Partition
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import Committed, committed_offsets
+from gateway.kafka.groups import list_groups
+from gateway.kafka.topic_partition import TopicPartition
 
 AT_ONCE: Final = 16
 """Groups that one task asks for at the same time."""
@@ -67,7 +67,7 @@ def _reader(properties: Mapping[str, str], topics: frozenset[str]) -> Callable[[
     return read
 
 
-async def _ask_all(cluster: Cluster, groups: Sequence[str]) -> list[dict[Partition, Committed]]:
+async def _ask_all(cluster: Cluster, groups: Sequence[str]) -> list[dict[TopicPartition, Committed]]:
     return await asyncio.gather(*(committed_offsets(cluster, group, timeout_s=60) for group in groups))
 
 

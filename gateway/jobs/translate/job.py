@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from gateway.jobs.kafka import as_options, ask
 from gateway.jobs.offset_map import identity_segments
 from gateway.jobs.schemas import RECORDS, columns
-from gateway.jobs.spark_progress import Tell, told_of_tasks
+from gateway.jobs.spark_progress import Tell, described, told_of_tasks
 from gateway.jobs.topic_ranges import LogRanges, as_table, log_ranges
 from gateway.jobs.translate import mm2
 from gateway.jobs.translate.apply import clamp, summary, translate
@@ -147,7 +147,11 @@ def run(
     started, clock = datetime.now(UTC), time.monotonic()
     translated = translated.persist()
     try:
-        with told_of_tasks(spark, _TASKS_OF_A_SORT * spark.sparkContext.defaultParallelism, 0, tell):
+        slots = spark.sparkContext.defaultParallelism
+        with (
+            described(spark, "lockgate translate-offsets: translation"),
+            told_of_tasks(spark, _TASKS_OF_A_SORT * slots, 0, tell),
+        ):
             groups = [row.asDict() for row in summary(translated).collect()]
         say(f"{sum(group['partitions'] for group in groups)} offsets of {len(groups)} groups translated")
         report: dict[str, Any] = {
@@ -159,7 +163,10 @@ def run(
             "not_exact": [row.asDict() for row in translated.where(~F.col("exact")).limit(1000).collect()],
             "versions": {"lockgate": VERSION, "spark": spark.version},
         }
-        with told_of_tasks(spark, TASKS_PER_CORE * spark.sparkContext.defaultParallelism, 0, tell):
+        with (
+            described(spark, "lockgate translate-offsets: samples of both clusters, commit"),
+            told_of_tasks(spark, TASKS_PER_CORE * slots, 0, tell),
+        ):
             report["other_records"] = read_back(translated)
             write = write and not report["other_records"]
             report["committed"] = write

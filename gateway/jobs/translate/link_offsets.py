@@ -1,7 +1,7 @@
 """Offsets of a link's mirror topics by the gateway's own rules: ways, cutovers, cuts and refusals. Pure.
 
-The rules are `domain/offsets_between.py`; what is known of the topics goes in as the gateway's records and maps. It is
-sent to the executors as it is: 8 bytes a breakpoint.
+The rules are `mirror/offset_map/rules/translation.py`; what is known of the topics goes in as the gateway's records
+and maps. It is sent to the executors as it is: 8 bytes a breakpoint.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from gateway.domain import offsets_between
-from gateway.domain.offset_map import OffsetMap, Rule
-from gateway.domain.offsets_between import CannotTranslate, TopicMaps, WayMaps
-from gateway.domain.per_partition import WrongLength
-from gateway.domain.records import MirrorMode, MirrorRecord
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules import translation as offsets_between
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
+from gateway.mirror.offset_map.rules.translation import CannotTranslate, PeriodMaps, TranslationMaps
+from gateway.state.per_partition import WrongLength
+from gateway.state.records import MirrorMode, MirrorRecord
 
 REFUSED: Final = "refused"
 """The rule of an offset that the gateway would not translate; there is no target offset."""
 
-EXACT: Final = (Rule.EXACT, Rule.NEXT_RECORD)
+EXACT: Final = (TranslationRule.EXACT, TranslationRule.NEXT_RECORD)
 """The next record read on the target is the one that would be next on the source."""
-
-Partition = tuple[str, int]
 
 
 class Found(NamedTuple):
@@ -39,14 +38,14 @@ class LinkOffsets:
 
     Attributes:
         records: of the mirrors, as the gateway keeps them.
-        maps: per partition those of `asked_ways.ways(record)`, the present one last; or why they cannot be read.
+        maps: per partition those of `asked_periods.periods(record)`, the present one last; or why they cannot be read.
             Nothing in mode preserve.
         target_ends: log ends on the target. A partition without one is not mirrored.
     """
 
     records: Mapping[str, MirrorRecord]
-    maps: Mapping[Partition, tuple[OffsetMap, ...] | str]
-    target_ends: Mapping[Partition, int]
+    maps: Mapping[TopicPartition, tuple[OffsetMap, ...] | str]
+    target_ends: Mapping[TopicPartition, int]
     chains: Mapping[str, Sequence[MirrorRecord]]
 
     def find(self, topic: str, partition: int, source_offset: int) -> Found:
@@ -66,15 +65,17 @@ class LinkOffsets:
         maps = {}
         if record.mode is MirrorMode.TRANSLATE:
             chain = reversed(self.chains[record.source_topic])
-            maps[record.mirror_topic] = TopicMaps(
-                [WayMaps(way, _Only(partition, one)) for way, one in zip(chain, reversed(known), strict=True)]
+            maps[record.mirror_topic] = TranslationMaps(
+                [PeriodMaps(period, _Only(partition, one)) for period, one in zip(chain, reversed(known), strict=True)]
             )
         found = offsets_between.carried(record, maps, partition, source_offset)
         end = self.target_ends[record.source_topic, partition]
         mirrored = offsets_between.mirrored(record, record.mirror_topic, maps, partition, source_offset, end)
         if found.rule in EXACT and mirrored is not None and source_offset > mirrored:
             # The gateway would wait for the mirror; what is written there meanwhile may be another record.
-            return Found(offsets_between.carried(record, maps, partition, mirrored).offset, str(Rule.BEYOND_END))
+            return Found(
+                offsets_between.carried(record, maps, partition, mirrored).offset, str(TranslationRule.BEYOND_END)
+            )
         return Found(found.offset, str(found.rule))
 
 

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 from gateway.jobs.kafka import Loop
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.records import chunk_records
-from gateway.net.cluster import Cluster
-from gateway.net.offsets import EARLIEST, LATEST, list_offsets
-from gateway.net.range_reader import RangeReader
-from protocol.record_reader import Record
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.topic_partition import TopicPartition
+from protocol.batch.record_reader import Record
 
 SAMPLE: Final = 32
 """Offsets of one run that are read."""
@@ -24,7 +25,7 @@ _AT_ONCE: Final = 8
 _COMPARED: Final = ("key", "value", "timestamp_ms", "headers")
 
 
-class Place(NamedTuple):
+class SampledOffset(NamedTuple):
     """An offset on both clusters, under the topic's name on each."""
 
     source_topic: str
@@ -34,11 +35,11 @@ class Place(NamedTuple):
     target_offset: int
 
 
-def sample(places: Sequence[Place], seed: int = 0) -> list[Place]:
+def sample(places: Sequence[SampledOffset], seed: int = 0) -> list[SampledOffset]:
     """Some of them, no two of one partition before every partition has had one. Pure."""
     chosen = list(dict.fromkeys(places))
     random.Random(seed).shuffle(chosen)  # noqa: S311 - which ones does not matter
-    seen: dict[tuple[str, int], int] = {}
+    seen: dict[TopicPartition, int] = {}
     turns = []
     for place in chosen:
         key = place.source_topic, place.partition
@@ -47,7 +48,7 @@ def sample(places: Sequence[Place], seed: int = 0) -> list[Place]:
     return [place for _, place in sorted(zip(turns, chosen, strict=True), key=lambda one: one[0])][:SAMPLE]
 
 
-def difference(place: Place, here: Record | None, there: Record | None) -> str:
+def difference(place: SampledOffset, here: Record | None, there: Record | None) -> str:
     """Why the next record of a group would be another one on the target; '' where it is the same. Pure.
 
     Nothing is said where a side has no record at the very offset: it was deleted or compacted away there, which the
@@ -64,17 +65,17 @@ def difference(place: Place, here: Record | None, there: Record | None) -> str:
     )
 
 
-def differences(source: Mapping[str, str], target: Mapping[str, str], places: Sequence[Place]) -> list[str]:
+def differences(source: Mapping[str, str], target: Mapping[str, str], places: Sequence[SampledOffset]) -> list[str]:
     """One line for each place of the sample where the records differ. Raises NetError: a cluster does not answer."""
     with Loop() as loop:
         here, there = loop.connect(source), loop.connect(target)
         return loop.run(_differences(here, there, sample(places)))
 
 
-async def _differences(source: Cluster, target: Cluster, places: Sequence[Place]) -> list[str]:
+async def _differences(source: Cluster, target: Cluster, places: Sequence[SampledOffset]) -> list[str]:
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def compare(place: Place) -> str:
+    async def compare(place: SampledOffset) -> str:
         async with slots:
             here = await record_at(source, place.source_topic, place.partition, place.source_offset)
             there = await record_at(target, place.target_topic, place.partition, place.target_offset)

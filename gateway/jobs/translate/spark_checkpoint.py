@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from gateway.kafka.topic_partition import TopicPartition
+
 IDS: Final = "@ids"
 """Beside the topics in the offsets of this project's own sources (`jobs.source.stream`)."""
 
-Partition = tuple[str, int]
-SourceOffsets = dict[Partition, int]
+SourceOffsets = dict[TopicPartition, int]
 
 VERSION: Final = "v1"
-NO_OFFSETS: Final = "-"
 _INITIAL: Final = "sources"
 _LOG: Final = "offsets"
 _COMMITS: Final = "commits"
@@ -38,31 +38,21 @@ class BadCheckpoint(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFile:
-    """One file with offsets, as lines. `kafka` maps line numbers (from 0) to offsets of Kafka; others stay as they are.
+    """One file with offsets, as lines. `kafka` maps the numbers (from 0) of lines with offsets of Kafka to the topics
+    in them; other lines stay as they are. The offsets themselves are not kept: there may be many (`parse_offsets`).
 
     `lead`: bytes before the text (Spark writes a zero byte into sources/N/0).
     """
 
     path: str
     lines: tuple[str, ...]
-    kafka: Mapping[int, SourceOffsets]
+    kafka: Mapping[int, frozenset[str]]
     lead: bytes = b""
 
-    def with_offsets(self, translated: Mapping[tuple[int, str, int], int]) -> OffsetsFile:
-        """With other offsets, keyed by line, topic and partition.
-
-        Raises:
-            BadCheckpoint: an offset without a translation.
-        """
-        lines, kafka = list(self.lines), dict(self.kafka)
-        for number, offsets in self.kafka.items():
-            missing = [key for key in offsets if (number, *key) not in translated]
-            if missing:
-                topic, partition = missing[0]
-                raise BadCheckpoint(f"{self.path}: {topic}-{partition} has no offset on the target")
-            kafka[number] = {key: translated[(number, *key)] for key in offsets}
-            lines[number] = render_offsets(kafka[number])
-        return replace(self, lines=tuple(lines), kafka=kafka)
+    def with_lines(self, translated: Mapping[int, str]) -> OffsetsFile:
+        """With other lines in the place of all those with offsets of Kafka (`render_offsets`), by number."""
+        lines = [translated[number] if number in self.kafka else line for number, line in enumerate(self.lines)]
+        return replace(self, lines=tuple(lines))
 
     def to_bytes(self) -> bytes:
         """The file's content."""
@@ -81,7 +71,7 @@ def parse_offsets(text: str) -> SourceOffsets | None:
         return None
 
 
-def render_offsets(offsets: Mapping[Partition, int]) -> str:
+def render_offsets(offsets: Mapping[TopicPartition, int]) -> str:
     """Offsets as Spark's Kafka source writes them."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
@@ -119,9 +109,9 @@ def of_topics(files: list[OffsetsFile], topics: Collection[str]) -> list[Offsets
     for file in files:
         lines = {}
         for number, offsets in file.kafka.items():
-            here = {topic in topics for topic, _ in offsets}
+            here = {topic in topics for topic in offsets}
             if here == {True, False}:
-                missing = next(topic for topic, _ in offsets if topic not in topics)
+                missing = min(offsets - frozenset(topics))
                 raise BadCheckpoint(f"{file.path}: the source cluster has no topic {missing}, but others of its line")
             if here == {True}:
                 lines[number] = offsets
@@ -190,5 +180,9 @@ def _read(folder: Path, path: Path, *, header: int) -> OffsetsFile:
     name = str(path.relative_to(folder))
     if lines[0] != VERSION:
         raise BadCheckpoint(f"{name}: version {lines[0][:20]!r} is not known; known is {VERSION}")
-    found = {number: parse_offsets(line) for number, line in enumerate(lines) if number >= header}
-    return OffsetsFile(name, tuple(lines), {number: offsets for number, offsets in found.items() if offsets}, lead)
+    found = {number: _topics(line) for number, line in enumerate(lines) if number >= header}
+    return OffsetsFile(name, tuple(lines), {number: topics for number, topics in found.items() if topics}, lead)
+
+
+def _topics(line: str) -> frozenset[str]:
+    return frozenset(topic for topic, _ in parse_offsets(line) or ())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.cluster import Cluster
+from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from gateway.proxy.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from gateway.proxy.handlers.api_versions import ApiVersionsHandler
@@ -21,45 +24,138 @@ from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
 from gateway.proxy.handlers.metadata import MetadataHandler
 from gateway.proxy.handlers.offset_commit import OffsetCommitHandler
 from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
+from gateway.proxy.handlers.own_names import OwnNamesGuard
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
 from gateway.proxy.handlers.txn_offset_commit import TxnOffsetCommitHandler
-from gateway.proxy.transaction_fences import TransactionFences
-from protocol.apis import ApiKey
+from gateway.proxy.produce.after_cutover import AfterCutover
+from gateway.proxy.produce.forwarded_produce import SourceWrites
+from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.session.addresses import Advertised
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.session import Handler
+from gateway.proxy.transactions.adding import TransactionAdding
+from gateway.proxy.transactions.group_sides import GroupSides
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactions import Transactions
+from gateway.proxy.transactions.write_pause import TransactionPauses
+from gateway.topics.interface import SourceTopics
+from protocol.apis import ADVERTISED, ApiKey
 
-if TYPE_CHECKING:
-    from gateway.proxy.context import Handler, ProxyContext
+_OF_A_LOGIN = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
-def install(context: ProxyContext, rng: random.Random) -> None:
-    """Give the context its handlers. An API without one is always opaque."""
-    context.forwarder.transactions = TransactionFences(context.transactions, context.standings, context.clock)
-    sasl = SaslHandler(context)
-    guard = MirrorTopicGuard(context)
+def install(
+    sessions: Sessions,
+    *,
+    gates: GroupGates,
+    progress: MirrorProgress,
+    source_topics: SourceTopics,
+    target: Cluster,
+    sources: Mapping[str, Cluster],
+    forwarder: Forwarder,
+    placements: TopicPlacements,
+    transactions: Transactions,
+    target_down: TargetDown,
+    advertised: Advertised,
+    groupless_allowed: bool,
+    on_forwarded: Callable[[str, int, int, int], None],
+    rng: random.Random,
+) -> None:
+    """Give the sessions their handlers. An API without one is always opaque.
+
+    Args:
+        sources: by link.
+        groupless_allowed: whether a client of no group may read what is mirrored while groups are gated.
+        on_forwarded: (mirror topic, partition, base offset, records) committed by the source.
+    """
+    routing = sessions.routing
+    forwarder.transactions = TransactionPauses(transactions, placements, sessions.clock)
+    writes = SourceWrites(
+        forwarder=forwarder,
+        sources=sources,
+        progress=progress,
+        transactions=transactions,
+        on_forwarded=on_forwarded,
+        lease_valid=sessions.lease_valid,
+        clock=sessions.clock,
+        loop=sessions.loop,
+    )
+    adding = TransactionAdding(
+        transactions=transactions,
+        placements=placements,
+        routing=routing,
+        stats=sessions.stats,
+        clock=sessions.clock,
+    )
+    groups = GroupSides(gates=gates, placements=placements, clock=sessions.clock)
+    sasl = SaslHandler()
+    guard = MirrorTopicGuard(routing=routing)
     table: dict[ApiKey, Handler] = {
-        ApiKey.PRODUCE: ProduceHandler(context),
-        ApiKey.FETCH: FetchHandler(context),
-        ApiKey.LIST_OFFSETS: ListOffsetsHandler(context),
-        ApiKey.METADATA: MetadataHandler(context),
-        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(context),
-        ApiKey.OFFSET_FETCH: OffsetFetchHandler(context),
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(context),
-        ApiKey.JOIN_GROUP: JoinGroupHandler(context, rng),
-        ApiKey.HEARTBEAT: HeartbeatHandler(context),
+        ApiKey.PRODUCE: ProduceHandler(
+            writes=writes,
+            routing=routing,
+            placements=placements,
+            stats=sessions.stats,
+            passes_writes=sessions.passes_writes,
+            after_cutover=AfterCutover(
+                routing=routing, target=target, sources=sources, clock=sessions.clock, spawn=sessions.spawn
+            ),
+        ),
+        ApiKey.FETCH: FetchHandler(
+            routing=routing, gates=gates, groupless_allowed=groupless_allowed, clock=sessions.clock, loop=sessions.loop
+        ),
+        ApiKey.LIST_OFFSETS: ListOffsetsHandler(routing=routing),
+        ApiKey.METADATA: MetadataHandler(
+            sources=sources,
+            advertised=advertised,
+            routing=routing,
+            target=target,
+            loop=sessions.loop,
+            spawn=sessions.spawn,
+            source_topics=source_topics,
+            stats=sessions.stats,
+        ),
+        ApiKey.OFFSET_COMMIT: OffsetCommitHandler(gates=gates, lease_valid=sessions.lease_valid),
+        ApiKey.OFFSET_FETCH: OffsetFetchHandler(gates=gates),
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(gates=gates, advertised=advertised),
+        ApiKey.JOIN_GROUP: JoinGroupHandler(gates=gates, rng=rng),
+        ApiKey.HEARTBEAT: HeartbeatHandler(gates=gates),
         ApiKey.SASL_HANDSHAKE: sasl,
-        ApiKey.API_VERSIONS: ApiVersionsHandler(context),
-        ApiKey.CREATE_TOPICS: CreateTopicsHandler(context),
+        ApiKey.API_VERSIONS: ApiVersionsHandler(target_down=target_down),
+        ApiKey.CREATE_TOPICS: CreateTopicsHandler(
+            sources=sources, spawn=sessions.spawn, loop=sessions.loop, source_topics=source_topics, stats=sessions.stats
+        ),
         ApiKey.DELETE_TOPICS: guard,
         ApiKey.DELETE_RECORDS: guard,
-        ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(context),
-        ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(context),
-        ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(context),
-        ApiKey.END_TXN: EndTxnHandler(context),
-        ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(context),
+        ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(
+            routing=routing, spawn=sessions.spawn, loop=sessions.loop, transactions=transactions, placements=placements
+        ),
+        ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(
+            adding=adding,
+            transactions=transactions,
+            placements=placements,
+            routing=routing,
+            forwarder=forwarder,
+            clock=sessions.clock,
+        ),
+        ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(
+            adding=adding, groups=groups, transactions=transactions, routing=routing, clock=sessions.clock
+        ),
+        ApiKey.END_TXN: EndTxnHandler(routing=routing, transactions=transactions),
+        ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(routing=routing, transactions=transactions),
         ApiKey.SASL_AUTHENTICATE: sasl,
         ApiKey.CREATE_PARTITIONS: guard,
-        ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(context),
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(context),
+        ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(advertised=advertised),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(gates=gates),
     }
-    for key, handler in table.items():
-        context.handlers[key] = handler
+    for key in ADVERTISED.keys() | table.keys():
+        sessions.handlers[key] = _guarded(ApiKey(key), table.get(ApiKey(key)))
+
+
+def _guarded(key: ApiKey, handler: Handler | None) -> Handler | None:
+    """Nothing of the gateway's own is served to clients."""
+    if key is ApiKey.PRODUCE or key in _OF_A_LOGIN:  # the handler looks itself; or there is nothing to name
+        return handler
+    return OwnNamesGuard(handler, collects=key is not ApiKey.FETCH)

@@ -7,25 +7,34 @@ every client answers by aborting.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.domain.transactional_ids import OWN, Place, ProducerIdentity, id_at
-from gateway.domain.transactional_producers import TransactionalProducer, Verdict
-from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, serve
-from gateway.proxy.group_sides import as_name, group_standing
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.taking_in import begun, take_in, taken
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, TransactionSide, id_at
+from gateway.proxy.rules.transactional_producers import Admission, TransactionalProducer
+from gateway.proxy.transactions.coordinator_calls import (
+    Action,
+    forward_own,
+    require_transactional,
+    require_transactional_first,
+    serve,
+)
+from gateway.proxy.transactions.group_sides import as_name
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.cutover.write_pause.rules.routing import RoutingTable
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+    from gateway.proxy.transactions.adding import TransactionAdding
+    from gateway.proxy.transactions.group_sides import GroupSides
+    from gateway.proxy.transactions.transactions import Transactions
 
 _KEY = int(ApiKey.ADD_OFFSETS_TO_TXN)
 _CAP = 3
@@ -35,11 +44,23 @@ _log = structlog.get_logger("lockgate.proxy")
 class AddOffsetsToTxnHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        adding: TransactionAdding,
+        groups: GroupSides,
+        transactions: Transactions,
+        routing: RoutingTable,
+        clock: Callable[[], float],
+    ) -> None:
+        self._adding = adding
+        self._groups = groups
+        self._transactions = transactions
+        self._routing = routing
+        self._clock = clock
 
-    def wants(self, session: Session) -> bool:
-        return self._context.routing.current.intercepts_produce
+    def intercepts(self, session: Session) -> bool:
+        return self._routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(_KEY, exchange.api_version, exchange.body)
@@ -50,51 +71,55 @@ class AddOffsetsToTxnHandler:
         )
 
     async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
-        context, name = self._context, as_name(request.group_id)
+        name = as_name(request.group_id)
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
-        async with context.transactions.lock(request.transactional_id):
-            producer = await context.transactions.identify(request.transactional_id, client, session.id)
-        standing = await group_standing(context, producer, request.group_id)
-        async with take_in(context, request.transactional_id, client, session.id, lambda _: {name: standing}) as (
+        await require_transactional_first(session, request.transactional_id, request.group_id)
+        async with self._transactions.lock(request.transactional_id):
+            producer = await self._transactions.identify(request.transactional_id, client, session.id)
+        placement = await self._groups.placement(producer, request.group_id)
+        async with self._adding.add(request.transactional_id, client, session.id, lambda _: {name: placement}) as (
             producer,
             decision,
         ):
-            if decision.verdict is Verdict.REFUSE:
+            if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
-                return self._refuse_mixed(exchange, request, str(decision.place))
-            if decision.place != OWN:
+                return self._refuse_mixed(exchange, request, str(decision.side))
+            if decision.side != OWN:
                 await require_transactional(session, request.transactional_id, request.group_id)
-                code = await self._elsewhere(exchange, request, producer, decision.place)
-                if await context.transactions.has_newer(producer, decision.place, code):
-                    code = await self._elsewhere(exchange, request, producer, decision.place)
+                code = await self._elsewhere(exchange, request, producer, decision.side)
+                if await self._transactions.has_newer(producer, decision.side, code):
+                    code = await self._elsewhere(exchange, request, producer, decision.side)
                 return lambda: self._reply(exchange, code)
-            opened = producer.begin(OWN, {name}, context.clock())
-            return lambda: forward_own(
-                exchange, producer, lambda answer: taken(context, producer, opened, [answer.error_code])
-            )
+            return forward_own(session, exchange, producer, lambda: self._begin(producer, name))
 
-    async def _elsewhere(self, exchange: Exchange, request: Any, producer: TransactionalProducer, place: Place) -> int:
-        transactions = self._context.transactions
-        identity = await transactions.identity_at(producer, place)
+    def _begin(self, producer: TransactionalProducer, name: str) -> Callable[[Any], None]:
+        opened = producer.begin(OWN, {name}, self._clock())
+        return lambda answer: self._adding.taken(producer, opened, [answer.error_code])
+
+    async def _elsewhere(
+        self, exchange: Exchange, request: Any, producer: TransactionalProducer, side: TransactionSide
+    ) -> int:
+        transactions = self._transactions
+        identity = await transactions.identity_at(producer, side)
         message = AddOffsetsToTxnRequest(
-            transactional_id=id_at(request.transactional_id, place),
+            transactional_id=id_at(request.transactional_id, side),
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            group_id=self._context.routing.current.group_at(place.cluster, request.group_id),
+            group_id=self._routing.current.group_at(side.cluster, request.group_id),
         )
-        with begun(self._context, producer, place, {as_name(request.group_id)}) as opened:
+        with self._adding.begun(producer, side, {as_name(request.group_id)}) as opened:
             cap = min(_CAP, exchange.api_version)
-            answer = await transactions.places.call(place, request.transactional_id, message, cap)
-        transactions.places.noticed(place, request.transactional_id, answer.error_code)
-        taken(self._context, producer, opened, [answer.error_code])
+            answer = await transactions.coordinators.call(side, request.transactional_id, message, cap)
+        transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
+        self._adding.taken(producer, opened, [answer.error_code])
         return int(answer.error_code)
 
-    def _refuse_mixed(self, exchange: Exchange, request: Any, place: str) -> Action:
+    def _refuse_mixed(self, exchange: Exchange, request: Any, side: str) -> Action:
         _log.warning(
             "offsets of a group on the other cluster were refused to a transaction; promote the topics that it writes "
             "before the group that it reads with",
             transactional_id=request.transactional_id,
-            transaction_at=place,
+            transaction_at=side,
             group=request.group_id,
         )
         return lambda: self._reply(exchange, ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -2,7 +2,7 @@
 
 Behaviour: the transaction lives where its topics are written: on the source while they are mirrored, under the
 identity that the gateway has for the producer there, on the target otherwise, where the client's identity is its own.
-* a topic that is fenced by a promote begins no transaction: held at most 8 s, then CONCURRENT_TRANSACTIONS, which
+* a topic under a write pause begins no transaction: held at most 8 s, then CONCURRENT_TRANSACTIONS, which
   every client retries; a transaction that was open before goes on
 * topics of both clusters do not fit in one transaction: TOPIC_AUTHORIZATION_FAILED for those on the other side, which
   every client answers by aborting, and OPERATION_NOT_ATTEMPTED for the rest, as a broker answers a mixed request
@@ -10,25 +10,37 @@ identity that the gateway has for the producer there, on the target otherwise, w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.domain.transactional_ids import OWN, TARGET, Place, ProducerIdentity, id_at
-from gateway.domain.transactional_producers import Decision, TransactionalProducer, Verdict
-from gateway.proxy.coordinator_calls import Action, forward_own, require_transactional, require_writable, serve
+from gateway.kafka.topic_partition import TopicPartition
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.places import Lost
-from gateway.proxy.taking_in import begun, take_in, taken
+from gateway.proxy.rules.transactional_ids import OWN, TARGET, ProducerIdentity, TransactionSide, id_at
+from gateway.proxy.rules.transactional_producers import Admission, Decision, TransactionalProducer
+from gateway.proxy.transactions.coordinator_calls import (
+    Action,
+    forward_own,
+    require_transactional,
+    require_transactional_first,
+    require_writable,
+    serve,
+)
+from gateway.proxy.transactions.coordinators import Lost
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.cutover.write_pause.rules.routing import RoutingTable
+    from gateway.proxy.produce.forwarder import Forwarder
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+    from gateway.proxy.transactions.adding import TransactionAdding
+    from gateway.proxy.transactions.placement import TopicPlacements
+    from gateway.proxy.transactions.transactions import Transactions
 
 _KEY = int(ApiKey.ADD_PARTITIONS_TO_TXN)
 _log = structlog.get_logger("lockgate.proxy")
@@ -38,23 +50,37 @@ _Topics = dict[str, list[int]]
 class AddPartitionsToTxnHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        adding: TransactionAdding,
+        transactions: Transactions,
+        placements: TopicPlacements,
+        routing: RoutingTable,
+        forwarder: Forwarder,
+        clock: Callable[[], float],
+    ) -> None:
+        self.adding = adding
+        self.transactions = transactions
+        self.placements = placements
+        self.routing = routing
+        self.forwarder = forwarder
+        self.clock = clock
 
-    def wants(self, session: Session) -> bool:
-        return self._context.routing.current.intercepts_produce
+    def intercepts(self, session: Session) -> bool:
+        return self.routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(_KEY, exchange.api_version, exchange.body)
-        call = _Call(self._context, session, exchange, request)
+        call = _Call(self, session, exchange, request)
         serve(session, call.run, call.refuse)
 
 
 class _Call:
     """One request."""
 
-    def __init__(self, context: ProxyContext, session: Session, exchange: Exchange, request: Any) -> None:
-        self._context = context
+    def __init__(self, handler: AddPartitionsToTxnHandler, session: Session, exchange: Exchange, request: Any) -> None:
+        self._handler = handler
         self._session = session
         self._exchange = exchange
         self._name: str = request.v3_and_below_transactional_id
@@ -63,47 +89,50 @@ class _Call:
 
     async def run(self) -> Action:
         """Decide and, unless the request goes on to the target as it is, carry it out."""
-        transactions = self._context.transactions
+        transactions = self._handler.transactions
         came_by = self._session.id
-        async with take_in(
-            self._context, self._name, self._client, came_by, lambda _: self._context.standings.of(self._topics)
+        await require_transactional_first(self._session, self._name)
+        async with self._handler.adding.add(
+            self._name, self._client, came_by, lambda _: self._handler.placements.of(self._topics)
         ) as (producer, decision):
-            if decision.verdict is Verdict.REFUSE:
+            if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return lambda: self._refuse_mixed(decision)
-            if decision.place == OWN:
-                return self._go_on(producer)
-            codes = await self._elsewhere(producer, decision.place)
-            if await transactions.has_newer(producer, decision.place, next(iter(codes.values()), 0)):
-                codes = await self._elsewhere(producer, decision.place)
+            if decision.side == OWN:
+                return forward_own(self._session, self._exchange, producer, lambda: self._begin(producer))
+            codes = await self._elsewhere(producer, decision.side)
+            if await transactions.has_newer(producer, decision.side, next(iter(codes.values()), 0)):
+                codes = await self._elsewhere(producer, decision.side)
             return lambda: self._reply(codes)
 
-    def _go_on(self, producer: TransactionalProducer) -> Action:
-        opened = producer.begin(OWN, set(self._topics), self._context.clock())
+    def _begin(self, producer: TransactionalProducer) -> Callable[[Any], None]:
+        opened = producer.begin(OWN, set(self._topics), self._handler.clock())
 
         def answered(response: Any) -> None:
             results = response.results_by_topic_v3_and_below
             codes = [p.partition_error_code for t in results for p in t.results_by_partition]
-            taken(self._context, producer, opened, codes)
+            self._handler.adding.taken(producer, opened, codes)
 
-        return lambda: forward_own(self._exchange, producer, answered)
+        return answered
 
-    async def _elsewhere(self, producer: TransactionalProducer, place: Place) -> dict[tuple[str, int], int]:
+    async def _elsewhere(self, producer: TransactionalProducer, side: TransactionSide) -> dict[TopicPartition, int]:
         """Error code by (topic, partition), from the coordinator of the place."""
         await require_transactional(self._session, self._name)
         writable = await require_writable(self._session, self._topics)
         if denied := [topic for topic in self._topics if topic not in writable]:
             return self._codes(denied)
-        transactions = self._context.transactions
-        identity = await transactions.identity_at(producer, place)
-        names = self._names(place)
-        request = _request(id_at(self._name, place), identity, {names[t]: ps for t, ps in self._topics.items()})
-        with begun(self._context, producer, place, set(self._topics)) as opened:
+        transactions = self._handler.transactions
+        identity = await transactions.identity_at(producer, side)
+        names = self._names(side)
+        request = _request(id_at(self._name, side), identity, {names[t]: ps for t, ps in self._topics.items()})
+        with self._handler.adding.begun(producer, side, set(self._topics)) as opened:
             try:
-                answer = await transactions.places.call(place, self._name, request, min(self._exchange.api_version, 3))
+                answer = await transactions.coordinators.call(
+                    side, self._name, request, min(self._exchange.api_version, 3)
+                )
             except Lost:
                 for topic in self._topics:
-                    self._context.forwarder.unknown(topic)
+                    self._handler.forwarder.unknown(topic)
                 raise
         back = {name: topic for topic, name in names.items()}
         codes = {
@@ -112,14 +141,14 @@ class _Call:
             for part in topic.results_by_partition
         }
         for code in set(codes.values()):
-            transactions.places.noticed(place, self._name, code)
-        taken(self._context, producer, opened, codes.values())
+            transactions.coordinators.noticed(side, self._name, code)
+        self._handler.adding.taken(producer, opened, codes.values())
         return codes
 
-    def _names(self, place: Place) -> dict[str, str]:
+    def _names(self, side: TransactionSide) -> dict[str, str]:
         """The topics' names at the place."""
-        routes = self._context.routing.current.topics
-        if place.cluster == TARGET:
+        routes = self._handler.routing.current.topics
+        if side.cluster == TARGET:
             return {topic: topic for topic in self._topics}
         return {topic: routes[topic].source_topic if topic in routes else topic for topic in self._topics}
 
@@ -130,7 +159,7 @@ class _Call:
         code = answered_code(_KEY, self._exchange.api_version, code)
         self._reply({(topic, p): code for topic, partitions in self._topics.items() for p in partitions})
 
-    def _codes(self, denied: list[str]) -> dict[tuple[str, int], int]:
+    def _codes(self, denied: list[str]) -> dict[TopicPartition, int]:
         refused, rest = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), int(ErrorCode.OPERATION_NOT_ATTEMPTED)
         return {
             (topic, p): refused if topic in denied else rest
@@ -142,12 +171,12 @@ class _Call:
         _log.warning(
             "a transaction over topics of both clusters was refused; promote its topics together, as one set",
             transactional_id=self._name,
-            transaction_at=str(decision.place),
+            transaction_at=str(decision.side),
             elsewhere=list(decision.names),
         )
         self._reply(self._codes(list(decision.names)))
 
-    def _reply(self, codes: dict[tuple[str, int], int]) -> None:
+    def _reply(self, codes: dict[TopicPartition, int]) -> None:
         kind = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
         part = kind.AddPartitionsToTxnPartitionResult
         unanswered = int(ErrorCode.OPERATION_NOT_ATTEMPTED)

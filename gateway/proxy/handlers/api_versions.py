@@ -11,14 +11,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from gateway.proxy.produce.target_down import TargetDown
 from protocol.api_versions import gateway_response, unsupported_version_response
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.API_VERSIONS)
 _SIZE = struct.Struct(">i")
@@ -27,10 +27,10 @@ _SIZE = struct.Struct(">i")
 class ApiVersionsHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, target_down: TargetDown) -> None:
+        self._target_down = target_down
 
-    def wants(self, session: Session) -> bool:
+    def intercepts(self, session: Session) -> bool:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
@@ -43,5 +43,5 @@ class ApiVersionsHandler:
     def _cut(self, exchange: Exchange, frame: memoryview) -> bytes:
         at = response_body_offset(_KEY, exchange.api_version, frame)
         body = gateway_response(frame[at:], exchange.api_version)
-        self._context.stand_in.api_versions[exchange.api_version] = bytes(body)
+        self._target_down.api_versions[exchange.api_version] = bytes(body)
         return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))

@@ -8,12 +8,16 @@ Behaviour:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.domain.routing import Phase
+from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
+from gateway.kafka.cluster import Cluster
+from gateway.proxy.session.stats import ProxyStats
+from gateway.topics.interface import SourceTopics
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
@@ -25,9 +29,8 @@ from protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _log = structlog.get_logger("lockgate.proxy")
 _CODE = int(ErrorCode.POLICY_VIOLATION)
@@ -36,25 +39,37 @@ _CODE = int(ErrorCode.POLICY_VIOLATION)
 class CreateTopicsHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        sources: Mapping[str, Cluster],
+        spawn: Callable[[asyncio.Task[None]], None],
+        loop: asyncio.AbstractEventLoop,
+        source_topics: SourceTopics,
+        stats: ProxyStats,
+    ) -> None:
+        self._sources = sources
+        self._spawn = spawn
+        self._loop = loop
+        self._source_topics = source_topics
+        self._stats = stats
 
-    def wants(self, session: Session) -> bool:
-        return bool(self._context.sources)
+    def intercepts(self, session: Session) -> bool:
+        return bool(self._sources)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
         session.stall()
         names = [topic.name for topic in request.topics]
-        self._context.spawn(self._context.loop.create_task(self._decide(session, exchange, names)))
+        self._spawn(self._loop.create_task(self._decide(session, exchange, names)))
 
     async def _decide(self, session: Session, exchange: Exchange, names: Sequence[str]) -> None:
-        on_source = await self._context.source_topics.exists_unmirrored(names)
+        on_source = await self._source_topics.exists_unmirrored(names)
         if not on_source:
             session.again(exchange.forward)
             return
         for topic, link in on_source.items():
-            refused = self._context.stats.auto_create_refused
+            refused = self._stats.auto_create_refused
             refused[topic] = refused.get(topic, 0) + 1
             _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
         kind = CreateTopicsResponse.CreatableTopicResult
@@ -72,17 +87,17 @@ def _create_message(name: str, on_source: Any) -> str:
 class MirrorTopicGuard:
     """Refuses DeleteTopics, CreatePartitions and DeleteRecords while one of their topics is a mirror."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, routing: RoutingTable) -> None:
+        self._routing = routing
 
-    def wants(self, session: Session) -> bool:
-        return bool(self._context.routing.current.topics)
+    def intercepts(self, session: Session) -> bool:
+        return bool(self._routing.current.topics)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
         names = self._names(exchange, request)
-        routes = self._context.routing.current.topics
-        owned = [n for n in names if n in routes and routes[n].phase is not Phase.SWITCHED]
+        routes = self._routing.current.topics
+        owned = [n for n in names if n in routes and routes[n].phase is not WritePhase.SWITCHED]
         if not owned:
             exchange.forward()
             return
@@ -91,7 +106,7 @@ class MirrorTopicGuard:
 
     def _names(self, exchange: Exchange, request: Any) -> list[str]:
         if exchange.api_key == ApiKey.DELETE_TOPICS:
-            ids = self._context.routing.current.topic_ids
+            ids = self._routing.current.topic_ids
             if exchange.api_version >= 6:
                 return [t.name or ids.get(_id_bytes(t.topic_id), "") for t in request.topics]
             return list(request.topic_names)

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.proxy.addresses import patched
+from gateway.proxy.session.addresses import Advertised, patched
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 
 class DescribeClusterHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, advertised: Advertised) -> None:
+        self._advertised = advertised
 
-    def wants(self, session: Session) -> bool:
+    def intercepts(self, session: Session) -> bool:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        exchange.forward(patched(self._context, exchange))
+        exchange.forward(patched(self._advertised, exchange))

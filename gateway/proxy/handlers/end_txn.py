@@ -8,24 +8,32 @@ also when the topics were promoted in between.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gateway.domain.routing import Phase
-from gateway.domain.transactional_ids import OWN, ProducerIdentity, id_at
-from gateway.domain.transactional_producers import TransactionalProducer
-from gateway.proxy.coordinator_calls import Action, forward_own, in_transit, require_transactional, serve
+from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.places import Refused
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, id_at
+from gateway.proxy.rules.transactional_producers import TransactionalProducer
+from gateway.proxy.transactions.coordinator_calls import (
+    Action,
+    forward_own,
+    in_transit,
+    require_transactional,
+    require_transactional_first,
+    serve,
+)
+from gateway.proxy.transactions.coordinators import Refused
+from gateway.proxy.transactions.transactions import Transactions
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode, is_retriable
 from protocol.messages import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.END_TXN)
 _CAP = 4
@@ -35,42 +43,43 @@ _PRODUCE_S = 10.0
 class EndTxnHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, routing: RoutingTable, transactions: Transactions) -> None:
+        self._routing = routing
+        self._transactions = transactions
 
-    def wants(self, session: Session) -> bool:
-        return self._context.routing.current.intercepts_produce
+    def intercepts(self, session: Session) -> bool:
+        return self._routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(_KEY, exchange.api_version, exchange.body)
 
         async def work() -> Action:
-            async with self._context.transactions.lock(request.transactional_id):
+            await require_transactional_first(session, request.transactional_id)
+            async with self._transactions.lock(request.transactional_id):
                 return await self._end(session, exchange, request)
 
         serve(session, work, lambda code: self._reply(exchange, code))
 
     async def _end(self, session: Session, exchange: Exchange, request: Any) -> Action:
-        transactions = self._context.transactions
+        transactions = self._transactions
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         producer = await transactions.identify(request.transactional_id, client, session.id, to_end=True)
         if not request.committed and await self._has_nothing(producer):
             return lambda: self._reply(exchange, ErrorCode.NONE)  # to abort nothing is no error of the client
         await self._produced(producer)
         if self._is_stranded(producer):
-            producer.ended(settled=True)
+            producer.ended(markers_written=True)
             code = ErrorCode.INVALID_TXN_STATE if request.committed else ErrorCode.NONE
             return lambda: self._reply(exchange, code)
-        place = producer.end_place(commit=request.committed)
-        if place == OWN:
-            producer.end(commit=request.committed)
-            return lambda: forward_own(exchange, producer, lambda answer: self._ended(producer, answer.error_code))
+        side = producer.end_place(commit=request.committed)
+        if side == OWN:
+            return forward_own(session, exchange, producer, lambda: self._begin(producer, commit=request.committed))
         await require_transactional(session, request.transactional_id)
-        identity = producer.record.at(place)
+        identity = producer.record.at(side)
         if identity is None:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{request.transactional_id!r} has no id at {place}")
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{request.transactional_id!r} has no id at {side}")
         message = EndTxnRequest(
-            transactional_id=id_at(request.transactional_id, place),
+            transactional_id=id_at(request.transactional_id, side),
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
             committed=request.committed,
@@ -79,13 +88,17 @@ class EndTxnHandler:
         with in_transit(producer):
             try:
                 cap = min(_CAP, exchange.api_version)
-                answer = await transactions.places.call(place, request.transactional_id, message, cap)
+                answer = await transactions.coordinators.call(side, request.transactional_id, message, cap)
             except Refused:
                 producer.not_ended()
                 raise
-        transactions.places.noticed(place, request.transactional_id, answer.error_code)
+        transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
         self._ended(producer, answer.error_code)
         return lambda: self._reply(exchange, answer.error_code)
+
+    def _begin(self, producer: TransactionalProducer, *, commit: bool) -> Callable[[Any], None]:
+        producer.end(commit=commit)
+        return lambda answer: self._ended(producer, answer.error_code)
 
     async def _has_nothing(self, producer: TransactionalProducer) -> bool:
         """What was to open its transaction has opened none anywhere, so that there is nothing to abort.
@@ -94,7 +107,7 @@ class EndTxnHandler:
         """
         if producer.begun_in_vain:
             return True
-        if producer.open is not None or not await self._context.transactions.look_again(producer):
+        if producer.open is not None or not await self._transactions.look_again(producer):
             return False
         return producer.open is None and producer.last is None
 
@@ -104,17 +117,17 @@ class EndTxnHandler:
         What is not committed there by now is not on the target, and never will be: as good as aborted.
         """
         transaction = producer.open
-        if transaction is None or not transaction.place.cluster:
+        if transaction is None or not transaction.side.cluster:
             return False
-        routes = self._context.routing.current.topics
+        routes = self._routing.current.topics
         mirrored = [routes[topic] for topic in transaction.topics if topic in routes]
-        return bool(mirrored) and all(route.phase is Phase.SWITCHED for route in mirrored)
+        return bool(mirrored) and all(route.phase is WritePhase.SWITCHED for route in mirrored)
 
     async def _produced(self, producer: TransactionalProducer) -> None:
         """Wait until no Produce of the producer is in flight to a broker: its end must not overtake data."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PRODUCE_S):
-                await self._context.transactions.until(lambda: not producer.in_flight)
+                await self._transactions.until(lambda: not producer.in_flight)
         if producer.in_flight:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"{producer.in_flight} produce requests are in flight")
 
@@ -123,7 +136,7 @@ class EndTxnHandler:
             producer.not_ended()
         else:  # ended; or the coordinator says that there is nothing of this producer to end
             producer.ended()
-        self._context.transactions.changed()
+        self._transactions.changed()
 
     def _reply(self, exchange: Exchange, code: int) -> None:
         response = EndTxnResponse(throttle_time_ms=0, error_code=answered_code(_KEY, exchange.api_version, code))

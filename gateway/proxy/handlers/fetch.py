@@ -10,33 +10,46 @@ Version notes: v13+ names topics by id; v16+ would carry NodeEndpoints and is no
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gateway.domain.routing import Phase
+from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
+from gateway.groups.gate.rules.gates import GroupGates
 from protocol.codec import decode_request, decode_response, encode_body, encode_response
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 
 class FetchHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        routing: RoutingTable,
+        gates: GroupGates,
+        groupless_allowed: bool,
+        clock: Callable[[], float],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._routing = routing
+        self._gates = gates
+        self._groupless_allowed = groupless_allowed
+        self._clock = clock
+        self._loop = loop
 
-    def wants(self, session: Session) -> bool:
-        context = self._context
-        if context.routing.current.unsettled:
+    def intercepts(self, session: Session) -> bool:
+        if self._routing.current.unreadable:
             return True
-        if not context.gates.enabled:
+        if not self._gates.enabled:
             return False
         if session.client_id is None:  # its first request: who asks is in the header, known once it is collected
             return True
-        return context.gates.reads_gated(session.identity, groupless_allowed=context.groupless_allowed)
+        return self._gates.reads_gated(session.identity, groupless_allowed=self._groupless_allowed)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         gated = self._gated_topics(session)
@@ -48,20 +61,19 @@ class FetchHandler:
             if _name(topic, exchange.api_version) in gated:
                 for partition in topic.partitions:
                     partition.partition_max_bytes = 1
-        due = self._context.clock() + request.max_wait_ms / 1000
+        due = self._clock() + request.max_wait_ms / 1000
         body = encode_body(request, exchange.api_version)
         exchange.forward_body(body, lambda frame: self._emptied(exchange, frame, gated, due))
 
     def _gated_topics(self, session: Session) -> frozenset[str | bytes]:
         """Names and ids of the topics this client may not read now."""
-        context = self._context
-        routing = context.routing.current
-        gated = context.gates.reads_gated(session.identity, groupless_allowed=context.groupless_allowed)
-        in_group = bool(context.gates.groups_of(session.identity))  # then a promoted topic waits for its group too
+        routing = self._routing.current
+        gated = self._gates.reads_gated(session.identity, groupless_allowed=self._groupless_allowed)
+        in_group = bool(self._gates.groups_of(session.identity))  # then a promoted topic waits for its group too
         names = {
             name
             for name, route in routing.topics.items()
-            if not route.settled or (gated and (in_group or route.phase is not Phase.SWITCHED))
+            if not route.readable or (gated and (in_group or route.phase is not WritePhase.SWITCHED))
         }
         ids = {topic_id for topic_id, name in routing.topic_ids.items() if name in names}
         return frozenset(names | ids)
@@ -79,10 +91,10 @@ class FetchHandler:
                     stripped = stripped or bool(partition.records)
                     partition.records = b""
         answer = encode_response(response, exchange.api_key, version, exchange.correlation_id)
-        wait = due - self._context.clock()
+        wait = due - self._clock()
         if not stripped or wait <= 0:
             return answer
-        self._context.loop.call_later(wait, exchange.reply_framed, answer)
+        self._loop.call_later(wait, exchange.reply_framed, answer)
         return None
 
 

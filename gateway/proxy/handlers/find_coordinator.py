@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.proxy.addresses import patched
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.proxy.session.addresses import Advertised, patched
 from protocol.apis import ApiKey
 from protocol.codec import decode_request
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.FIND_COORDINATOR)
 _GROUP = 0
@@ -24,10 +24,11 @@ _GROUP = 0
 class FindCoordinatorHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, gates: GroupGates, advertised: Advertised) -> None:
+        self._gates = gates
+        self._advertised = advertised
 
-    def wants(self, session: Session) -> bool:
+    def intercepts(self, session: Session) -> bool:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
@@ -35,5 +36,5 @@ class FindCoordinatorHandler:
         if (request.key_type or 0) == _GROUP:
             groups = request.coordinator_keys if exchange.api_version >= 4 else [request.key]
             for group in groups:
-                self._context.gates.saw(session.identity, group)
-        exchange.forward(patched(self._context, exchange))
+                self._gates.saw(session.identity, group)
+        exchange.forward(patched(self._advertised, exchange))

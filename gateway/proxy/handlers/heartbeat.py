@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.domain.gates import GateStatus
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates
 from protocol.apis import ApiKey, is_flexible
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode, MalformedFrame
@@ -18,9 +18,8 @@ from protocol.messages import HeartbeatResponse
 from protocol.peek import first_string
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.HEARTBEAT)
 
@@ -28,18 +27,18 @@ _KEY = int(ApiKey.HEARTBEAT)
 class HeartbeatHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, gates: GroupGates) -> None:
+        self._gates = gates
 
-    def wants(self, session: Session) -> bool:
-        return self._context.gates.enabled
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         group = first_string(exchange.body, flexible=is_flexible(_KEY, exchange.api_version))
         if group is None:
             raise MalformedFrame("Heartbeat without a group id")
-        self._context.gates.saw(session.identity, group)
-        if self._context.gates.status(group) is not GateStatus.CLOSED:
+        self._gates.saw(session.identity, group)
+        if self._gates.known_status(group) is not GateStatus.CLOSED:
             exchange.forward()
             return
         response = HeartbeatResponse(throttle_time_ms=0, error_code=int(ErrorCode.UNKNOWN_MEMBER_ID))

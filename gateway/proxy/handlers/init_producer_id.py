@@ -7,21 +7,27 @@ shifted back.
 
 With a transactional id: the target's own identity is the client's. While topics are mirrored the transactional id is
 initialised on their sources too: that fences an instance which writes there directly, and aborts what it left open, as
-a broker does for one cluster. The identities are kept before the client learns its own (`domain/transactional_ids.py`).
+a broker does for one cluster. The identities are kept before the client learns its own
+(`proxy/rules/transactional_ids.py`).
 A source that is not reachable is initialised later, before the first transaction there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.domain.producer_ids import GATEWAY_PID_BASE
-from gateway.domain.transactional_ids import Place, ProducerIdentity, ProducerRecord
+from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.handlers.txn_codes import answered_code
-from gateway.proxy.places import Lost, Refused
+from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerRecord, TransactionSide
+from gateway.proxy.transactions.coordinators import Lost, Refused
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactions import Transactions
+from gateway.state.producer_ids import GATEWAY_PID_BASE
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, decode_response, encode_body, encode_response
 from protocol.errors import ErrorCode
@@ -30,9 +36,8 @@ from protocol.messages import InitProducerIdResponse
 from protocol.patch import patch_init_producer_id_response
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.INIT_PRODUCER_ID)
 _SIZE = struct.Struct(">i")
@@ -43,17 +48,29 @@ _ABSENT = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PR
 class InitProducerIdHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        routing: RoutingTable,
+        spawn: Callable[[asyncio.Task[None]], None],
+        loop: asyncio.AbstractEventLoop,
+        transactions: Transactions,
+        placements: TopicPlacements,
+    ) -> None:
+        self._routing = routing
+        self._spawn = spawn
+        self._loop = loop
+        self._transactions = transactions
+        self._placements = placements
 
-    def wants(self, session: Session) -> bool:
+    def intercepts(self, session: Session) -> bool:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
         if request.transactional_id is not None:
-            if self._context.routing.current.intercepts_produce:
-                exchange.forward(lambda frame: self._answered(exchange, request, frame))
+            if self._routing.current.intercepts_produce:
+                exchange.forward(lambda frame: self._answered(session, exchange, request, frame))
             else:
                 exchange.forward()
         elif exchange.api_version >= 3 and request.producer_id >= GATEWAY_PID_BASE:
@@ -62,7 +79,7 @@ class InitProducerIdHandler:
         else:
             exchange.forward(lambda frame: _shift(exchange, frame))
 
-    def _answered(self, exchange: Exchange, request: Any, frame: memoryview) -> bytes | None:
+    def _answered(self, session: Session, exchange: Exchange, request: Any, frame: memoryview) -> bytes | None:
         """The target has answered: initialise elsewhere before the client hears of it."""
         at = response_body_offset(_KEY, exchange.api_version, frame)
         answer = decode_response(_KEY, exchange.api_version, frame[at:])
@@ -70,19 +87,19 @@ class InitProducerIdHandler:
         if answer.error_code:
             return response
         client = ProducerIdentity(answer.producer_id, answer.producer_epoch)
-        work = self._initialise(exchange, request, client, response)
-        self._context.spawn(self._context.loop.create_task(work))
+        work = self._initialise(session, exchange, request, client, response)
+        self._spawn(self._loop.create_task(work))
         return None
 
-    async def _initialise(self, exchange: Exchange, request: Any, client: ProducerIdentity, response: bytes) -> None:
+    async def _initialise(
+        self, session: Session, exchange: Exchange, request: Any, client: ProducerIdentity, response: bytes
+    ) -> None:
         name = request.transactional_id
         try:
-            async with self._context.transactions.lock(name):
-                places = await self._places(name, request)
+            async with self._transactions.lock(name):
+                sides = await self._sides(name, request)
                 timeout_ms = request.transaction_timeout_ms
-                await self._context.transactions.initialised(
-                    ProducerRecord(name, client, timeout_ms, places), exchange.session.id
-                )
+                await self._transactions.initialised(ProducerRecord(name, client, timeout_ms, sides), session.id)
         except Refused as exc:
             _log.warning("a transactional producer was not initialised", transactional_id=name, reason=str(exc))
             refusal = InitProducerIdResponse(
@@ -94,24 +111,24 @@ class InitProducerIdHandler:
             exchange.reply_framed(encode_response(refusal, _KEY, exchange.api_version, exchange.correlation_id))
         except Exception as exc:  # noqa: BLE001 - a bug of ours must stay in this connection
             _log.exception("a transactional producer was not initialised", transactional_id=name)
-            exchange.session.close(f"internal error: {exc!r}")
+            session.close(f"internal error: {exc!r}")
         else:
             exchange.reply_framed(response)
 
-    async def _places(self, name: str, request: Any) -> dict[Place, ProducerIdentity]:
+    async def _sides(self, name: str, request: Any) -> dict[TransactionSide, ProducerIdentity]:
         """The producer's identities at every place but the target's own, each just obtained there."""
-        transactions = self._context.transactions
+        transactions = self._transactions
         old = await transactions.kept(name)
-        sources, floor = self._context.standings.sources_written(), self._context.standings.generation()
-        wanted = {Place(source, max(floor, old.newest(source) if old else 0)) for source in sources}
+        sources, floor = self._placements.sources_written(), self._placements.failback_epoch()
+        wanted = {TransactionSide(source, max(floor, old.newest(source) if old else 0)) for source in sources}
         if old is not None:
-            wanted |= {place for place in old.places if not place.cluster and place.generation == old.newest("")}
+            wanted |= {side for side in old.sides if not side.cluster and side.failback_epoch == old.newest("")}
         goes_on = old is not None and 0 <= request.producer_id == old.client.producer_id
-        found: dict[Place, ProducerIdentity] = {}
-        for place in wanted:
-            expected = old.at(place) if old is not None and goes_on else None
+        found: dict[TransactionSide, ProducerIdentity] = {}
+        for side in wanted:
+            expected = old.at(side) if old is not None and goes_on else None
             try:
-                found[place] = await transactions.places.init(place, name, request.transaction_timeout_ms, expected)
+                found[side] = await transactions.coordinators.init(side, name, request.transaction_timeout_ms, expected)
             except Lost as exc:
                 raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc
             except Refused as exc:

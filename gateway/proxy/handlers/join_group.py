@@ -10,9 +10,11 @@ Version notes: protocol name is null from v7 on, an empty string before.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gateway.proxy.gating import pass_or_hold
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.proxy.handlers.gating import pass_or_hold
 from protocol.apis import ApiKey, is_flexible
 from protocol.codec import encode_response
 from protocol.errors import ErrorCode, MalformedFrame
@@ -20,9 +22,8 @@ from protocol.messages import JoinGroupResponse
 from protocol.peek import first_string
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.JOIN_GROUP)
 HOLD_S = (20.0, 25.0)
@@ -31,23 +32,27 @@ HOLD_S = (20.0, 25.0)
 class JoinGroupHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext, rng: random.Random) -> None:
-        self._context = context
+    def __init__(self, *, gates: GroupGates, rng: random.Random) -> None:
+        self._gates = gates
         self._rng = rng
 
-    def wants(self, session: Session) -> bool:
-        return self._context.gates.enabled
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         group = first_string(exchange.body, flexible=is_flexible(_KEY, exchange.api_version))
         if group is None:
             raise MalformedFrame("JoinGroup without a group id")
-        pass_or_hold(session, exchange, [group], self._rng.uniform(*HOLD_S), lambda: self._refuse(exchange))
 
-    def _refuse(self, exchange: Exchange) -> None:
+        def refuse(codes: Mapping[str, int]) -> None:
+            self._refuse(exchange, codes.get(group, int(ErrorCode.UNKNOWN_MEMBER_ID)))
+
+        pass_or_hold(self._gates, session, exchange, [group], self._rng.uniform(*HOLD_S), refuse)
+
+    def _refuse(self, exchange: Exchange, code: int) -> None:
         response = JoinGroupResponse(
             throttle_time_ms=0,
-            error_code=int(ErrorCode.UNKNOWN_MEMBER_ID),
+            error_code=code,
             generation_id=-1,
             protocol_type=None,
             protocol_name=None if exchange.api_version >= 7 else "",

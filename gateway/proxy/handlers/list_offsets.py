@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.cutover.write_pause.rules.routing import RoutingTable
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 
 class ListOffsetsHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, routing: RoutingTable) -> None:
+        self._routing = routing
 
-    def wants(self, session: Session) -> bool:
-        return self._context.routing.current.unsettled
+    def intercepts(self, session: Session) -> bool:
+        return self._routing.current.unreadable
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
-        routes = self._context.routing.current.topics
-        if all(t.name not in routes or routes[t.name].settled for t in request.topics):
+        routes = self._routing.current.topics
+        if all(t.name not in routes or routes[t.name].readable for t in request.topics):
             exchange.forward()
             return
         v5 = exchange.api_version >= 5

@@ -10,20 +10,24 @@ Behaviour:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.proxy.addresses import framed_with_addresses, patched
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.kafka.cluster import Cluster
+from gateway.proxy.session.addresses import Advertised, framed_with_addresses, patched
+from gateway.proxy.session.stats import ProxyStats
+from gateway.topics.interface import SourceTopics
 from protocol.apis import ApiKey
 from protocol.header import encode_request_header, response_body_offset
 from protocol.metadata import answer_in_version, metadata_request_topics, unknown_topics, without_auto_create
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _log = structlog.get_logger("lockgate.proxy")
 _KEY = int(ApiKey.METADATA)
@@ -32,15 +36,33 @@ _KEY = int(ApiKey.METADATA)
 class MetadataHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(
+        self,
+        *,
+        sources: Mapping[str, Cluster],
+        advertised: Advertised,
+        routing: RoutingTable,
+        target: Cluster,
+        loop: asyncio.AbstractEventLoop,
+        spawn: Callable[[asyncio.Task[None]], None],
+        source_topics: SourceTopics,
+        stats: ProxyStats,
+    ) -> None:
+        self._sources = sources
+        self._advertised = advertised
+        self._routing = routing
+        self._target = target
+        self._loop = loop
+        self._spawn = spawn
+        self._source_topics = source_topics
+        self._stats = stats
 
-    def wants(self, session: Session) -> bool:
+    def intercepts(self, session: Session) -> bool:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        if not self._context.sources or not self._may_create(exchange):
-            exchange.forward(patched(self._context, exchange))
+        if not self._sources or not self._may_create(exchange):
+            exchange.forward(patched(self._advertised, exchange))
             return
         session.stall()  # the second question must not fall into the middle of another request
         body, asked = without_auto_create(exchange.body, exchange.api_version)
@@ -55,28 +77,28 @@ class MetadataHandler:
         names, auto_create = metadata_request_topics(exchange.body, exchange.api_version)
         if not auto_create or not names:
             return False
-        known = self._context.routing.current.topics
-        on_target = self._context.target.view.topics
+        known = self._routing.current.topics
+        on_target = self._target.view.topics
         return any(name not in known and name not in on_target for name in names)
 
     def _first_answer(self, session: Session, exchange: Exchange, asked: int, frame: memoryview) -> bytes | None:
         body = frame[response_body_offset(_KEY, asked, frame) :]
         unknown = unknown_topics(body, asked)
         answer = answer_in_version(body, asked, exchange.api_version)
-        response = framed_with_addresses(self._context, exchange, answer)
+        response = framed_with_addresses(self._advertised, exchange, answer)
         if not unknown:
-            self._context.loop.call_soon(session.again, lambda: None)
+            self._loop.call_soon(session.again, lambda: None)
             return response
-        self._context.spawn(self._context.loop.create_task(self._decide(session, exchange, unknown, response)))
+        self._spawn(self._loop.create_task(self._decide(session, exchange, unknown, response)))
         return None
 
     async def _decide(self, session: Session, exchange: Exchange, unknown: Sequence[str], response: bytes) -> None:
-        on_source = await self._context.source_topics.exists_unmirrored(unknown)
+        on_source = await self._source_topics.exists_unmirrored(unknown)
         for topic, link in on_source.items():
-            refused = self._context.stats.auto_create_refused
+            refused = self._stats.auto_create_refused
             refused[topic] = refused.get(topic, 0) + 1
             _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
         if on_source:
             session.again(lambda: exchange.reply_framed(response))
         else:
-            session.again(lambda: exchange.forward(patched(self._context, exchange)))
+            session.again(lambda: exchange.forward(patched(self._advertised, exchange)))

@@ -4,7 +4,7 @@ Behaviour: a commit for a group that is gated would race with the offsets its pr
 at most 1 s, then COORDINATOR_LOAD_IN_PROGRESS on every partition, which clients retry. A consumer that assigns its
 partitions itself commits without being a member (generation -1), so the target takes it at any time: what has passed
 the gate is counted until it is answered, and a demote, which closes the gate again, waits for that.
-* without a valid lease (`domain/leases.py`) nothing passes, and no answer is passed on
+* without a valid lease (`fleet/rules/leases.py`) nothing passes, and no answer is passed on
 """
 
 from __future__ import annotations
@@ -12,49 +12,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gateway.proxy.counted_writes import LEASE_OVER
-from gateway.proxy.gating import pass_or_hold
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.proxy.handlers.gating import pass_or_hold
+from gateway.proxy.session.session import LEASE_OVER
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetCommitResponse
 
 if TYPE_CHECKING:
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.exchange import Exchange
-    from gateway.proxy.session import Session
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
 
 _KEY = int(ApiKey.OFFSET_COMMIT)
+_LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 HOLD_S = 1.0
 
 
 class OffsetCommitHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
+    def __init__(self, *, gates: GroupGates, lease_valid: Callable[[], bool]) -> None:
+        self._gates = gates
+        self._lease_valid = lease_valid
 
-    def wants(self, session: Session) -> bool:
-        return self._context.gates.enabled
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = decode_request(_KEY, exchange.api_version, exchange.body)
         group = request.group_id
         pass_or_hold(
+            self._gates,
             session,
             exchange,
             [group],
             HOLD_S,
-            lambda: self._refuse(exchange, request),
-            lambda: self._forward(session, exchange, group, lambda: self._refuse(exchange, request)),
+            lambda codes: self._refuse(exchange, request, codes.get(group, _LOADING)),
+            lambda: self._forward(session, exchange, group, lambda: self._refuse(exchange, request, _LOADING)),
         )
 
     def _forward(self, session: Session, exchange: Exchange, group: str, refuse: Callable[[], None]) -> None:
-        lease_valid = self._context.lease_valid
+        lease_valid = self._lease_valid
         if not lease_valid():
             refuse()
             return
-        gates = self._context.gates
+        gates = self._gates
         gates.commit_begins(group)
 
         def lost() -> None:
@@ -71,8 +74,7 @@ class OffsetCommitHandler:
         session.on_close.append(lost)
         exchange.forward(answered)
 
-    def _refuse(self, exchange: Exchange, request: Any) -> None:
-        code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    def _refuse(self, exchange: Exchange, request: Any, code: int) -> None:
         topic_kind = OffsetCommitResponse.OffsetCommitResponseTopic
         kind = topic_kind.OffsetCommitResponsePartition
         topics = [

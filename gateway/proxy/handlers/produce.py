@@ -3,16 +3,20 @@
 Behaviour:
 * topics without a mirror go to the client's own target broker, untouched
 * mirrored topics go to the source leader; a request that mixes both is split and its answer merged
-* a fenced topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
-* what follows a refused batch is refused until that one has come again (`domain/pipeline_guard.py`), and after a
-  change of leader on the source nothing overtakes what is in flight to the one before (`domain/leader_order.py`)
-* after a flip, to the target or home, a retry of a batch the mirror has already copied is answered with its old offset
-* a producer id goes on as the one it has in the topic's generation (`domain/producer_ids.py`)
+* a paused topic holds the request (never refuses it), at most min(8 s, 80 % of the request's own timeout)
+* what follows a refused batch is refused until that one has come again (`proxy/rules/pipeline_guard.py`), and after a
+  change of leader on the source nothing overtakes what is in flight to the one before (`proxy/rules/leader_order.py`)
+* right after a cutover a producer goes on with its next batch, on whichever connection it comes
+  (`proxy/rules/cutover_order.py`)
+* after a cutover, to the target or home, a retry of a batch the mirror has already copied is answered with its old
+offset
+* a producer id goes on as the one it has in the topic's failback epoch (`state/producer_ids.py`)
 * while a topic is mirrored back to the source, what goes to the target is counted until it is answered
 * only who may WRITE the topic on the target is forwarded (asked on the client's own connection)
-* without a valid lease (`domain/leases.py`) nothing is forwarded of a topic that is or was mirrored, nor its answer
+* without a valid lease (`fleet/rules/leases.py`) nothing is forwarded of a topic that is or was mirrored, nor its
+answer
   passed on: where it is written may have changed since this gateway was heard
-* data of a transaction goes where the transaction lives, under the producer's identity there; a fence lets it go on
+* data of a transaction goes where the transaction lives, under the producer's identity there; a pause lets it go on
 
 Version notes: v10+ may carry the target's own addresses (NodeEndpoints) in answers that pass untouched, v13+ names
 topics by id: neither is advertised. What a source reports as an error is rebuilt, so its addresses stay behind.
@@ -21,97 +25,117 @@ topics by id: neither is advertised. What a source reports as an error is rebuil
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
-from gateway.domain.leader_order import Leader
-from gateway.proxy.authorization import may_write
-from gateway.proxy.exchange import Exchange, framed
-from gateway.proxy.forwarded_produce import ForwardedProduce
-from gateway.proxy.mirrored_retries import MirroredRetries
-from gateway.proxy.produce_plan import Part, ProducePlan, batches_of, plan_produce
-from gateway.proxy.source_waits import await_source, find_connection, find_leader
-from gateway.proxy.stalled import hold
-from gateway.proxy.transactional_produce import TransactionalWrite, concerns, find_write
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.kafka.connection.connection import Connection
+from gateway.proxy.produce.after_cutover import AfterCutover
+from gateway.proxy.produce.authorization import may_write
+from gateway.proxy.produce.forwarded_produce import ForwardedProduce, SourceWrites
+from gateway.proxy.produce.produce_plan import Part, ProducePlan, batches_of, plan_produce
+from gateway.proxy.produce.source_waits import await_source, find_connection, find_leader
+from gateway.proxy.rules.leader_order import Leader
+from gateway.proxy.rules.own_names import is_own
+from gateway.proxy.rules.transactional_producers import TransactionalWrite
+from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.session import Session
+from gateway.proxy.session.stalled import hold
+from gateway.proxy.session.stats import ProxyStats
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactional_produce import concerns, find_write
 from protocol.errors import ErrorCode
 from protocol.produce import PartitionResult, ProduceRequestView, scan_request
-
-if TYPE_CHECKING:
-    from gateway.net.connection import Connection
-    from gateway.proxy.context import ProxyContext
-    from gateway.proxy.session import Session
 
 HOLD_S = 8.0
 ANSWERS_S = 2.0
 NO_ANSWER = "the broker that led on the source before does not answer: the outcome of a produce is unknown"
+OUT_OF_ORDER = "a batch of this producer from before the cutover has not come yet"
 LANES = 8  # connections per source broker; a client keeps to one, so that its requests stay in order
 
 
 class ProduceHandler:
     """See the module's docstring."""
 
-    def __init__(self, context: ProxyContext) -> None:
-        self._context = context
-        self._retries = MirroredRetries()
+    def __init__(
+        self,
+        *,
+        writes: SourceWrites,
+        routing: RoutingTable,
+        placements: TopicPlacements,
+        stats: ProxyStats,
+        passes_writes: Callable[[], bool],
+        after_cutover: AfterCutover,
+    ) -> None:
+        self._writes = writes
+        self._routing = routing
+        self._placements = placements
+        self._stats = stats
+        self._passes_writes = passes_writes
+        self._after_cutover = after_cutover
+        self._retries = after_cutover.retries
 
-    def wants(self, session: Session) -> bool:
-        context = self._context
-        return context.routing.current.intercepts_produce or not context.passes_writes()
+    def intercepts(self, session: Session) -> bool:
+        # what was refused, and what follows it, is looked at when it comes again
+        looked_at = self._routing.current.intercepts_produce or bool(session.pipeline)
+        return looked_at or not self._passes_writes()
 
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
         parts = [Part(*part) for part in view.parts]
-        if session.pipeline and not session.pipeline.admits(batches_of(exchange.body, parts), self._context.clock()):
-            self._refuse(exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused")
+        if any(is_own(part.topic) for part in parts):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            self._refuse(session, exchange, view, parts, code, "the topic is the gateway's own")
+            return
+        if session.pipeline and not session.pipeline.admits(batches_of(exchange.body, parts), self._writes.clock()):
+            self._refuse(
+                session, exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, "a batch before this one was refused"
+            )
             return
         write = None
-        if view.transactional_id is not None and parts and concerns(self._context, parts):
+        if view.transactional_id is not None and parts and concerns(self._placements, self._routing.current, parts):
             write = self._find_write(session, exchange, view, parts)
             if write is None:
                 return
-        plan = plan_produce(parts, self._context.routing.current, self._leader_of, write)
-        if plan.fenced is not None:
-            self._hold(session, exchange, view, parts, plan.fenced)
+        plan = plan_produce(parts, self._routing.current, self._leader_of, self._writes.lease_valid, write)
+        if plan.paused is not None:
+            self._hold(session, exchange, view, parts, plan.paused)
+        elif plan.unleased:
+            code = ErrorCode.NOT_ENOUGH_REPLICAS
+            self._refuse(session, exchange, view, parts, code, "this gateway was not heard by its fleet for too long")
         elif plan.leaderless is not None:
             self._find_leader(session, exchange, view, parts, plan.leaderless)
         elif plan.source and session.order.overtakes(plan.source, self._view_of, self._leads):
             self._await_answers(session, exchange)
-        elif not self._may_write(plan):
-            code = ErrorCode.NOT_ENOUGH_REPLICAS
-            self._refuse(exchange, view, parts, code, "this gateway was not heard by its fleet for too long")
         else:
             answered = self._retries.answer(exchange.body, plan)
+            if view.transactional_id is None and not self._after_cutover.admits(session.id, exchange.body, plan):
+                self._refuse(session, exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, OUT_OF_ORDER)
+                return
             send = self._to_source if plan.source else self._to_target
             send(session, exchange, view, plan, answered)
-
-    def _may_write(self, plan: ProducePlan) -> bool:
-        """A topic with a route is written only while the fleet counts on this gateway to acknowledge fences.
-
-        On either side: one that was promoted may have gone home meanwhile.
-        """
-        return not plan.routes or self._context.lease_valid()
 
     def _find_write(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
     ) -> TransactionalWrite | None:
         return find_write(
+            self._writes.transactions,
             session,
             exchange,
             view.transactional_id or "",
             parts,
             again=lambda: self.handle(session, exchange),
-            refuse=lambda code, message: self._refuse(exchange, view, parts, code, message),
+            refuse=lambda code, message: self._refuse(session, exchange, view, parts, code, message),
         )
 
     def _leader_of(self, link: str, topic: str, partition: int) -> int | None:
-        cluster = self._context.sources.get(link)
+        cluster = self._writes.sources.get(link)
         return None if cluster is None else cluster.leader(topic, partition)
 
     def _view_of(self, link: str) -> object:
-        cluster = self._context.sources.get(link)
+        cluster = self._writes.sources.get(link)
         return None if cluster is None else cluster.view
 
     def _leads(self, leader: Leader, topic: str, partition: int) -> bool:
-        route = self._context.routing.current.topics.get(topic)
+        route = self._routing.current.topics.get(topic)
         return route is None or self._leader_of(leader[0], route.source_topic, partition) == leader[1]
 
     # -- to the target -------------------------------------------------------------------------------------
@@ -125,13 +149,14 @@ class ProduceHandler:
         answered: list[PartitionResult],
     ) -> None:
         stamped = plan.write is not None and not plan.write.is_own
-        if answered or stamped or any(route.counted or route.generation for route in plan.routes.values()):
-            ForwardedProduce(session, exchange, view, plan).send({}, answered)
+        looked_at = answered or stamped or plan.on_results is not None
+        if looked_at or any(route.counted or route.failback_epoch for route in plan.routes.values()):
+            ForwardedProduce(self._writes, session, exchange, view, plan).send({}, answered)
         elif view.acks == 0:
             session.send_unanswered(len(exchange.frame), (exchange.frame,))
             exchange.drop()
         else:
-            exchange.forward(None if self._context.passes_writes() else framed)
+            exchange.forward(None if self._passes_writes() else framed)
 
     # -- to the source -------------------------------------------------------------------------------------
 
@@ -158,12 +183,12 @@ class ProduceHandler:
         lane = f"produce-{session.id % LANES}"
         connections: dict[tuple[str, int], Connection] = {}
         for key in plan.source:
-            connection = self._context.sources[key[0]].cached_connection(key[1], lane)
+            connection = self._writes.sources[key[0]].cached_connection(key[1], lane)
             if connection is None:
                 self._connect(session, exchange, view, plan, key, lane)
                 return
             connections[key] = connection
-        ForwardedProduce(session, exchange, view, plan).send(connections, refused)
+        ForwardedProduce(self._writes, session, exchange, view, plan).send(connections, refused)
         for connection in connections.values():
             if connection.write_paused:
                 session.stall()
@@ -179,16 +204,18 @@ class ProduceHandler:
         lane: str,
     ) -> None:
         leads = [(plan.routes[part.topic].source_topic, part.partition) for part in plan.source[key]]
-        work = find_connection(self._context.sources[key[0]], key[1], lane, leads)
+        work = find_connection(self._writes.sources[key[0]], key[1], lane, leads)
         self._await_source(session, exchange, view, work)
 
     def _find_leader(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
     ) -> None:
         link, topic = what
-        cluster = self._context.sources.get(link)
+        cluster = self._writes.sources.get(link)
         if cluster is None:
-            self._refuse(exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"link {link} is not running")
+            self._refuse(
+                session, exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, f"link {link} is not running"
+            )
             return
         self._await_source(session, exchange, view, find_leader(cluster, topic, [part.partition for part in parts]))
 
@@ -197,7 +224,7 @@ class ProduceHandler:
     ) -> None:
         def refuse(message: str) -> None:
             parts = [Part(*part) for part in view.parts]
-            self._refuse(exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+            self._refuse(session, exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
         await_source(session, work, ready=lambda: self.handle(session, exchange), failed=refuse)
 
@@ -206,20 +233,17 @@ class ProduceHandler:
     def _hold(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], topic: str
     ) -> None:
-        context = self._context
-        context.stats.held[topic] = context.stats.held.get(topic, 0) + 1
+        self._stats.held[topic] = self._stats.held.get(topic, 0) + 1
+        if view.transactional_id is None:
+            self._after_cutover.held(exchange.body, parts)
         code = ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, refreshes no metadata
-
-        def register(done: Callable[[], None]) -> Callable[[], None]:
-            key = context.forwarder.hold(topic, done)
-            return lambda: context.forwarder.leave(topic, key)
 
         hold(
             session,
             min(HOLD_S, 0.8 * view.timeout_ms / 1000),
-            register,
+            self._routing.current.topics[topic].pause.wait,
             ready=lambda: self.handle(session, exchange),
-            too_late=lambda: self._refuse(exchange, view, parts, code, f"{topic} is being promoted"),
+            too_late=lambda: self._refuse(session, exchange, view, parts, code, f"{topic} is being promoted"),
         )
 
     def _await_answers(self, session: Session, exchange: Exchange) -> None:
@@ -233,9 +257,15 @@ class ProduceHandler:
         )
 
     def _refuse(
-        self, exchange: Exchange, view: ProduceRequestView, parts: list[Part], code: ErrorCode, message: str
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        parts: list[Part],
+        code: ErrorCode,
+        message: str,
     ) -> None:
         plan = ProducePlan()
-        exchange.session.pipeline.refused(batches_of(exchange.body, parts), self._context.clock())
+        session.pipeline.refused(batches_of(exchange.body, parts), self._writes.clock())
         results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
-        ForwardedProduce(exchange.session, exchange, view, plan).send({}, results)
+        ForwardedProduce(self._writes, session, exchange, view, plan).send({}, results)

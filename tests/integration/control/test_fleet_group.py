@@ -9,15 +9,16 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.control.fleet_group import SESSION_MS, FleetGroup
 from gateway.devcluster import DevCluster
-from gateway.domain.assignment import FleetAssignment
-from gateway.domain.fleet_group import FleetGroupState, Phase
-from gateway.domain.leases import WriteLease
-from gateway.domain.membership import Gateway, MirrorPartition, Role, assign
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.host import boot_clock
+from gateway.fleet.group import SESSION_MS, FleetGroup
+from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
+from gateway.fleet.rules.leases import WriteLease
+from gateway.fleet.rules.membership import Gateway, Role, assign
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.transport.host import boot_clock
 from tests.support.waiting import wait_until_async
 
 PARTITIONS = [MirrorPartition("l", "t", index) for index in range(6)]
@@ -65,7 +66,7 @@ class Member:
     @property
     def peers(self) -> frozenset[str]:
         """Who the present assignment names; empty without one."""
-        if self.state.phase is not Phase.HEARTBEAT or self.state.assignment is None:
+        if self.state.phase is not MembershipPhase.HEARTBEAT or self.state.assignment is None:
             return frozenset()
         return frozenset(self.state.assignment.peers)
 

@@ -5,33 +5,40 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from gateway.control.config_sync import ConfigSync
-from gateway.control.errors import BadRequest, Conflict, NotFound, SourceUnreachable
-from gateway.control.net_access import NetAccess
-from gateway.control.service import ControlService
-from gateway.control.source_topics import UnmirroredTopics
-from gateway.control.sources import Sources
-from gateway.control.state_topic import StateTopic
-from gateway.control.store import StateStore
+from gateway.control_parts import ControlParts, config_sync, failback_tools, failbacks
+from gateway.control_plane import ControlService
+from gateway.cutover.failback.runs import FailbackRuns
+from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.devcluster import DevCluster
-from gateway.domain.gates import GroupGates
-from gateway.domain.progress import MirrorProgress
-from gateway.domain.records import LinkRecord, MirrorState, PartitionStart
-from gateway.domain.routing import RoutingTable
-from gateway.domain.topic_configs import LIFTED, OWN
-from gateway.net import admin
-from gateway.net.config import ClusterConfig
-from gateway.replication.start import plan_start
+from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.reports import GroupReports
+from gateway.kafka import admin
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.rules.topic_configs import LIFTED, OWN
+from gateway.mirror.partition.log_start import plan_start
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.net_access import NetAccess
+from gateway.operations.sources import Sources
+from gateway.state.records import LinkRecord, MirrorState, PartitionStart
+from gateway.state.store import StateStore
+from gateway.state.topic import StateTopic
+from gateway.topics.source_topics import UnmirroredTopics
 from tests.support.fake_engine import FakeEngine
 from tests.support.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
 from tests.support.waiting import wait_until_async
 
 LONG_MAX = str(2**63 - 1)
+
+
+def _alone(link: str, topic: str) -> nullcontext[None]:
+    return nullcontext()
 
 
 class Control:
@@ -51,23 +58,28 @@ class Control:
         await self.target.start()
         await self.store.open()
         await self.store.lead()
-        self.service = ControlService(
+        self.parts = parts = ControlParts(
             store=self.store,
             target=self.target,
             sources=self.sources,
             routing=self.routing,
             gates=GroupGates(),
             progress=MirrorProgress(),
-            plan_start=self._plan_start,
-        )
-        self.service.context.state_topic = self.state
-        self.service.restore()
-        promoters = FakePromoters(self.service)
-        await self.service.start(
             engine=self.engine,
+        )
+        promoters, tools = FakePromoters(parts.records), failback_tools(parts)
+        nothing = FailbackRuns(tools, parts.background)
+        self.service = ControlService(
+            parts,
             topic_promoter=FakeTopicPromoter(promoters),
             group_promoter=FakeGroupPromoter(promoters),
+            group_reports=GroupReports(),
+            failbacks=failbacks(parts, tools, nothing, pauses={}, without_promote=_alone, overridden=_alone),
+            plan_start=self._plan_start,
+            state_topic=self.state,
         )
+        self.service.restore()
+        await self.service.start()
 
     async def close(self) -> None:
         await self.service.close()
@@ -203,7 +215,7 @@ async def test_configs_and_partitions_follow_the_source(linked, source, topic):
     cluster = linked.sources.clusters["l"]
     await admin.alter_topic_configs(cluster, topic, {"delete.retention.ms": "4242", "segment.bytes": "1048576"})
     await admin.create_partitions(cluster, topic, 4)
-    sync = ConfigSync(linked.service.context)
+    sync = config_sync(linked.parts)
 
     async def followed() -> bool:
         await sync.sync_link(linked.store.links["l"])
@@ -238,10 +250,10 @@ async def test_who_has_not_moved_and_groups(linked, source, topic):
     finally:
         await consumer.stop()
 
-    assert view.not_moved is not None
-    assert view.not_moved.readers is not None
-    assert [(reader.group, reader.client_id) for reader in view.not_moved.readers] == [(group, "billing")]
-    assert view.not_moved.readers[0].host
+    assert view.clients_not_migrated is not None
+    assert view.clients_not_migrated.readers is not None
+    assert [(reader.group, reader.client_id) for reader in view.clients_not_migrated.readers] == [(group, "billing")]
+    assert view.clients_not_migrated.readers[0].host
     assert declared.source is not None
     assert [member.topics for member in declared.source.members] == [{topic}]
     assert described.offsets is not None

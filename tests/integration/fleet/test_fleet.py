@@ -59,7 +59,7 @@ def test_all_gateways_are_restarted_one_after_the_other_and_no_producer_sees_it(
 
 
 @pytest.mark.parametrize("fleet", [SHORT], indirect=True)
-def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_fence(fleet: GatewayFleet) -> None:
+def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_write_pause(fleet: GatewayFleet) -> None:
     leader = fleet.leader()
     (other,) = fleet.others(leader)
     name = fleet.name_of(other)
@@ -71,14 +71,15 @@ def test_a_gateway_that_is_stopped_for_a_while_acknowledges_nothing_behind_the_f
         waits = fleet.wait_waiting(leader)
         assert name in waits
         fleet.wait_for("STOPPED", leader, 60.0)
+        cutover = fleet.source_ends()
         second.wait_for_acks(300)
         go_on(other)
         writer.wait_for_acks(300)
-    fleet.assert_promoted(writer, second)
+    fleet.assert_promoted(writer, second, cutover=cutover)
 
 
 @pytest.mark.parametrize("fleet", [SHORT], indirect=True)
-def test_a_gateway_that_is_stopped_while_a_topic_goes_home_does_not_write_it_by_its_old_routes(
+def test_a_gateway_that_is_stopped_while_a_topic_fails_back_does_not_write_it_by_its_old_routes(
     fleet: GatewayFleet,
 ) -> None:
     leader = fleet.leader()

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.net.cluster import Cluster
-from gateway.net.offsets import LATEST, list_offsets
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.offsets import LATEST, list_offsets
 from tests.support.fleet import PARTITIONS, GatewayFleet
 from tests.support.logs import create_topic
 from tests.support.mirror_lab import cluster
@@ -39,8 +39,8 @@ async def promote(fleet: GatewayFleet) -> None:
 async def promoted(fleet: GatewayFleet, again: str = "") -> bool:
     """Whether it is. `again`: of an error with this in it the operator knows what to do.
 
-    A transaction that began through one gateway, when another one had closed its fence, ends there or not at all: when
-    its producer insists on the other gateway, the fence gives way.
+    A transaction that began through one gateway, when another one had closed its write pause, ends there or not at
+    all: when its producer insists on the other gateway, the write pause gives way.
     """
     mirror = await asyncio.to_thread(fleet.mirror, await asyncio.to_thread(fleet.leader))
     if again and again in mirror["promote_error"] and mirror["mirror_status"] == "ACTIVE":

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from gateway.domain.records import MirrorRecord, PartitionStart
-from gateway.net.offsets import EARLIEST, LATEST, delete_records, list_offsets
-from gateway.replication.start import plan_start
+from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
+from gateway.mirror.partition.log_start import plan_start
+from gateway.state.records import MirrorRecord, PartitionStart
 from tests.support.logs import assert_equal, create_topic, read_logs
 from tests.support.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until_async
@@ -52,7 +52,7 @@ async def test_a_backlog_of_all_codecs_then_live_records(source: DevCluster, tar
     async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
         await lab.mirror(topic)
         await lab.caught_up(topic)
-        assert lab.events.settled == [topic]
+        assert lab.events.readable == [topic]
         with Writer(source.bootstrap, topic, partitions=3, rate=2000) as writer:
             await asyncio.to_thread(writer.wait_for_acks, 3000)
         await lab.caught_up(topic)
@@ -75,7 +75,7 @@ async def test_a_log_that_starts_inside_a_batch(source: DevCluster, target: DevC
         assert any(start.pad_to < start.source_start for start in record.starts)
         lab.engine.start_mirror(record)
         await lab.caught_up(topic)
-        assert lab.events.settled == [topic]
+        assert lab.events.readable == [topic]
         starts = await list_offsets(lab.target, {topic: dict.fromkeys(range(3), EARLIEST)})
         assert [starts[topic, index].offset for index in range(3)] == [1003, 1999, 0]
         write(source.bootstrap, topic, 3, 300)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from gateway.net.offsets import delete_records
+from gateway.kafka.offsets import delete_records
 from tests.support.engine_process import EngineProcess
 from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
 from tests.support.mirror_lab import mirror_lab

@@ -9,10 +9,10 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from gateway.domain import source_watch
-from gateway.domain.records import MirrorError
-from gateway.net.admin import create_partitions
-from gateway.net.offsets import delete_records
+from gateway.kafka.admin import create_partitions
+from gateway.kafka.offsets import delete_records
+from gateway.mirror.rules import source_watch
+from gateway.state.records import MirrorError
 from tests.support.logs import create_topic, log_ends
 from tests.support.mirror_lab import LINK, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
@@ -118,7 +118,7 @@ async def test_records_deleted_before_the_mirror_began(source: DevCluster, targe
         lab.engine.start_mirror(record)
         await lab.caught_up(topic)
         # The copy begins at the batch that holds offset 60, so the target is trimmed after the copy reached it.
-        await wait_until_async(lambda: lab.events.settled == [topic], what="the mirror to be settled")
+        await wait_until_async(lambda: lab.events.readable == [topic], what="the mirror to be settled")
         assert lab.status(topic)[0].target_end == 100
 
 

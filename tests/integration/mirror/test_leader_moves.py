@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from gateway.domain.records import MirrorRecord
-from gateway.net.admin import create_topic as create_replicated
-from gateway.net.offsets import EARLIEST
-from gateway.replication.start import plan_start
+from gateway.kafka.admin import create_topic as create_replicated
+from gateway.kafka.offsets import EARLIEST
+from gateway.mirror.partition.log_start import plan_start
+from gateway.state.records import MirrorRecord
 from tests.support.clusters import running_cluster
 from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
 from tests.support.mirror_lab import LINK, Lab, mirror_lab

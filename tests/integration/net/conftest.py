@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 import pytest
 import uvloop
 
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
 
 OpenCluster = Callable[..., Awaitable[Cluster]]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from confluent_kafka import Producer
 
-from gateway.net import admin
-from gateway.net.cluster import Cluster, PartitionErrors
-from gateway.net.offsets import EARLIEST, LATEST, delete_records, list_offsets
+from gateway.kafka import admin
+from gateway.kafka.cluster import Cluster, PartitionErrors
+from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from protocol.errors import ErrorCode
 from tests.integration.net.conftest import OpenCluster
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.devcluster import DevCluster
-from gateway.net import admin
-from gateway.net.groups import commit_offsets, committed_offsets, describe_group, list_groups
-from gateway.net.offsets import LATEST, list_offsets
+from gateway.kafka import admin
+from gateway.kafka.groups import commit_offsets, committed_offsets, describe_group, list_groups
+from gateway.kafka.offsets import LATEST, list_offsets
 from tests.integration.net.conftest import OpenCluster
 from tests.support.clusters import running_cluster
 from tests.support.waiting import wait_until_async

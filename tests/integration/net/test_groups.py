@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from gateway.devcluster import DevCluster
-from gateway.net import admin
-from gateway.net.cluster import Cluster, PartitionErrors
-from gateway.net.groups import DEAD, EMPTY, commit_offsets, committed_offsets, describe_group, list_groups
+from gateway.kafka import admin
+from gateway.kafka.cluster import Cluster, PartitionErrors
+from gateway.kafka.groups import DEAD, EMPTY, commit_offsets, committed_offsets, describe_group, list_groups
 from protocol.errors import ErrorCode
 from tests.integration.net.conftest import OpenCluster
 from tests.support.waiting import wait_until_async

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.devcluster import DevCluster
-from gateway.net import admin
-from gateway.net.cluster import ClusterUnavailable
-from gateway.net.offsets import LATEST, list_offsets
+from gateway.kafka import admin
+from gateway.kafka.cluster import ClusterUnavailable
+from gateway.kafka.offsets import LATEST, list_offsets
 from protocol.apis import ApiKey
 from protocol.codec import encode_body
 from protocol.messages import MetadataRequest

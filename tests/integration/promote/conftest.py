@@ -40,9 +40,9 @@ class Mirrored:
         """Wait until the mirror topic is in this state."""
         wait_until(lambda: self.state() == state, deadline, what=f"state {state}")
 
-    def fence_seconds(self, outcome: str) -> float:
+    def pause_seconds(self, outcome: str) -> float:
         """How long promotes of the link have held writes, by how they ended."""
-        name = f'lockgate_fence_duration_seconds_sum{{link="{self.link}",outcome="{outcome}"}} '
+        name = f'lockgate_write_pause_duration_seconds_sum{{link="{self.link}",outcome="{outcome}"}} '
         text = self.gateway.api.get("/metrics").text
         return sum(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 

@@ -96,7 +96,7 @@ def test_there_and_back(mirror: Mirror) -> None:
         )
         with old:
             old.wait_for(200)
-            new.start()  # a group that the source did not know when it knocked would be no mirror group
+            new.start()  # a group that the source did not know when it made its first request would be no mirror group
             wait_until(lambda: group_state(mirrored, group) == "ACTIVE", 30, what="the group to be gated")
             assert post(mirrored, group, "promote")[0] == 409  # it still has a member on the source
             assert not new.read

@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from gateway.devcluster import DevCluster
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.errors import PartitionErrors
-from gateway.net.offsets import LATEST, list_offsets
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import PartitionErrors
+from gateway.kafka.offsets import LATEST, list_offsets
 from tests.support.clusters import running_cluster
 from tests.support.waiting import wait_until_async
 

@@ -10,7 +10,7 @@ from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 
 
-def assert_flipped(mirrored: Mirrored, writer: Writer) -> None:
+def assert_cut_over(mirrored: Mirrored, writer: Writer) -> None:
     """The target has everything; what the source has is its beginning."""
     source = read_logs(mirrored.source.bootstrap, mirrored.topic, PARTITIONS)
     target = read_logs(mirrored.target.bootstrap, mirrored.topic, PARTITIONS)
@@ -26,13 +26,13 @@ def test_promote_under_load(mirror: Mirror) -> None:
         mirrored.gateway.promote(mirrored.link, mirrored.topic)
         mirrored.wait_for("STOPPED")
         writer.wait_for_acks(500)
-    assert_flipped(mirrored, writer)
-    held_s = mirrored.fence_seconds("stopped")
+    assert_cut_over(mirrored, writer)
+    held_s = mirrored.pause_seconds("stopped")
     print(f"writes were held {held_s * 1000:.0f} ms")  # noqa: T201 - what the test measured
     assert 0.03 <= held_s < 1.0
     with mirrored.writer(mirrored.source.bootstrap) as late:  # one that was forgotten
         late.wait_for_acks(10)
-    shown = wait_until(lambda: mirrored.gateway.mirror(mirrored.link, mirrored.topic)["late_records"], 15)
+    shown = wait_until(lambda: mirrored.gateway.mirror(mirrored.link, mirrored.topic)["records_after_cutover"], 15)
     assert set(shown) <= {"0", "1", "2"}
     assert 0 < sum(shown.values()) <= late.sent
 

@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.domain.append_window import AppendWindow, Pending
-from gateway.domain.gates import GateStatus, GroupGates
-from gateway.domain.group_promote import GroupStepKind
-from gateway.domain.ports import FenceAck
-from gateway.domain.promote_snapshot import PromoteSnapshot, Step, StepKind
-from gateway.domain.records import MirrorState
-from gateway.net.errors import ConnectionClosed
+from gateway.cutover.promote.rules.snapshot import PromoteSnapshot, PromoteStep, StepKind
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates
+from gateway.groups.rules.promote import GroupStepKind
+from gateway.kafka.connection.errors import ConnectionClosed
+from gateway.mirror.partition.rules.append_window import AppendWindow, Pending
+from gateway.state.records import MirrorState
 
 _AT = 60  # the batch of a partition that is spoilt
 
@@ -76,39 +75,39 @@ def ungate_early() -> None:
     gates.reads_gated = lambda self, identity, **_: False
 
 
-def _hasty(snapshot: PromoteSnapshot) -> Step | None:
+def _hasty(snapshot: PromoteSnapshot) -> PromoteStep | None:
     """A decision that waits for no mirror. The real one would give up: nothing mirrors the topic any more."""
     topic = snapshot.topics[0]
     if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
         return None
-    if snapshot.fenced_at is None or not topic.acknowledged(snapshot.gateways):
-        return Step(StepKind.FENCE)
+    if snapshot.paused_at is None or not topic.acknowledged(snapshot.gateways):
+        return PromoteStep(StepKind.PAUSE_WRITES)
     if topic.drain is None:
-        return Step(StepKind.READ_ENDS)
-    return Step(StepKind.PERSIST_STOPPED if topic.stopped else StepKind.STOP_MIRROR)
+        return PromoteStep(StepKind.READ_ENDS)
+    return PromoteStep(StepKind.PERSIST_STOPPED if topic.stopped else StepKind.STOP_MIRROR)
 
 
-def flip_before_lag_zero() -> None:
+def cutover_before_lag_zero() -> None:
     """The mirror is stopped while writes go on; the ends are read, and not waited for."""
-    from gateway.control import promote_run as module
+    from gateway.cutover.promote import run as module
 
     promote_run: Any = module
     decide, mark = promote_run.next_step, promote_run.PromoteRun._mark_pending
 
-    def hasty(snapshot: PromoteSnapshot, limits: Any) -> Step:
-        return _hasty(snapshot) or Step(*decide(snapshot, limits))
+    def hasty(snapshot: PromoteSnapshot, limits: Any) -> PromoteStep:
+        return _hasty(snapshot) or PromoteStep(*decide(snapshot, limits))
 
-    async def stop_first(run: Any, step: Step) -> None:
+    async def stop_first(run: Any, step: PromoteStep) -> None:
         await mark(run, step)
         run.found = {}
         for record in run._gather.records():
-            while (ends := run._context.engine.ends(record)) is None:  # noqa: ASYNC110 - nobody tells
+            while (ends := run._tools.engine.ends(record)) is None:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)  # noqa: TID251 - this runs in the gateway
             run.found[record.mirror_topic] = ends
-            await run._context.engine.stop_mirror(run._link, record.mirror_topic)
+            await run._tools.engine.stop_mirror(run._link, record.mirror_topic)
         await asyncio.sleep(1.0)  # noqa: TID251 - this runs in the gateway
 
-    async def stopped_long_ago(run: Any, step: Step) -> None:
+    async def stopped_long_ago(run: Any, step: PromoteStep) -> None:
         for topic, ends in run.found.items():
             run._memory.mirror_stopped(topic, ends)
 
@@ -119,7 +118,7 @@ def flip_before_lag_zero() -> None:
 
 def answer_before_commit() -> None:
     """One write is answered as the one before was, and never sent."""
-    from gateway.proxy.forwarded_produce import ForwardedProduce
+    from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 
     send, told, number = ForwardedProduce._send_source, list[bytes](), [0]
 
@@ -147,8 +146,9 @@ def answer_before_commit() -> None:
 
 
 def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 0.0) -> None:
-    """No fault: each forwarded write is on its way for long. What forgets it under a fence has something to forget."""
-    from gateway.proxy.forwarded_produce import ForwardedProduce
+    """No fault: each forwarded write is on its way for long. What forgets it under a write pause has something to
+    forget."""
+    from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 
     send = ForwardedProduce._send_source
 
@@ -179,59 +179,60 @@ def slow_source(seconds: float = 0.4, held_until: Callable[[], float] = lambda: 
 
 
 def relay_late_answers() -> None:
-    """What is in flight to the source at the flip is not dropped: its answer is relayed, which nothing else would."""
-    from gateway.proxy.flipped_lanes import FlippedLanes
+    """What is in flight to the source at the cutover is not dropped: its answer is relayed, which nothing else
+    would."""
+    from gateway.proxy.produce.cutover_connections import CutoverLanes
 
-    FlippedLanes.routing_changed = lambda self, routing: None  # type: ignore[method-assign]
+    CutoverLanes.routing_changed = lambda self, routing: None  # type: ignore[method-assign]
 
 
 def forget_an_acknowledgement() -> None:
-    """The fence is acknowledged while writes are on their way to the source, where they come after the promote."""
-    from gateway.proxy.forwarder import Forwarder
+    """The pause is acknowledged while writes are on their way to the source, where they come after the promote."""
+    from gateway.proxy.produce.forwarder import Forwarder
 
     held_until = 0.0
 
-    async def at_once(self: Any, topic: str, epoch: int) -> FenceAck:
+    async def at_once(self: Any, topic: str) -> int:
         nonlocal held_until
         held_until = held_until or asyncio.get_running_loop().time() + 4.0  # longer than a promote takes
-        return FenceAck(self._gateway, topic, epoch, 0)
+        return 0
 
     relay_late_answers()
     slow_source(held_until=lambda: held_until)
-    Forwarder.fence = at_once  # type: ignore[method-assign]
+    Forwarder.drain = at_once  # type: ignore[method-assign]
 
 
 def release_after_the_acknowledgement() -> None:
-    """No fault, but bad luck: under the first fence the partitions leave this process, and come back a little later."""
-    from gateway.control import promote_run as module
+    """No fault, but bad luck: under the first write pause the partitions leave this process, and come back later."""
+    from gateway.cutover.promote import run as module
 
     promote_run: Any = module
-    hold, released = promote_run.PromoteRun._hold, list[str]()
+    hold, released = promote_run.PromoteRun._pause_writes, list[str]()
 
-    async def released_then(run: Any, step: Step) -> None:
+    async def released_then(run: Any, step: PromoteStep) -> None:
         await hold(run, step)
         if released:
             return
         released.append(run._link)
-        engine = run._context.engine
+        engine = run._tools.engine
         while hasattr(engine, "_engine"):
             engine = engine._engine
         owned = engine._owned
         engine.own(frozenset())
         asyncio.get_running_loop().call_later(0.5, engine.own, owned)
 
-    promote_run.PromoteRun._hold = released_then
+    promote_run.PromoteRun._pause_writes = released_then
 
 
 def rewind_a_group() -> None:
     """After the offsets were read back, and before the gate opens, the group is set back by ten records."""
-    from gateway.control.promote_group import GroupPromotions
+    from gateway.groups.promote import GroupPromotions
 
     take = GroupPromotions._take
 
     async def rewinding(self: Any, record: Any, progress: Any, step: Any) -> None:
         if step.kind is GroupStepKind.MARK_PROMOTED:
-            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in progress.offsets}
+            offsets = {(o.topic, o.partition): (max(0, o.target_offset - 10), o.metadata) for o in progress.carried}
             await self._offsets.commit_on_target(record.group, offsets)
         await take(self, record, progress, step)
 
@@ -239,23 +240,23 @@ def rewind_a_group() -> None:
 
 
 def forget_a_fence_of_the_fleet() -> None:
-    """A fence that the leader asks for is acknowledged while writes are on their way through this gateway."""
-    from gateway.control.fence_answers import FenceAnswers
-    from gateway.domain.write_holds import Hold
+    """A pause that the leader asks for is acknowledged while writes are on their way through this gateway."""
+    from gateway.cutover.write_pause.follower import PauseAnswers
+    from gateway.cutover.write_pause.rules.write_pause import Pause
 
     async def at_once(self: Any, body: Any) -> Any:
-        self._publisher.hold([Hold(str(body["topic"]), int(body["epoch"]))])
-        return {"epoch": int(body["epoch"]), "unknown_outcomes": 0}
+        self._publisher.pause([Pause(str(body["topic"]), int(body["epoch"]), int(body["term"]))])
+        return {"epoch": int(body["epoch"]), "unknown_outcomes": 0, "phase": "paused"}
 
     relay_late_answers()
     slow_source(4.0)  # longer than a promote takes, on a busy machine too
-    FenceAnswers._fence = at_once  # type: ignore[method-assign]
+    PauseAnswers._asked_to_drain = at_once  # type: ignore[method-assign]
 
 
 def overlook_the_lease() -> None:
     """Writes go on, and are answered, when the lease of this gateway is over."""
-    from gateway.control.fleet import Fleet
-    from gateway.control.lease_guard import LeaseGuard
+    from gateway.fleet.fleet import Fleet
+    from gateway.fleet.lease_guard import LeaseGuard
 
     async def never(self: Any) -> None:
         await asyncio.Event().wait()
@@ -265,7 +266,7 @@ def overlook_the_lease() -> None:
 
 
 FLEET_PATCHES: dict[str, Callable[[], None]] = {
-    "forget a fence of the fleet": forget_a_fence_of_the_fleet,
+    "forget a write pause of the fleet": forget_a_fence_of_the_fleet,
     "overlook the lease": overlook_the_lease,
 }
 """Faults of one gateway of several."""
@@ -277,7 +278,7 @@ PATCHES: dict[str, Callable[[], None]] = {
         append_twice,
         swap_two_batches,
         ungate_early,
-        flip_before_lag_zero,
+        cutover_before_lag_zero,
         answer_before_commit,
         slow_source,
         forget_an_acknowledgement,

@@ -1,4 +1,5 @@
-"""Two gateways, the second with a fault that lets it write to the source behind a fence: the checker must find it."""
+"""Two gateways, the second with a fault that lets it write to the source behind a write pause: the checker must find
+it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.support.waiting import wait_until
 
 SOURCE, TARGET, PARTITIONS = "source", "target", 2
 LEASE_S = 5.0
-FOUND_AS = {"forget a fence of the fleet": "lost-write", "overlook the lease": "lost-write"}
+FOUND_AS = {"forget a write pause of the fleet": "lost-write", "overlook the lease": "lost-write"}
 PAUSED = "overlook the lease"
 _BATCHED = {"batch.num.messages": 1000, "linger.ms": 5}
 
@@ -80,10 +81,11 @@ class FleetMigration:
 
     def _promote(self) -> None:
         value = {"keys": [f"{self.topic}/{p}" for p in range(PARTITIONS)], "to": TARGET}
-        self.recorder.write("invoke", "control", "flip", value)
+        self.recorder.write("invoke", "control", "cutover", value)
 
         def promoted() -> bool:
-            """A promote that loses a gateway under its fence is given up, and waits for the lease the next time."""
+            """A promote that loses a gateway under its write pause is given up, and waits for the lease the next
+            time."""
             shown = self.leader.mirror(self.link, self.topic)
             if shown["mirror_status"] == "ACTIVE" and not shown["waiting_for"]:
                 self.leader.promote(self.link, self.topic)
@@ -93,7 +95,7 @@ class FleetMigration:
             wait_until(promoted, 90, what="STOPPED")
         except AssertionError as exc:
             raise AssertionError(f"{exc}: {self.leader.mirror(self.link, self.topic)}") from None
-        self.recorder.write("ok", "control", "flip", value)
+        self.recorder.write("ok", "control", "cutover", value)
 
     def close(self) -> None:
         """Take down what is left."""

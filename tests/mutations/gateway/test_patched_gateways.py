@@ -29,12 +29,12 @@ FOUND_AS = {
     "append twice": "duplicate",
     "swap two batches": "divergence",
     "ungate early": "gated-read",
-    "flip before lag 0": "lost-write",
+    "cutover before lag 0": "lost-write",
     "answer before commit": "lost-write",
     "forget an acknowledgement": "lost-write",
     "rewind a group": "nonmonotonic-poll",
 }
-_NAMES = {"flip before lag 0": "flip before lag zero"}
+_NAMES = {"cutover before lag 0": "cutover before lag zero"}
 _SETTINGS = {
     # A lost record would stop an idempotent producer.
     "answer before commit": {"enable.idempotence": False, "max.in.flight": 1},
@@ -99,7 +99,7 @@ class Migration:
 
     def _promote(self, producer: RecordedProducer) -> None:
         value = {"keys": [f"{self.topic}/{p}" for p in range(PARTITIONS)], "to": TARGET}
-        self.recorder.write("invoke", "control", "flip", value)
+        self.recorder.write("invoke", "control", "cutover", value)
 
         def promoted() -> bool:
             """One that was given up is asked for again."""
@@ -113,7 +113,7 @@ class Migration:
 
         wait_until(promoted, 60, what="STOPPED")
         assert self.asked > (self.patch == BAD_LUCK), "the promote whose partitions were released was given up"
-        self.recorder.write("ok", "control", "flip", value)
+        self.recorder.write("ok", "control", "cutover", value)
         producer.wait_for(100)
 
     def _finish(self, member: RecordedMember) -> None:

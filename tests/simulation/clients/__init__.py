@@ -1,7 +1,7 @@
 """The clients of the simulation: each on a node of its own, speaking the protocol as the real libraries do.
 
 What decides anything (sequences, retries, epochs, rebalances) is written here, after the Java client and librdkafka;
-only connections and metadata are `gateway.net.cluster.Cluster`'s.
+only connections and metadata are `gateway.kafka.cluster.Cluster`'s.
 """
 
 from tests.simulation.clients.member import GroupMember

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol
 
-from gateway.net.cluster import Cluster, NetError
-from gateway.net.config import ClusterConfig
+from gateway.kafka.cluster import Cluster, NetError
+from gateway.kafka.connection.config import ClusterConfig
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
 from tests.simulation.recorder import TARGET, Recorder

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, ClusterUnavailable, NetError
+from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import FindCoordinatorRequest
 from tests.simulation.clients.client import CONNECT_TRY_S, Fatal
@@ -13,6 +15,11 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 MOVED: Final = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
 _LANE: Final = "coordinator"
+Codes = Collection[int]
+
+
+class GivenUp(Exception):
+    """Asked again and again, for longer than whoever asks has patience; the message is what was said last."""
 
 
 class Coordinator:
@@ -42,6 +49,47 @@ class Coordinator:
         except NetError:
             self.forget()
             raise
+
+    async def ask_again(
+        self,
+        message: Any,
+        *,
+        cap: int,
+        codes_of: Callable[[Any], Iterable[int]],
+        judge: Callable[[Codes, bool], None],
+        patience_s: float,
+        pause_s: Callable[[Codes], float],
+    ) -> Any:
+        """The first answer without an error.
+
+        Args:
+            codes_of: the codes in an answer.
+            judge: is given the errors of an answer, and whether an earlier request may have had its effect without an
+                answer; raises unless it is to be asked again.
+            pause_s: before it is asked again; without codes after no answer at all.
+
+        Raises:
+            GivenUp: it was still refused after `patience_s`.
+        """
+        clock = asyncio.get_running_loop().time
+        until, outcome_is_unknown = clock() + patience_s, False
+        while True:
+            codes: list[int] = []
+            try:
+                answer = await self.ask(message, cap=cap)
+            except NetError as error:
+                outcome_is_unknown, said = True, str(error)
+            else:
+                codes = [code for code in codes_of(answer) if code]
+                if not codes:
+                    return answer
+                judge(codes, outcome_is_unknown)
+                if MOVED.intersection(codes):
+                    self.forget()
+                said = error_name(codes[0])
+            if clock() >= until:
+                raise GivenUp(said)
+            await asyncio.sleep(pause_s(codes))
 
     async def _find(self) -> int:
         request = FindCoordinatorRequest(key=self._name, key_type=self._kind, coordinator_keys=[self._name])

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, NetError, PartitionErrors
-from gateway.net.offsets import EARLIEST, list_offsets
-from protocol.aborted import AbortedTransactions
+from gateway.kafka.cluster import Cluster, NetError, PartitionErrors
+from gateway.kafka.offsets import EARLIEST, list_offsets
 from protocol.apis import ApiKey
+from protocol.batch.aborted import AbortedTransactions
+from protocol.batch.header import iter_batches
+from protocol.batch.record_reader import Record, read_records
 from protocol.errors import ErrorCode, ProtocolError, error_name, is_retriable
 from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
-from protocol.record_reader import Record, read_records
-from protocol.records import iter_batches
 from tests.simulation.clients.client import CONNECT_TRY_S, Client, Fatal, ended
 from tests.simulation.clients.sequences import Key
 

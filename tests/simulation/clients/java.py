@@ -40,7 +40,7 @@ class Java(Sequences):
 
     def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
         if not self.idempotent:
-            return is_retriable(code) and not batch.doubt
+            return is_retriable(code) and not batch.outcome_is_unknown
         partition = self.partitions[batch.key]
         if code == _E.UNKNOWN_PRODUCER_ID:
             if log_start < 0:
@@ -76,7 +76,7 @@ class Java(Sequences):
         if batch.sequence != NO_SEQUENCE and batch.identity == partition.identity:
             partition.next_sequence -= batch.count
 
-    def _settle(self) -> None:
+    def _conclude(self) -> None:
         for key, partition in self.partitions.items():
             if partition.unresolved and not partition.flight:
                 partition.unresolved = False

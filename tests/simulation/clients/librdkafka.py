@@ -48,7 +48,9 @@ class Librdkafka(Sequences):
         """What is before it and may be there is there."""
         partition = self.partitions[batch.key]
         before = [
-            b for b in partition.queue if b.doubt and b.identity == batch.identity and b.sequence < batch.sequence
+            b
+            for b in partition.queue
+            if b.outcome_is_unknown and b.identity == batch.identity and b.sequence < batch.sequence
         ]
         for earlier in before if self.idempotent else ():
             super()._acknowledged(earlier, -1)
@@ -56,7 +58,7 @@ class Librdkafka(Sequences):
 
     def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
         if not self.idempotent:
-            return is_retriable(code) and not batch.doubt
+            return is_retriable(code) and not batch.outcome_is_unknown
         partition = self.partitions[batch.key]
         if code in (_E.OUT_OF_ORDER_SEQUENCE_NUMBER, _E.UNKNOWN_PRODUCER_ID):
             lowest = min((b.sequence for b in partition.flight if b.identity == batch.identity), default=batch.sequence)
@@ -82,7 +84,7 @@ class Librdkafka(Sequences):
         if self.idempotent and not self.transactional and batch.attempts:
             self._bumping = True
 
-    def _settle(self) -> None:
+    def _conclude(self) -> None:
         if not self._bumping or self.identity is None:
             return
         if any(partition.on_wire for partition in self.partitions.values()):

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, NetError
-from protocol.record_reader import Record
+from gateway.kafka.cluster import Cluster, NetError
+from protocol.batch.record_reader import Record
 from tests.simulation.clients.client import Bootstrap, Client, Fatal, ended
 from tests.simulation.clients.fetching import Fetcher, earliest
 from tests.simulation.clients.membership import Lost, Membership, Rewind
@@ -86,7 +86,7 @@ class GroupMember(Client):
     def finish(self) -> None:
         """At the end of a life."""
 
-    async def settle(self, membership: Membership, read: Read) -> None:
+    async def act_on(self, membership: Membership, read: Read) -> None:
         """Record and commit what was read. Raises Lost, or Rewind."""
         offsets = self.recorded(read)
         named = {self.key(key): offset for key, offset in offsets.items()}
@@ -106,7 +106,7 @@ class GroupMember(Client):
 
     async def _read_generation(self, cluster: Cluster, membership: Membership, keys: list[Key]) -> None:
         self._news = asyncio.Event()
-        beat = self.spawn(self._beats(membership), "beats")
+        heartbeat = self.spawn(self._heartbeats(membership), "heartbeats")
         self.assigned = keys
         self.recorder.write("ok", self.process, "assign", [self.key(key) for key in keys])
         fetcher = Fetcher(self, cluster, committed_only=self.isolation == "read_committed", took=self._news.set)
@@ -114,7 +114,7 @@ class GroupMember(Client):
             while True:
                 fetcher.begin(await self._positions(cluster, membership, keys))
                 try:
-                    await self._read_on(membership, fetcher, beat)
+                    await self._read_on(membership, fetcher, heartbeat)
                 except Rewind:
                     await self.pause(_REWIND_S)
                 else:
@@ -122,32 +122,32 @@ class GroupMember(Client):
         except Lost:
             pass  # what was read and not committed is read again, by whoever has it next
         finally:
-            await ended(beat)
+            await ended(heartbeat)
             await fetcher.close()
             self.assigned = []
             self.recorder.write("ok", self.process, "revoke", [self.key(key) for key in keys])
 
-    async def _read_on(self, membership: Membership, fetcher: Fetcher, beat: asyncio.Task[None]) -> None:
+    async def _read_on(self, membership: Membership, fetcher: Fetcher, heartbeat: asyncio.Task[None]) -> None:
         while True:
-            going_on = await self._more(beat)
+            going_on = await self._more(heartbeat)
             if fetcher.fatal:
                 raise Fatal(fetcher.fatal)
             read = fetcher.take(self.most)
             if read and membership.member_id:
-                await self.settle(membership, read)
+                await self.act_on(membership, read)
             if not going_on:
-                if beat.done():
-                    beat.result()
+                if heartbeat.done():
+                    heartbeat.result()
                 return
 
-    async def _more(self, beat: asyncio.Task[None]) -> bool:
+    async def _more(self, heartbeat: asyncio.Task[None]) -> bool:
         """Wait for something to read, and a little more of it. False: it is the last time."""
         wait = self.spawn(self._news_or_stop(), "waits")
         try:
-            await asyncio.wait([wait, beat], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([wait, heartbeat], return_when=asyncio.FIRST_COMPLETED)
         finally:
             await ended(wait)
-        if beat.done() or self.stopping:
+        if heartbeat.done() or self.stopping:
             return False
         self._news.clear()
         return await self.pause(_SETTLE_S)
@@ -161,8 +161,8 @@ class GroupMember(Client):
             stop.cancel()
             news.cancel()
 
-    async def _beats(self, membership: Membership) -> None:
-        await membership.beat()
+    async def _heartbeats(self, membership: Membership) -> None:
+        await membership.heartbeat()
 
     async def _positions(self, cluster: Cluster, membership: Membership, keys: list[Key]) -> dict[Key, int]:
         if not keys:

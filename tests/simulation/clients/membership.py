@@ -1,4 +1,5 @@
-"""Membership in a group by the classic protocol, as the Java client's AbstractCoordinator: join, sync, beat, leave.
+"""Membership in a group by the classic protocol, as the Java client's AbstractCoordinator: join, sync, heartbeat,
+leave.
 
 Assignor `range`, done by the member that the coordinator made the leader. Eager: a rebalance takes everything away
 first. A gateway whose gate is closed answers UNKNOWN_MEMBER_ID after a while: the member joins again.
@@ -11,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, NetError
+from gateway.kafka.cluster import Cluster, NetError
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     ConsumerProtocolAssignment,
@@ -29,7 +30,7 @@ from protocol.messages import (
     SyncGroupRequest,
 )
 from tests.simulation.clients.client import Client, Fatal, ended
-from tests.simulation.clients.coordinator import GROUP, MOVED, Coordinator
+from tests.simulation.clients.coordinator import GROUP, MOVED, Codes, Coordinator, GivenUp
 from tests.simulation.clients.sequences import Key
 from tests.simulation.clients.transactions import by_topic
 
@@ -169,7 +170,7 @@ class Membership:
 
     # -- in the group ----------------------------------------------------------------------------------------
 
-    async def beat(self) -> None:
+    async def heartbeat(self) -> None:
         """Heartbeats until the group wants something else.
 
         Raises:
@@ -269,30 +270,28 @@ class Membership:
         self.forget()
 
     async def _ask_until(self, what: str, request: Any, codes_of: Any, cap: int) -> Any:
-        deadline = self._client.loop.time() + self._timing.api_timeout
-        doubt = False
-        while True:
-            try:
-                answer = await self._coordinator.ask(request, cap=cap)
-                codes = {code for code in codes_of(answer) if code}
-            except NetError:
-                codes, doubt = {int(ErrorCode.REQUEST_TIMED_OUT)}, True
-                answer = None
-            if not codes:
-                return answer
-            code = min(codes)
-            if codes & _LOST:
+        def judge(codes: Codes, outcome_is_unknown: bool) -> None:
+            why = f"{what}: {error_name(min(codes))}"
+            if _LOST.intersection(codes):
                 self.forget()
-                raise Lost(f"{what}: {error_name(code)}", certain=not doubt)
-            if codes == {ErrorCode.REBALANCE_IN_PROGRESS}:
-                raise Lost(f"{what}: {error_name(code)}", certain=not doubt)
-            if not codes <= _PASSING:
-                raise Fatal(f"{what} {self._group}: {error_name(code)}")
-            if codes & MOVED:
-                self._coordinator.forget()
-            if self._client.loop.time() >= deadline:
-                raise Lost(f"{what}: {error_name(code)}", certain=False)
-            await asyncio.sleep(self._timing.retry_backoff)
+                raise Lost(why, certain=not outcome_is_unknown)
+            if set(codes) == {ErrorCode.REBALANCE_IN_PROGRESS}:
+                raise Lost(why, certain=not outcome_is_unknown)
+            if not _PASSING.issuperset(codes):
+                raise Fatal(f"{what} {self._group}: {error_name(min(codes))}")
+
+        timing = self._timing
+        try:
+            return await self._coordinator.ask_again(
+                request,
+                cap=cap,
+                codes_of=codes_of,
+                judge=judge,
+                patience_s=timing.api_timeout,
+                pause_s=lambda _codes: timing.retry_backoff,
+            )
+        except GivenUp as error:
+            raise Lost(f"{what}: {error}", certain=False) from None
 
     def _partition_counts(self, topics: Collection[str]) -> dict[str, int]:
         view = self._cluster.view.topics

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster
+from gateway.kafka.cluster import Cluster
 from tests.simulation.clients.client import Fatal
 from tests.simulation.clients.member import GroupMember, Read, text
 from tests.simulation.clients.membership import Membership, Rewind
@@ -55,7 +55,7 @@ class Pipeline(GroupMember):
             self._transactions.close()
             self._transactions = None
 
-    async def settle(self, membership: Membership, read: Read) -> None:
+    async def act_on(self, membership: Membership, read: Read) -> None:
         """One transaction. Raises Rewind when it was aborted: what it had read is read again."""
         transactions = self._transactions
         assert transactions is not None

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, NetError
+from gateway.kafka.cluster import Cluster, NetError
 from protocol.errors import error_name, is_retriable
 from protocol.messages import InitProducerIdRequest
 from tests.simulation.clients.client import EPOCH_MS, Bootstrap, Client, Fatal

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.records import TRANSACTIONAL
-from protocol.varints import varint
+from protocol.batch.header import TRANSACTIONAL
+from protocol.batch.varints import varint
 
 _PREFIX: Final = Struct(">qiibI")  # base offset, length, leader epoch, magic, CRC
 _CHECKED: Final = Struct(

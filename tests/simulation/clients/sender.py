@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Final
 
-from gateway.net.cluster import Cluster, ConnectionClosed, NetError
-from gateway.net.connection import Connection
+from gateway.kafka.cluster import Cluster, ConnectionClosed, NetError
+from gateway.kafka.connection.connection import Connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MalformedFrame
 from protocol.produce import PartitionResult, build_request_body, scan_response

@@ -63,7 +63,7 @@ class Identity(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Batch:
-    """Some records of one partition. `doubt`: an attempt may have appended it."""
+    """Some records of one partition. `outcome_is_unknown`: an attempt may have appended it."""
 
     key: Key
     records: tuple[Sent, ...]
@@ -75,7 +75,7 @@ class Batch:
     sequence: int = NO_SEQUENCE
     attempts: int = 0
     on_wire: bool = False
-    doubt: bool = False
+    outcome_is_unknown: bool = False
     reset: bool = False
     retry_at: float = 0.0
     done: bool = False
@@ -237,7 +237,7 @@ class Sequences:
         if code in (0, _E.DUPLICATE_SEQUENCE_NUMBER):
             self._acknowledged(batch, -1 if code else offset)
         else:
-            batch.doubt |= code not in self._certain
+            batch.outcome_is_unknown |= code not in self._certain
             if code in _DENIED or (self.transactional and code in self.fenced_by):
                 self._refuse(Refused(code, error_name(code), fatal=True))
             if not self._may_retry(batch, code, log_start):
@@ -253,7 +253,7 @@ class Sequences:
                 self._expire(partition, batch)
             while partition.queue and partition.queue[0].deadline <= now:
                 self._expire(partition, partition.queue[0])
-        self._settle()
+        self._conclude()
 
     def give_up(self, why: str) -> None:
         """The producer is closed without waiting, or has failed: nothing is tried again."""
@@ -283,7 +283,7 @@ class Sequences:
     def _may_retry(self, batch: Batch, code: int, log_start: int) -> bool:
         raise NotImplementedError
 
-    def _settle(self) -> None:
+    def _conclude(self) -> None:
         raise NotImplementedError
 
     def _failed_for_good(self, partition: Partition, batch: Batch, code: int) -> None:
@@ -316,7 +316,7 @@ class Sequences:
 
     def _fail(self, batch: Batch, code: int, _now: float) -> None:
         partition = self.partitions[batch.key]
-        self._over(partition, batch, End.UNKNOWN if batch.doubt else End.FAIL, -1, error_name(code))
+        self._over(partition, batch, End.UNKNOWN if batch.outcome_is_unknown else End.FAIL, -1, error_name(code))
         if self.transactional and self.refused is None:
             self.refused = Refused(code, error_name(code), fatal=False)
         if self.idempotent:
@@ -324,7 +324,13 @@ class Sequences:
 
     def _expire(self, partition: Partition, batch: Batch) -> None:
         in_retry = batch.attempts > batch.on_wire
-        self._over(partition, batch, End.UNKNOWN if batch.on_wire or batch.doubt else End.FAIL, -1, "delivery timeout")
+        self._over(
+            partition,
+            batch,
+            End.UNKNOWN if batch.on_wire or batch.outcome_is_unknown else End.FAIL,
+            -1,
+            "delivery timeout",
+        )
         if self.transactional and self.refused is None:
             self.refused = Refused(_E.REQUEST_TIMED_OUT, "delivery timeout", fatal=False)
         if self.idempotent and in_retry:
@@ -345,5 +351,5 @@ class Sequences:
 
     def _told_again(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
-            if batch.doubt or batch.on_wire:
+            if batch.outcome_is_unknown or batch.on_wire:
                 self._on_resent(batch)

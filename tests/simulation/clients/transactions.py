@@ -7,11 +7,10 @@ an abort for a batch that failed the epoch is bumped by the coordinator (InitPro
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.net.cluster import Cluster, NetError
+from gateway.kafka.cluster import Cluster
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -21,7 +20,7 @@ from protocol.messages import (
     TxnOffsetCommitRequest,
 )
 from tests.simulation.clients.client import EPOCH_MS, Client, Fatal
-from tests.simulation.clients.coordinator import GROUP, MOVED, TRANSACTION, Coordinator
+from tests.simulation.clients.coordinator import GROUP, TRANSACTION, Codes, Coordinator, GivenUp
 from tests.simulation.clients.producer import STYLES
 from tests.simulation.clients.records import Sent, record_body
 from tests.simulation.clients.sender import Sender
@@ -223,28 +222,20 @@ class Transactions:
         coordinator: Coordinator | None = None,
     ) -> Any:
         """Try it until there is an answer to act on."""
-        at = coordinator or self._coordinator
-        deadline = self._loop.time() + self._patience_s
-        said = "no answer"
-        while self._loop.time() < deadline:
-            try:
-                answer = await at.ask(request, cap=cap)
-            except NetError as error:
-                said = str(error)
-                await asyncio.sleep(self._timing.retry_backoff)
-                continue
-            codes = [code for code in codes_of(answer) if code]
-            if not codes:
-                return answer
-            said = error_name(codes[0])
-            self._judge(what, codes)
-            if MOVED.intersection(codes):
-                at.forget()
-            concurrent = ErrorCode.CONCURRENT_TRANSACTIONS in codes
-            await asyncio.sleep(_CONCURRENT_S if concurrent else self._timing.retry_backoff)
-        raise Fatal(f"{what}: given up after {self._patience_s:g} s: {said}")
+        backoff_s = self._timing.retry_backoff
+        try:
+            return await (coordinator or self._coordinator).ask_again(
+                request,
+                cap=cap,
+                codes_of=codes_of,
+                judge=lambda codes, _doubt: self._judge(what, codes),
+                patience_s=self._patience_s,
+                pause_s=lambda codes: _CONCURRENT_S if ErrorCode.CONCURRENT_TRANSACTIONS in codes else backoff_s,
+            )
+        except GivenUp as error:
+            raise Fatal(f"{what}: given up after {self._patience_s:g} s: {error}") from None
 
-    def _judge(self, what: str, codes: Collection[int]) -> None:
+    def _judge(self, what: str, codes: Codes) -> None:
         for code in codes:
             why = f"{what}: {error_name(code)}"
             if code in _FATAL:

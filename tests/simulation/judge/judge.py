@@ -1,31 +1,59 @@
 """Puts the judgements of a run together: `Judge.look` while it goes on, `Judge.verdict` at its end.
 
-`look` reads what is new in the state topic, and costs nothing when there is nothing. It records each flip of a topic
+`look` reads what is new in the state topic, and costs nothing when there is nothing. It records each cutover of a topic
 and each move of a group that it sees, so that nobody else has to; and at each cutover it compares both clusters, while
-what was there is still there.
+what was there is still there. Who wrote a record may know that it is committed long before a reader is given it (a
+replica is gone, and not fenced yet): a change may have happened from the last look on that did not find its record.
 """
 
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from math import inf
 from typing import Any, Final
 
-from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from tests.simulation.judge.excused import Excused
 from tests.simulation.judge.findings import Findings
-from tests.simulation.judge.groups import judge_carried, judge_source
+from tests.simulation.judge.groups import (
+    Committed,
+    came_unseen,
+    failed_over,
+    goes_on_at,
+    judge_carried,
+    judge_failed_over,
+    judge_known,
+    judge_source,
+    members_after_promote,
+)
 from tests.simulation.judge.history import judge_history, writes_of
-from tests.simulation.judge.logs import Pair, common, compare, compare_latest, data, late_records, pair_of
+from tests.simulation.judge.logs import (
+    Pair,
+    common,
+    compare,
+    compare_latest,
+    data,
+    judge_stopped,
+    pair_of,
+    records_after_cutover,
+)
 from tests.simulation.judge.maps import LinkMap, judge_map, read_map
 from tests.simulation.judge.outcome import Ended, Verdict
+from tests.simulation.judge.pipelines import judge_pipeline
 from tests.simulation.judge.state import Entry, Logs, Snapshot, StateView, group_side, side_of, was_failed_over
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
 WATCH: Final = "watch"
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
+_MADE_ANEW: Final = (MirrorState.PENDING_RESTORE_MIRROR, MirrorState.ACTIVE)
+_REMEMBERED_S: Final = 1.0
+"""For so long before a record what a group had committed is remembered: longer than a promote may be without a look at
+its members."""
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
 
 
@@ -37,6 +65,7 @@ class Judge:
     compacted: topics whose records may vanish.
     groups: group -> side on which it reads at the start, where that cannot be seen.
     allowed_failures: mirror topics that may FAIL in this run; `allowed` may be changed as it goes on.
+    pipelines: topics that are read, and those that are written from them, once per record.
     """
 
     def __init__(
@@ -49,24 +78,26 @@ class Judge:
         compacted: Collection[str] = (),
         groups: Mapping[str, str] | None = None,
         allowed_failures: Collection[str] = (),
+        pipelines: Collection[tuple[str, str]] = (),
     ) -> None:
         self.findings = Findings()
         self.state = StateView(target, self.findings)
-        self.flips = self.moves = 0
+        self.cutovers = self.moves = 0
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
         self._groups = dict(groups or {})
         self.allowed = set(allowed_failures)
-        self._since = len(recorder.ops)
+        self._pipelines = pipelines
+        # where the state topic ended, how many operations there were, and when
+        self._looks = [(0, len(recorder.ops), clock())]
         self._sides: dict[str, str] = {}  # mirror topic -> where it is written
         self._group_sides: dict[str, str] = {}
         self._failed_over: set[str] = set()
-        self._excused: dict[str, set[str]] = {}  # key -> records that a failover left behind
-        self._left_from: dict[str, int] = {}  # key -> where they begin on the source
         self._demoted: set[str] = set()
-        self._flipped_at: dict[str, float] = {}  # key -> when it was seen
+        self._cutover_at: dict[str, float] = {}  # key -> when it was seen
+        self._excused = Excused(recorder, self._cutover_at)
         self.late = 0
-        self._late: dict[str, set[str]] = {}
+        self._committed: dict[str, deque[tuple[float, Committed]]] = {}  # group -> on the source, as seen last
 
     # -- while it goes on ------------------------------------------------------------------------------------
 
@@ -76,17 +107,24 @@ class Judge:
         if entries:
             with self._at_once():
                 self._look_at(entries)
-        self._since = len(self._recorder.ops)
+        self._looks.append((self.state.end, len(self._recorder.ops), self._clock()))
+        while len(self._looks) > 1 and self._looks[1][0] <= self.state.position:
+            del self._looks[0]
+        for group in self.state.groups:
+            looks = self._committed.setdefault(group.source_name, deque())
+            looks.append((self._clock(), dict(self._source.committed(group.source_name))))
+            while len(looks) > 1 and looks[1][0] < self._looks[0][2] - _REMEMBERED_S:
+                looks.popleft()
 
     def _look_at(self, entries: Sequence[Entry]) -> None:
-        flipped: dict[str, MirrorRecord] = {}
+        cut_over: dict[str, MirrorRecord] = {}
         for entry in entries:
             said = entry.record
             if isinstance(said, MirrorRecord):
-                self._look_at_mirror(entry, said, flipped)
+                self._look_at_mirror(entry, said, cut_over)
             elif isinstance(said, GroupRecord):
                 self._look_at_group(entry, said)
-        for topic, mirror in sorted(flipped.items()):
+        for topic, mirror in sorted(cut_over.items()):
             self._look_for_more_partitions(mirror)
             for pair in self._pairs(mirror):
                 compare(pair, self.findings, self._clock(), level=False, failed_over=topic in self._failed_over)
@@ -114,13 +152,15 @@ class Judge:
             if collects:
                 gc.enable()
 
-    def _look_at_mirror(self, entry: Entry, said: MirrorRecord, flipped: dict[str, MirrorRecord]) -> None:
+    def _look_at_mirror(self, entry: Entry, said: MirrorRecord, cut_over: dict[str, MirrorRecord]) -> None:
         topic, now = said.mirror_topic, self._clock()
         if was_failed_over(entry):
             self._failed_over.add(topic)
             self._excuse(said)
-        elif not said.not_mirrored and said.state is MirrorState.ACTIVE:
-            self._failed_over.discard(topic)  # both logs were made the same again
+        elif not said.cutover.not_mirrored and said.state in _MADE_ANEW:
+            self._excused.made_anew(topic, now)
+            if said.state is MirrorState.ACTIVE:
+                self._failed_over.discard(topic)  # both logs were made the same again
         before = entry.before.state if isinstance(entry.before, MirrorRecord) else None
         if said.state in _FAILED and before not in _FAILED and topic not in self.allowed:
             what = f"{said.state}: {said.error} {said.error_message}"
@@ -128,11 +168,11 @@ class Judge:
         side, old = side_of(said), self._sides.get(topic, SOURCE)
         self._sides[topic] = side
         if side != old:
-            self.flips += 1
-            flipped[topic] = said
+            self.cutovers += 1
+            cut_over[topic] = said
             keys = [f"{topic}/{index}" for index in range(self._partitions(self._target, topic))]
-            self._flipped_at.update(dict.fromkeys(keys, now))
-            self._changed("flip", {"keys": keys, "to": side})
+            self._cutover_at.update(dict.fromkeys(keys, now))
+            self._changed("cutover", {"keys": keys, "to": side}, entry)
 
     def _look_at_group(self, entry: Entry, said: GroupRecord) -> None:
         now, side = self._clock(), group_side(said)
@@ -143,9 +183,15 @@ class Judge:
         if side == old:
             return
         self.moves += 1
-        self._changed("move", {"group": said.group, "to": side})
+        since = self._changed("move", {"group": said.group, "to": side}, entry)
         if side == SOURCE:
             self._demoted.add(said.group)
+            return
+        ours = [each for each in self.state.mirrors if each.link == said.link]
+        judge_failed_over(said, ours, self._target, self.findings, now)
+        if failed_over(said):
+            judge_known(said, self._recorder.ops, self._recorder.sides, self.findings, now)
+            self._recorder.told(said.group, goes_on_at(said, self.state.mirrors, self._target), TARGET)
             return
         pairs = {
             (mirror.mirror_topic, pair.partition): pair
@@ -154,21 +200,27 @@ class Judge:
             for pair in self._pairs(mirror)
         }
         judge_carried(said, pairs, self.findings, now)
-        judge_source(said, pairs, self._source.committed(said.source_name), self.findings, now)
+        name = said.source_name
+        came = came_unseen(name, self._recorder.ops, self._recorder.sides, since)
+        before = [committed for at, committed in self._committed.get(name, ()) if at <= came]
+        unseen = before[-1] if came < inf and before else None
+        judge_source(said, pairs, self._source.committed(name), unseen, self.findings, now)
 
-    def _changed(self, f: str, value: Any) -> None:
-        """From the last look to this one it happened."""
-        self._recorder.changed(f, value, self._since, f"{WATCH}-{self.flips + self.moves}")
+    def _changed(self, f: str, value: Any, entry: Entry) -> float:
+        """From the last look that did not find its record in the log, to this one, it happened. When it began."""
+        since, at = next((ops, at) for end, ops, at in reversed(self._looks) if end <= entry.offset)
+        self._recorder.changed(f, value, since, at, f"{WATCH}-{self.cutovers + self.moves}")
+        self._looks = [(end, ops + (ops > since), then) for end, ops, then in self._looks]
+        return at
 
     def _excuse(self, mirror: MirrorRecord) -> None:
         """What a failover leaves on the source alone is lost by command."""
         for pair in self._pairs(mirror):
+            judge_stopped(pair, self.findings, self._clock())
             alone = pair.source[common(pair) :]
             if alone:
-                self._left_from[pair.where] = alone[0].offset
-            self._excused.setdefault(pair.where, set()).update(
-                record.value.decode(errors="replace") for record in alone if record.value is not None
-            )
+                values = (record.value for record in alone if record.value is not None)
+                self._excused.left_behind(pair.where, values, alone[0].offset)
 
     def _pairs(self, mirror: MirrorRecord) -> Iterator[Pair]:
         here, there = self._source.topic_names(), self._target.topic_names()
@@ -181,6 +233,10 @@ class Judge:
     @staticmethod
     def _partitions(cluster: Any, topic: str) -> int:
         return len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+
+    def deleted(self, key: str, values: Iterable[bytes | None]) -> None:
+        """Records are deleted where their topic is written: they may be anywhere, or nowhere."""
+        self._excused.deleted(key, values)
 
     # -- at the end ------------------------------------------------------------------------------------------
 
@@ -213,10 +269,14 @@ class Judge:
         if at_rest:
             self._judge_states(now)
         self._judge_logs(now, at_rest)
-        held = {
-            side: {key: {text for _, text in records} for key, _, _, records in self._final(side)}
+        lists = {
+            side: {key: [text for _, text in records] for key, _, _, records in self._final(side)}
             for side in (SOURCE, TARGET)
         }
+        for topics in self._pipelines:
+            if at_rest and not self._failed_over.intersection(topics):
+                judge_pipeline(topics, self._sides, lists, SOURCE, self.findings, now)
+        held = {side: {key: set(texts) for key, texts in logs.items()} for side, logs in lists.items()}
         judge_transactions(self._recorder.ops, held, cache(self._whole), self.findings)
         operations, records = judge_history(list(self._operations(lossy)), self.findings, now)
         return Verdict(
@@ -224,7 +284,7 @@ class Judge:
             records=records,
             counts=dict(self.findings.counts),
             examples={name: list(each) for name, each in self.findings.examples.items()},
-            flips=self.flips,
+            cutovers=self.cutovers,
             moves=self.moves,
             late=self.late,
         )
@@ -267,8 +327,9 @@ class Judge:
                     self._judge_late(pair, now)
 
     def _judge_late(self, pair: Pair, now: float) -> None:
-        """What landed on the source behind the cutover: a late record if nobody was told of it, else a split write."""
-        late = late_records(pair)
+        """What landed on the source behind the cutover: a record after the cutover if nobody was told of it, else a
+        split write."""
+        late = records_after_cutover(pair)
         if not late:
             return
         writes = writes_of(self._recorder.ops, pair.where)
@@ -280,13 +341,13 @@ class Judge:
             elif there is not None:
                 what = f"{text!r} is on the source at {record.offset}, behind the cutover, and on the target, too"
                 self.findings.add("split_writes", pair.where, f"{what}, at {there.offset}", now)
-            elif write is not None and write.end != "ok" and write.invoked <= self._flipped_at.get(pair.where, 0.0):
+            elif write is not None and write.end != "ok" and write.invoked <= self._cutover_at.get(pair.where, 0.0):
                 self._is_late(pair.where, text)
             # else: it is on the source alone, and the history tells whose fault that is
 
     def _is_late(self, key: str, text: str) -> None:
         self.late += 1
-        self._late.setdefault(key, set()).add(text)
+        self._excused.late(key, text)
 
     def _operations(self, lossy: bool) -> Iterator[Op]:
         """The history as the checker takes it."""
@@ -302,14 +363,18 @@ class Judge:
         here = self._source.topic_names()
         at_target = [f"{t}/{i}" for t in own if t not in here for i in range(self._partitions(self._target, t))]
         logs = [
-            final_log(side, key, start, end, self._known(side, key, records))
+            final_log(side, key, start, end, self._excused.known(side, key, records))
             for side in (SOURCE, TARGET)
             for key, start, end, records in self._final(side)
         ]
         found = self._recorder.operations(topics, logs, groups=self._homes(), lossy=lossy, at_target=at_target)
         kept_from = self._kept_from()
         translated = {topic for topic, mirror in mirrors.items() if mirror.mode is MirrorMode.TRANSLATE}
-        return (self._excusing(self._placed(op, translated), kept_from) for op in found)
+        late = members_after_promote(self._recorder.ops, self._recorder.sides)
+        seen = (
+            op for op in found if op["f"] not in ("poll", "commit") or op["time"] / 1e9 >= late.get(op["process"], 0)
+        )
+        return (self._excused.excusing(self._placed(op, translated), kept_from) for op in seen)
 
     def _placed(self, op: Op, translated: Collection[str]) -> Op:
         """Without the offsets that a gateway told of topics whose offsets are translated: those of the cluster on which
@@ -320,36 +385,6 @@ class Judge:
         if not any(part[1].rpartition("/")[0] in translated for part in op["value"]):
             return op
         return {**op, "value": [[what, key, [None, told[1]]] for what, key, told in op["value"]]}
-
-    def _excusing(self, op: Op, kept_from: Mapping[str, float]) -> Op:
-        """An acknowledged record that a failover left behind, or retention took, may be there or not.
-
-        What was read and committed there of the former was of a log that nobody goes on with.
-        """
-        if self._left_from and op["f"] in ("poll", "commit"):
-            return self._without_left(op)
-        if (self._excused or kept_from) and op["type"] == "ok" and op["f"] in ("send", "txn"):
-            for part in op["value"]:
-                if part[0] != "send":
-                    continue
-                if part[2][1] in self._excused.get(part[1], ()) or op["time"] < kept_from.get(part[1], -1):
-                    return {**op, "type": "unknown", "value": [_unplaced(each) for each in op["value"]]}
-        return op
-
-    def _without_left(self, op: Op) -> Op:
-        """A poll without what a failover left behind; a commit up to there at most, if it was made on the source."""
-        if op["f"] == "poll":
-            parts = [
-                ["poll", {key: self._known(SOURCE, key, found) for key, found in part[1].items()}]
-                if len(part) > 1
-                else part
-                for part in op["value"]
-            ]
-            return {**op, "value": parts}
-        if self._recorder.sides.get(op["process"]) != SOURCE:
-            return op
-        left = self._left_from
-        return {**op, "value": {key: min(at, left.get(key, at)) for key, at in op["value"].items()}}
 
     def _kept_from(self) -> dict[str, float]:
         """Of partitions that have lost their beginning where they are written: when the first record left was sent.
@@ -396,11 +431,6 @@ class Judge:
                 ]
                 yield self._recorder.key(side, topic, index), start, end, records
 
-    def _known(self, side: str, key: str, records: Sequence[tuple[int, str]]) -> Sequence[tuple[int, str]]:
-        """Without what a failover left behind on the source, and what landed there late."""
-        left_out = self._excused.get(key, set()) | self._late.get(key, set())
-        return [each for each in records if each[1] not in left_out] if left_out and side == SOURCE else records
-
     def _is_compacted(self, topic: str) -> bool:
         return topic in self._compacted or any(m.compacted for m in self.state.mirrors if m.mirror_topic == topic)
 
@@ -419,11 +449,6 @@ class Judge:
             return False
         begin = mirror.starts[int(number)].source_start if int(number) < len(mirror.starts) else 0
         return start <= begin
-
-
-def _unplaced(part: list[Any]) -> list[Any]:
-    """A send of which nobody knows where it is."""
-    return [part[0], part[1], part[2][1]] if part[0] == "send" and isinstance(part[2], list) else part
 
 
 def verdict(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.state import LogRecord, Logs, side_of
 from tests.simulation.recorder import SOURCE, TARGET
@@ -42,14 +42,13 @@ def pair_of(mirror: MirrorRecord, partition: int, source: Logs, target: Logs) ->
     here, there = data(source, mirror.source_topic, partition), data(target, mirror.mirror_topic, partition)
     source_start = source.log_range(mirror.source_topic, partition)[0]
     target_start = target.log_range(mirror.mirror_topic, partition)[0]
-    if not mirror.reverse_starts and partition < len(mirror.starts):
+    if not mirror.failback.reverse_starts and partition < len(mirror.starts):
         begin = mirror.starts[partition].source_start
         here = [record for record in here if record.offset >= begin]
-    if here and there:
-        if target_start:
-            here = _from(here, there[0])
-        if source_start:
-            there = _from(there, here[0])
+    if target_start:
+        here = _from(here, there, target_start, mirror.mode)
+    if source_start:
+        there = _from(there, here, source_start, mirror.mode)
     return Pair(mirror, partition, here, there, source_start, target_start)
 
 
@@ -144,26 +143,43 @@ def _compare_tails(
 
 
 def _compare_cut(pair: Pair, count: int, findings: Findings, now: float, *, failed_over: bool) -> None:
-    """At the cutover both held the same; what came later is a late record on the source, a write on the target."""
+    """At the cutover both held the same; what came later is a record after the cutover on the source, a write on the
+    target."""
     mirror, index = pair.mirror, pair.partition
-    if index >= len(mirror.stopped_at):
+    if index >= len(mirror.cutover.stopped_at):
         return
-    copy_cut = (mirror.stopped_copy_at or mirror.stopped_at)[index]
+    copy_cut = (mirror.cutover.stopped_copy_at or mirror.cutover.stopped_at)[index]
     if not failed_over:
-        _inside(pair, pair.source, mirror.stopped_at[index], count, (SOURCE, TARGET), findings, now)
+        _inside(pair, pair.source, mirror.cutover.stopped_at[index], count, (SOURCE, TARGET), findings, now)
     _inside(pair, pair.target, copy_cut, count, (TARGET, SOURCE), findings, now)
 
 
-def late_records(pair: Pair) -> list[tuple[LogRecord, LogRecord | None]]:
+def judge_stopped(pair: Pair, findings: Findings, now: float) -> None:
+    """What a failover says of how far its mirror had come: to no less than what the copy holds."""
+    mirror, index = pair.mirror, pair.partition
+    if max(len(mirror.cutover.stopped_at), len(mirror.cutover.stopped_copy_at)) <= index:
+        return
+    stopped, end = (
+        mirror.cutover.stopped_at[index],
+        (mirror.cutover.stopped_copy_at or mirror.cutover.stopped_at)[index],
+    )
+    both = zip(pair.source, pair.target[: common(pair)], strict=False)
+    beyond = [one for one, copied in both if copied.offset < end and one.offset >= stopped]
+    if beyond:
+        what = f"it is said to be mirrored to {stopped}, and {len(beyond)} records behind are on the copy"
+        findings.add("wrong_offsets", pair.where, f"{what}, from {_shown(beyond[0])} on", now)
+
+
+def records_after_cutover(pair: Pair) -> list[tuple[LogRecord, LogRecord | None]]:
     """What was written on the source behind a cutover to the target, each with where the target has it, if it does."""
     mirror, index = pair.mirror, pair.partition
-    if mirror.state is not MirrorState.STOPPED or index >= len(mirror.stopped_at):
+    if mirror.state is not MirrorState.STOPPED or index >= len(mirror.cutover.stopped_at):
         return []
     count = common(pair)
     written = places(pair.target[count:])
     found: list[tuple[LogRecord, LogRecord | None]] = []
     for record in pair.source[count:]:
-        if record.offset >= mirror.stopped_at[index]:
+        if record.offset >= mirror.cutover.stopped_at[index]:
             at = written.get(identity(record))
             found.append((record, None if at is None else pair.target[count + at]))
     return found
@@ -228,9 +244,11 @@ def _is_compacted(mirror: MirrorRecord) -> bool:
     return "compact" in mirror.restore_configs.get("cleanup.policy", "")
 
 
-def _from(records: list[LogRecord], first: LogRecord) -> list[LogRecord]:
-    """From a record on, where it is there."""
-    wanted = identity(first)
+def _from(records: list[LogRecord], others: Sequence[LogRecord], start: int, mode: MirrorMode) -> list[LogRecord]:
+    """From the first record on that the other log has; by its log start when it has none any more."""
+    if not others:
+        return [record for record in records if mode is MirrorMode.PRESERVE and record.offset >= start]
+    wanted = identity(others[0])
     index = next((i for i, record in enumerate(records) if identity(record) == wanted), 0)
     return records[index:]
 

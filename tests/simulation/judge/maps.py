@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gateway.domain.map_codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
-from gateway.domain.mirror_way import way_of
-from gateway.domain.offset_ledger import OffsetLedger
-from gateway.domain.offset_map import Rule
-from gateway.domain.per_partition import WrongLength
-from gateway.domain.records import MirrorMode, MirrorRecord, MirrorState
-from gateway.domain.ways import before
-from gateway.replication.map_topic import map_topic
-from protocol.records import BatchHeader
+from gateway.mirror.offset_map.rules.codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
+from gateway.mirror.offset_map.rules.ledger import OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import TranslationRule
+from gateway.mirror.offset_map.rules.periods import before
+from gateway.mirror.offset_map.topic import map_topic
+from gateway.mirror.rules.period import period_of
+from gateway.state.per_partition import WrongLength
+from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
+from protocol.batch.header import BatchHeader
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.logs import Pair, identity, places
 from tests.simulation.judge.state import LogRecord, Logs
@@ -62,24 +62,24 @@ class LinkMap(NamedTuple):
 
 
 def judge_map(pair: Pair, link: LinkMap, findings: Findings, now: float) -> None:
-    """Judge one partition: the present way, and those before it as far as they are remembered."""
+    """Judge one partition: the present mirror period, and those before it as far as they are remembered."""
     try:
-        for record, end in _ways(pair):
-            _judge_way(pair, record, end, link, findings, now)
+        for record, end in _periods(pair):
+            _judge_period(pair, record, end, link, findings, now)
     except WrongLength as error:
         findings.add("broken", pair.where, str(error), now)
 
 
-def _ways(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:
+def _periods(pair: Pair) -> Iterator[tuple[MirrorRecord, int | None]]:
     """(the record of a way, where its copy ended); None: it goes on."""
     record: MirrorRecord | None = pair.mirror
     while record is not None and record.mode is MirrorMode.TRANSLATE:
-        ended = record.stopped_copy_at if record.state is MirrorState.STOPPED else ()
+        ended = record.cutover.stopped_copy_at if record.state is MirrorState.STOPPED else ()
         yield record, ended[pair.partition] if pair.partition < len(ended) else None
         record = before(record)
 
 
-def _judge_way(
+def _judge_period(
     pair: Pair,
     record: MirrorRecord,
     end: int | None,
@@ -87,13 +87,13 @@ def _judge_way(
     findings: Findings,
     now: float,
 ) -> None:
-    way = way_of(record, link.link_id)
-    of = way.map_key(pair.partition)
+    period = period_of(record, link.link_id)
+    of = period.map_key(pair.partition)
     origin, copy = (pair.target, pair.source) if record.is_reverse else (pair.source, pair.target)
-    begin = way.handed_over_at[pair.partition]
+    begin = period.handed_over_at[pair.partition]
     copied = [each for each in copy if each.offset >= begin and (end is None or each.offset < end)]
     at = places(origin)
-    ledger = OffsetLedger(of, way.implied[pair.partition], lambda: 1)
+    ledger = OffsetLedger(of, period.implied[pair.partition], lambda: 1)
     for entry in link.entries.get(of, ()):
         ledger.read(*entry)
     ledger.absorb(link.seen)
@@ -103,7 +103,7 @@ def _judge_way(
     true_source = {each.offset: origin[at[identity(each)]].offset for each in copied if identity(each) in at}
     undecided = ledger.undecided(log_end)
     lost = [each for each in undecided if not each.is_in(link.header_at(record, pair.partition, each.base))]
-    ledger.settle(log_end, lost)
+    ledger.decide_below(log_end, lost)
     for each in copied:
         if each.offset in true_source:
             _judge_record(pair, each, true_source[each.offset], ledger, findings, now)
@@ -117,6 +117,6 @@ def _judge_record(
     if back.offset != origin_at:
         what = f"the map says that {value} at {record.offset} of the copy was at {back.offset}; it is at {origin_at}"
         findings.add("wrong_offsets", pair.where, what, now)
-    elif there.offset != record.offset or there.rule is not Rule.EXACT:
+    elif there.offset != record.offset or there.rule is not TranslationRule.EXACT:
         what = f"the map says that {value} at {origin_at} is at {there.offset} of the copy; it is at {record.offset}"
         findings.add("wrong_offsets", pair.where, what, now)

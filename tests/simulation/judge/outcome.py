@@ -21,7 +21,8 @@ class Ended(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`counts` by class (`judge.findings.CLASSES`), with examples. `flips`: cutovers of topics, either way, and `moves`
+    """`counts` by class (`judge.findings.CLASSES`), with examples. `cutovers`: cutovers of topics, either way, and
+    `moves`
     of groups that were seen. `late`: records that landed on the source behind a cutover, of which nobody was told.
     """
 
@@ -29,7 +30,7 @@ class Verdict:
     records: int
     counts: Mapping[str, int]
     examples: Mapping[str, list[str]] = field(default_factory=dict)
-    flips: int = 0
+    cutovers: int = 0
     moves: int = 0
     late: int = 0
 

@@ -1,7 +1,7 @@
 """What the state topic says, read straight from the target's log, and the invariants that its records keep.
 
-* One term at a time: every record has the producer epoch of the writer record before it, and each writer's epoch is
-  higher than the one's before.
+* One term at a time: every record has the producer id of the writer record before it, epochs never go down, and each
+  writer's is higher than all before. (Within a term an epoch goes up: a commit of unknown outcome was settled.)
 * Epochs and generations of a mirror only grow, offsets that are translated stay so, partitions do not go away.
 * A list with an entry per partition has one for every partition, where it stands for something.
 """
@@ -12,18 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from gateway.control.state_reader import WRITER_KEY
-from gateway.control.state_topic import TOPIC
-from gateway.domain.records import (
-    GroupRecord,
-    GroupState,
-    LinkRecord,
-    MirrorMode,
-    MirrorRecord,
-    MirrorState,
-)
-from gateway.domain.state_codec import Record as StateRecord
-from gateway.domain.state_codec import StateFormatError, decode
+from gateway.state.codec import Record as StateRecord
+from gateway.state.codec import StateFormatError, decode, values_of
+from gateway.state.reader import WRITER_KEY
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.topic import TOPIC
 from tests.simulation.judge.findings import Findings
 from tests.simulation.recorder import SOURCE, TARGET
 
@@ -104,25 +97,26 @@ class Entry(NamedTuple):
 
 @dataclass
 class StateView:
-    """The state topic, as far as it was read. `read` goes on."""
+    """The state topic, as far as it was read (`position`). `read` goes on. `end`: of its log, when that was asked."""
 
     target: Logs
     findings: Findings
     topic: str = TOPIC
     latest: dict[str, StateRecord] = field(default_factory=dict)
     position: int = 0
+    end: int = 0
     _writer: tuple[int, int] = (-1, -1)
 
     def read(self, now: float) -> list[Entry]:
         """What came since the last time, in order; its invariants are looked at."""
         if self.topic not in self.target.topic_names():
             return []
-        _, _, _, stable = self.target.log_range(self.topic, 0)
+        _, self.end, _, stable = self.target.log_range(self.topic, 0)
         if stable <= self.position:
             return []
         found = []
         for record in self.target.records(self.topic, 0, committed_only=True):
-            if record.offset < self.position or record.control or record.aborted or record.key is None:
+            if not self.position <= record.offset < stable or record.control or record.aborted or record.key is None:
                 continue
             self._look_at_writer(record, now)
             entry = self._entry(record, now)
@@ -153,9 +147,11 @@ class StateView:
             if stamp[0] == self._writer[0] and stamp[1] <= self._writer[1]:
                 self._broken(key, record.offset, f"a writer of epoch {stamp[1]} after one of {self._writer[1]}", now)
             self._writer = stamp
-        elif self._writer != (-1, -1) and stamp != self._writer:
-            what = f"written by producer {stamp[0]} epoch {stamp[1]} in the term of {self._writer[0]}/{self._writer[1]}"
-            self._broken(key, record.offset, what, now)
+        elif self._writer != (-1, -1):
+            if stamp[0] != self._writer[0] or stamp[1] < self._writer[1]:
+                what = f"written by producer {stamp[0]} epoch {stamp[1]} after {self._writer[0]}/{self._writer[1]}"
+                self._broken(key, record.offset, what, now)
+            self._writer = max(self._writer, stamp)
 
     def _entry(self, record: LogRecord, now: float) -> Entry | None:
         key = (record.key or b"").decode()
@@ -196,39 +192,43 @@ def group_side(group: GroupRecord) -> str:
 def was_failed_over(entry: Entry) -> bool:
     """The record is that of a failover, the one before was not."""
     said, before = entry.record, entry.before
-    if not isinstance(said, MirrorRecord) or not said.not_mirrored:
+    if not isinstance(said, MirrorRecord) or not said.cutover.not_mirrored:
         return False
-    return not isinstance(before, MirrorRecord) or not before.not_mirrored
+    return not isinstance(before, MirrorRecord) or not before.cutover.not_mirrored
 
 
 def _went_back(before: MirrorRecord, now: MirrorRecord) -> Iterator[str]:
     """What only grows, and did not."""
     pairs = {
-        "fence_epoch": (before.fence_epoch, now.fence_epoch),
-        "generation": (before.generation, now.generation),
+        "pause_epoch": (before.cutover.pause_epoch, now.cutover.pause_epoch),
+        "failback_epoch": (before.failback.epoch, now.failback.epoch),
         "partitions": (len(before.starts), len(now.starts)),
     }
     for name, (old, new) in pairs.items():
         if new < old:
             yield f"{name} went from {old} back to {new}"
-    if before.mode is MirrorMode.TRANSLATE and now.mode is MirrorMode.PRESERVE and not now.reverse_starts:
+    if before.mode is MirrorMode.TRANSLATE and now.mode is MirrorMode.PRESERVE and not now.failback.reverse_starts:
         yield "its offsets were translated, and are said to be equal again"
 
 
 def _wrong_lengths(mirror: MirrorRecord) -> Iterator[str]:
     """Lists that do not have an entry per partition."""
-    count = len(mirror.starts)
+    count, values = len(mirror.starts), values_of(mirror)
     for name in ("stopped_at", "stopped_copy_at", "producers", "handed_over_at", "handed_over_from", "not_mirrored"):
-        length = len(getattr(mirror, name))
+        length = len(values[name])
         added = name.startswith("handed_over") and length < count  # of partitions that came later
         if length and length != count and not added:
             yield f"{name} has {length} entries for {count} partitions"
-    if mirror.handed_over_from and len(mirror.handed_over_from) != len(mirror.handed_over_at):
-        yield f"handed_over_at has {len(mirror.handed_over_at)} entries, ..._from {len(mirror.handed_over_from)}"
+    began, origin = len(mirror.failback.handed_over_at), len(mirror.failback.handed_over_from)
+    if origin and origin != began:
+        yield f"handed_over_at has {began} entries, ..._from {origin}"
     yield from _missing(mirror)
-    for flip in mirror.flips:
-        if len(flip.source) != len(flip.target):
-            yield f"a change of sides with {len(flip.source)} offsets on the source, {len(flip.target)} on the target"
+    for cutover in mirror.failback.cutovers:
+        if len(cutover.source) != len(cutover.target):
+            yield (
+                f"a change of sides with {len(cutover.source)} offsets on the source, {len(cutover.target)} "
+                f"on the target"
+            )
 
 
 def _missing(mirror: MirrorRecord) -> Iterator[str]:
@@ -238,10 +238,15 @@ def _missing(mirror: MirrorRecord) -> Iterator[str]:
         wanted = [
             "stopped_at",
             *(["stopped_copy_at"] if translated else []),
-            *([] if mirror.not_mirrored else ["producers"]),
+            *([] if mirror.cutover.not_mirrored else ["producers"]),
         ]
         for name in wanted:
-            if not getattr(mirror, name):
+            if not values_of(mirror)[name]:
                 yield f"it is STOPPED without {name}"
-    if translated and any(mirror.handed_over_at) and not mirror.handed_over_from and not mirror.reverse_starts:
+    if (
+        translated
+        and any(mirror.failback.handed_over_at)
+        and not mirror.failback.handed_over_from
+        and not mirror.failback.reverse_starts
+    ):
         yield "its offsets are translated, and handed_over_from is empty"

@@ -86,7 +86,10 @@ class Refused:
 
 @dataclass(slots=True, eq=False)
 class Broker:
-    """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP)."""
+    """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP).
+
+    `lacks`: topics of which it has not heard yet, and which its Metadata answers do not know.
+    """
 
     cluster: ClusterModel
     id: int
@@ -98,6 +101,7 @@ class Broker:
     told: dict[tuple[int, bytes], bytes] = field(default_factory=dict)  # Metadata answers, see `metadata`
     told_at: int = -1
     server: Any = None
+    lacks: set[str] = field(default_factory=set)
 
     @property
     def host(self) -> str:

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from protocol.compression import compress
-from protocol.record_reader import Record, read_records
-from protocol.records import CODEC_MASK, DELETE_HORIZON, HEADER_BYTES, BatchHeader
-from protocol.varints import varint
+from protocol.batch.compression import compress
+from protocol.batch.header import CODEC_MASK, DELETE_HORIZON, HEADER_BYTES, BatchHeader
+from protocol.batch.record_reader import Record, read_records
+from protocol.batch.varints import varint
 from tests.simulation.kafka.log import Batch, ReplicaLog
 from tests.simulation.kafka.producer_state import Aborted, Producer
 from tests.simulation.kafka.topics import Settings

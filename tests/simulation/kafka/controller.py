@@ -116,7 +116,7 @@ class Controller:
             partition.learn(broker.id)
         self._stopped_in_order.discard(broker.id)
         await self.boot(broker)
-        cluster.controller_later(self._delay(), self._unfence, broker, self._incarnation[broker.id])
+        cluster.controller_later(self._delay(), self._resume_writes, broker, self._incarnation[broker.id])
 
     def pause(self, broker: Broker) -> None:
         """Stopped in the middle of whatever it does."""
@@ -151,7 +151,7 @@ class Controller:
         for partition in self._hosted(broker):
             partition.catch_up()
         if broker.id in cluster.fenced:
-            cluster.controller_later(self._delay(), self._unfence, broker, self._incarnation[broker.id])
+            cluster.controller_later(self._delay(), self._resume_writes, broker, self._incarnation[broker.id])
 
     def _when_session_ends(self, broker: Broker) -> None:
         incarnation = self._incarnation[broker.id]
@@ -173,7 +173,7 @@ class Controller:
         for partition in self._hosted(cluster.brokers[broker_id]):
             self._drop(partition, broker_id)
 
-    def _unfence(self, broker: Broker, incarnation: int) -> None:
+    def _resume_writes(self, broker: Broker, incarnation: int) -> None:
         cluster = self._cluster
         if not broker.running or self._incarnation[broker.id] != incarnation:
             return

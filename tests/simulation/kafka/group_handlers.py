@@ -89,8 +89,10 @@ async def join_group(broker: Broker, request: Request) -> Any:
         needs_known_id=version >= _NO_MEMBER_ID,
         can_skip_assignment=version >= _SKIPS,
     )
+    is_new = groups.get(message.group_id) is None
     rules = groups.get_or_create(message.group_id)
-    groups.written()
+    if is_new:  # one that a refused commit has left is not written by a join, either
+        groups.written()
     return _joined(await _wait(broker, lambda answer: rules.join(join, answer)), version)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final
 
-from protocol.record_reader import read_records
-from protocol.records import BatchHeader, read_batch_header
+from protocol.batch.header import BatchHeader, read_batch_header
+from protocol.batch.record_reader import read_records
 from tests.simulation.kafka.producer_state import Marker, ProducerTable
 
 _BASE_OFFSET: Final = Struct(">q")

@@ -8,8 +8,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from protocol.records import CONTROL, TRANSACTIONAL
-from protocol.varints import varint
+from protocol.batch.header import CONTROL, TRANSACTIONAL
+from protocol.batch.varints import varint
 
 _PREFIX: Final = Struct(">qiib")
 _CHECKED: Final = Struct(">hiqqqhii")

@@ -49,7 +49,8 @@ def _metadata(broker: Broker, request: Request) -> Any:
     asked = message.topics
     operations = version >= 8 and message.include_topic_authorized_operations
     if asked is None or (version == 0 and not asked):
-        topics = [_topic(broker, topic, operations) for _, topic in sorted(broker.cluster.topics.items())]
+        known_here = (topic for name, topic in sorted(broker.cluster.topics.items()) if name not in broker.lacks)
+        topics = [_topic(broker, topic, operations) for topic in known_here]
     else:
         topics = _asked_for(broker, version, asked, operations)
     of_cluster = 8 <= version <= 10 and message.include_cluster_authorized_operations
@@ -81,7 +82,7 @@ def _asked_for(broker: Broker, version: int, asked: list[Any], operations: bool)
             continue
         seen.add((entry.name, topic_id))
         topic = cluster.topics_by_id.get(topic_id) if topic_id is not None else cluster.topics.get(entry.name)
-        if topic is not None:
+        if topic is not None and topic.name not in broker.lacks:
             known.append(_topic(broker, topic, operations))
         elif topic_id is not None:
             unknown.append(_unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))

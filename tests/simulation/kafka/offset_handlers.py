@@ -11,12 +11,7 @@ from typing import Any
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
-    OffsetCommitResponse,
-    OffsetDeleteResponse,
-    OffsetFetchResponse,
-    TxnOffsetCommitResponse,
-)
+from protocol.messages import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse, TxnOffsetCommitResponse
 from tests.simulation.kafka.broker import Broker, Request, handles
 from tests.simulation.kafka.group_handlers import status
 from tests.simulation.kafka.group_offsets import CommittedOffset, TopicPartition

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from protocol.apis import ApiKey
+from protocol.batch.record_reader import Record, read_records
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsResponse, OffsetForLeaderEpochResponse
-from protocol.record_reader import Record, read_records
 from tests.simulation.kafka.broker import Broker, Request, handles
 from tests.simulation.kafka.log import Batch, ReplicaLog
 

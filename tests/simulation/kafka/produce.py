@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from protocol.apis import ApiKey
+from protocol.batch.header import BatchHeader
 from protocol.errors import ErrorCode
 from protocol.messages import ProduceResponse
 from protocol.produce import PartitionResult, build_response_body, scan_request
-from protocol.records import BatchHeader
 from tests.simulation.kafka.broker import PORT, Broker, Request, handles
 from tests.simulation.kafka.topics import INTERNAL
 from tests.simulation.kafka.validation import RecordErrors, Refusal, shape, validated
@@ -83,7 +83,7 @@ async def produce(broker: Broker, request: Request) -> Any:
             said = f"{failed[0].topic}-{failed[0].index}: {failed[0].error.name}"
             raise broker.close(request.session, f"Produce with acks=0 failed for {said}")
         return None
-    await _settled(broker, results, timeout_ms)
+    await _answered(broker, results, timeout_ms)
     return _answer(broker, request, results)
 
 
@@ -142,7 +142,8 @@ def _verified(
     if isinstance(replica, ErrorCode):
         return Refusal(replica)
     producer = replica.log.producers.producers.get(header.producer_id)
-    if producer is not None and producer.txn_start >= 0:
+    by_epoch = broker.cluster.version.startswith("4.")  # 3.9 lets any epoch pass here, and refuses it at the append
+    if producer is not None and producer.txn_start >= 0 and (not by_epoch or producer.epoch == header.producer_epoch):
         return None
     replica.log.producers.verify(header)
     coordinators = broker.cluster.transactions
@@ -211,7 +212,7 @@ def _refused(result: _Result, refusal: Refusal, replica: Replica | None) -> _Res
     return result
 
 
-async def _settled(broker: Broker, results: list[_Result], timeout_ms: int) -> None:
+async def _answered(broker: Broker, results: list[_Result], timeout_ms: int) -> None:
     """Wait until every partition is in all of its ISR, or for `timeout_ms`."""
     waiting = [result.waits for result in results if result.waits is not None]
     if not waiting:

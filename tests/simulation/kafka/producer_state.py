@@ -13,8 +13,8 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from protocol.batch.header import BatchHeader
 from protocol.errors import ErrorCode
-from protocol.records import BatchHeader
 
 BATCHES_KEPT: Final = 5
 _LAST_SEQUENCE: Final = 0x7FFFFFFF

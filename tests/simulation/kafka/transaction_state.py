@@ -65,8 +65,8 @@ class Transaction:
     transactional_id: str
     now: TxnRecord
     pending: TxnState | None = None
-    failed_fence: bool = False
-    fence_epoch: int = field(default=NO_EPOCH)
+    failed_pause: bool = False
+    pause_epoch: int = field(default=NO_EPOCH)
 
     @property
     def exhausted(self) -> bool:
@@ -91,7 +91,7 @@ class Transaction:
     ) -> Change | int:
         """InitProducerId. `expected` is the producer id and epoch that the client says it has (KIP-360).
 
-        A change to state FENCE is not written: `abort_fenced` comes next, and the answer is CONCURRENT_TRANSACTIONS.
+        A change to state FENCE is not written: `abort_paused` comes next, and the answer is CONCURRENT_TRANSACTIONS.
         """
         now = self.now
         if self.pending is not None:
@@ -127,8 +127,8 @@ class Transaction:
 
     def fence(self) -> Change:
         """Prepare to abort the open transaction with a higher epoch."""
-        self.fence_epoch = self.now.epoch if self.failed_fence else self.now.epoch + 1
-        return self._prepare(replace(self.now, state=TxnState.FENCE, epoch=self.fence_epoch, last_epoch=NO_EPOCH))
+        self.pause_epoch = self.now.epoch if self.failed_pause else self.now.epoch + 1
+        return self._prepare(replace(self.now, state=TxnState.FENCE, epoch=self.pause_epoch, last_epoch=NO_EPOCH))
 
     def add(self, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], now_ms: int) -> Change | int:
         """AddPartitionsToTxn or AddOffsetsToTxn. NONE: they are in it already."""
@@ -206,7 +206,7 @@ class Transaction:
             return ErrorCode.CONCURRENT_TRANSACTIONS
         return ErrorCode.INVALID_TXN_STATE
 
-    def abort_fenced(self, bumps: bool, now_ms: int) -> Change:
+    def abort_paused(self, bumps: bool, now_ms: int) -> Change:
         """The coordinator's own abort, after `fence`: the epoch is one higher than the client's."""
         self.pending = None
         last = self.now.epoch if bumps else NO_EPOCH
@@ -214,7 +214,7 @@ class Transaction:
             replace(
                 self.now,
                 state=TxnState.PREPARE_ABORT,
-                epoch=self.fence_epoch,
+                epoch=self.pause_epoch,
                 last_epoch=last,
                 update_ms=now_ms,
                 bumps_epoch=bumps,
@@ -225,7 +225,7 @@ class Transaction:
     def complete(self, now_ms: int) -> Change:
         """All markers are written."""
         now = self.now
-        self.failed_fence = False
+        self.failed_pause = False
         state = TxnState.COMPLETE_COMMIT if now.state is TxnState.PREPARE_COMMIT else TxnState.COMPLETE_ABORT
         change = replace(now, state=state, partitions=(), update_ms=now_ms, next_id=NO_ID)
         if now.bumps_epoch:

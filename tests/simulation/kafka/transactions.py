@@ -108,10 +108,10 @@ class Transactions:
 
     def abort(self, found: Transaction) -> int:
         """Abort a transaction whose producer is being fenced: the error code."""
-        change = found.abort_fenced(self.owner.is_v2, self.now_ms)
+        change = found.abort_paused(self.owner.is_v2, self.now_ms)
         error = self._write(found, change)
         if error:
-            found.failed_fence = True
+            found.failed_pause = True
         else:
             self._send_markers(found)
         return error

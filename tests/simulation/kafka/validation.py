@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from protocol.batch.header import HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, crc_is_valid, read_batch_header
+from protocol.batch.record_reader import read_records
 from protocol.errors import ErrorCode, MalformedFrame
-from protocol.record_reader import read_records
-from protocol.records import HEADER_BYTES, LOG_APPEND_TIME, BatchHeader, crc_is_valid, read_batch_header
 from tests.simulation.kafka.topics import NEVER, Settings
 
 _ZSTD: Final = 4

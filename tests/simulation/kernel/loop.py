@@ -23,9 +23,8 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from tests.simulation.kernel.blocking import Executors
 from tests.simulation.kernel.network import Network
 from tests.simulation.kernel.node import CURRENT, Node, State
 
@@ -123,7 +122,6 @@ class SimLoop(asyncio.BaseEventLoop):
         self._spins = self._spins_allowed = spins
         self._over = False
         self._bodies: list[Node] = []
-        self._executors = Executors(self)
         self.set_exception_handler(lambda _loop, context: self.unhandled.append(context))
 
     def random(self, name: str) -> random.Random:
@@ -179,7 +177,6 @@ class SimLoop(asyncio.BaseEventLoop):
         node.state, node.running = State.DEAD, False
         node.kept.clear()
         node.remains += [task for task in asyncio.all_tasks(self) if isinstance(task, SimTask) and task.node is node]
-        node.remains += self._executors.of(node)
         self._bodies.append(node)
         node.servers.clear()
         for endpoint in tuple(node.endpoints):
@@ -295,11 +292,9 @@ class SimLoop(asyncio.BaseEventLoop):
         SimTask.__init__(task, coro, loop=self, name=name or f"Task-{number}", context=context)
         return task
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., _T], *args: Any
-    ) -> asyncio.Future[_T]:
-        """Run blocking code in a greenlet, see `kernel.blocking`; one worker runs one call after the other."""
-        return self._executors.run(executor, func, *args)
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:  # type: ignore[override]
+        """A thread would not know virtual time: nothing of a gateway may need one."""
+        raise RuntimeError(f"{func!r} is to run in a thread: that cannot be simulated")
 
     async def shutdown_default_executor(self) -> None:
         """There is none."""
@@ -342,9 +337,6 @@ class SimLoop(asyncio.BaseEventLoop):
         super().close()
 
     def _bury_all(self) -> None:
-        for worker in self._executors.everybody():
-            with suppress(BaseException):
-                worker.close()
         buried: set[asyncio.Task[Any]] = set()
         while left := sorted(asyncio.all_tasks(self) - buried, key=hash):  # the end of one may begin another
             for task in left:

@@ -26,7 +26,7 @@ class Node:
     Attributes:
         running: the same as `state is State.RUNNING`, for the loop.
         kept: what came due while the node was stopped, in order.
-        remains: tasks and greenlets of a dead node. As long as somebody holds them, their `finally` does not run.
+        remains: tasks of a dead node. As long as somebody holds them, their `finally` does not run.
         wall_offset_ms: how far this machine's wall clock is off.
     """
 

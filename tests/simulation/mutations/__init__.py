@@ -12,9 +12,9 @@ from tests.simulation.mutations.patching import Mutation, Patching
 @cache
 def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
-    from tests.simulation.mutations import gateway_faults, group_holes, past, topic_holes  # they import the product
+    from tests.simulation.mutations import gateway_faults, group_faults, past, topic_faults  # they import the product
 
-    tables = (topic_holes.MUTATIONS, group_holes.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
+    tables = (topic_faults.MUTATIONS, group_faults.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):
         if mutation.name in found:
@@ -24,8 +24,8 @@ def mutations() -> Mapping[str, Mutation]:
 
 
 @contextmanager
-def patched(name: str) -> Iterator[None]:
-    """The fault of that name is in the code while the block runs; '' for none.
+def patched(name: str) -> Iterator[Patching]:
+    """The fault of that name is in the code while the block runs; '' for none. Gives what is known of it.
 
     Raises:
         KeyError: there is no such mutation.
@@ -34,6 +34,6 @@ def patched(name: str) -> Iterator[None]:
     try:
         if name:
             mutations()[name].patch(patching)
-        yield
+        yield patching
     finally:
         patching.undo()

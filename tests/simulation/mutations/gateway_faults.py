@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from gateway.control import promote_run
-from gateway.control.fence_answers import FenceAnswers
-from gateway.control.fleet import Fleet
-from gateway.control.lease_guard import LeaseGuard
-from gateway.control.promote_group import GroupPromotions
-from gateway.control.promote_run import PromoteRun
-from gateway.domain.append_window import AppendWindow
-from gateway.domain.gates import GroupGates
-from gateway.proxy.flipped_lanes import FlippedLanes
-from gateway.proxy.forwarded_produce import ForwardedProduce
-from gateway.proxy.forwarder import Forwarder
+from gateway.cutover.promote import run as promote_run
+from gateway.cutover.promote.run import PromoteRun
+from gateway.cutover.write_pause.follower import PauseAnswers
+from gateway.fleet.fleet import Fleet
+from gateway.fleet.lease_guard import LeaseGuard
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.promote import GroupPromotions
+from gateway.mirror.partition.rules.append_window import AppendWindow
+from gateway.proxy.produce.cutover_connections import CutoverLanes
+from gateway.proxy.produce.forwarded_produce import ForwardedProduce
+from gateway.proxy.produce.forwarder import Forwarder
 from tests.mutations.gateway import patches
-from tests.simulation.mutations.lives import Fault, FaultKind, Operation, again, brief, life
+from tests.simulation.mutations.lives import Fault, FaultKind, Operation, again, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patch, Patching
 
 _CREATE, _PROMOTE = Operation.CREATE, Operation.PROMOTE
@@ -29,38 +29,36 @@ _BATCH: Final = 10
 
 def _of(fault: Callable[[], None], *attributes: tuple[Any, str]) -> Patch:
     def patch(patching: Patching) -> None:
-        patching.keep(*attributes)
         patching.replace(patches, "_AT", _BATCH)
-        fault()
+        patching.by(fault, *attributes)
 
     return patch
 
 
 def _release(patching: Patching) -> None:
     """What `release_after_the_acknowledgement` does is bad luck, and harmless where a cutover is made of one answer."""
-    from tests.simulation.mutations.topic_holes import take_what_runs_here
+    from tests.simulation.mutations.topic_faults import take_what_runs_here
 
     take_what_runs_here(patching)
-    patching.keep((PromoteRun, "_hold"))
-    patches.release_after_the_acknowledgement()
+    patching.by(patches.release_after_the_acknowledgement, (PromoteRun, "_pause_writes"))
 
 
-_APPENDS: Final = ((AppendWindow, "push"), (AppendWindow, "take"))
-_LATE: Final = ((ForwardedProduce, "_send_source"), (FlippedLanes, "routing_changed"))
+_PUSH: Final = (AppendWindow, "push")
+_LATE: Final = ((ForwardedProduce, "_send_source"), (CutoverLanes, "routing_changed"))
 
 MUTATIONS: Final = (
-    Mutation("drop a batch", _of(patches.drop_a_batch, *_APPENDS), again(_PROMOTED, 3)),
-    Mutation("append twice", _of(patches.append_twice, *_APPENDS), again(_PROMOTED, 3)),
-    Mutation("swap two batches", _of(patches.swap_two_batches, *_APPENDS), again(_PROMOTED, 3)),
+    Mutation("drop a batch", _of(patches.drop_a_batch, _PUSH), again(_PROMOTED, 3)),
+    Mutation("append twice", _of(patches.append_twice, _PUSH), again(_PROMOTED, 3)),
+    Mutation("swap two batches", _of(patches.swap_two_batches, _PUSH, (AppendWindow, "take")), again(_PROMOTED, 3)),
     Mutation(
         "ungate early",
         _of(patches.ungate_early, (GroupGates, "status"), (GroupGates, "reads_gated")),
         again(_GROUP, 3),
     ),
     Mutation(
-        "flip before lag zero",
+        "cutover before lag zero",
         _of(
-            patches.flip_before_lag_zero,
+            patches.cutover_before_lag_zero,
             (promote_run, "next_step"),
             (PromoteRun, "_mark_pending"),
             (PromoteRun, "_stop_mirror"),
@@ -74,25 +72,22 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "forget an acknowledgement",
-        _of(patches.forget_an_acknowledgement, *_LATE, (Forwarder, "fence")),
+        _of(patches.forget_an_acknowledgement, *_LATE, (Forwarder, "drain")),
         again(_PROMOTED, 3),
     ),
     Mutation("release after the acknowledgement", _release, again(_PROMOTED, 3)),
     Mutation("rewind a group", _of(patches.rewind_a_group, (GroupPromotions, "_take")), again(_GROUP, 3)),
     Mutation(
-        "forget a fence of the fleet",
-        _of(patches.forget_a_fence_of_the_fleet, *_LATE, (FenceAnswers, "_fence")),
+        "forget a write pause of the fleet",
+        _of(patches.forget_a_fence_of_the_fleet, *_LATE, (PauseAnswers, "_asked_to_drain")),
         again(_PROMOTED, 5),
     ),
-    Mutation(
+    sought(
         "overlook the lease",
         _of(patches.overlook_the_lease, (Fleet, "lease_valid"), (LeaseGuard, "run")),
-        again(
-            brief(
-                life(_CREATE, _PROMOTE, pause_s=2.0),
-                faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 28.0)],
-            ),
-            8,
-        ),
+        life(_CREATE, _PROMOTE, pause_s=2.0),
+        runs=4,
+        faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "mark_pending", 0.0, 24.0)],
+        seed=3,
     ),
 )

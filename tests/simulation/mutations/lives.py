@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from tests.simulation.mutations.patching import Mutation, Patch
 from tests.simulation.plan import GROUP, PLAIN, SET, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan, plan
 
 _TOPICS: Final = {
     Operation.PROMOTE_SET: SET,
-    Operation.HOME_SET: SET,
+    Operation.FAILBACK_SET: SET,
     Operation.GROUP_PROMOTE: (),
     Operation.DEMOTE: (),
     Operation.REBALANCE: (),
@@ -41,9 +42,14 @@ def again(run: RunPlan, times: int) -> tuple[RunPlan, ...]:
     return tuple(replace(run, seed=run.seed + number) for number in range(times))
 
 
+def sought(name: str, patch: Patch, acts: Iterable[Act], *, runs: int, **options: Any) -> Mutation:
+    """A fault that one short life should find, tried with so many dice. `options`: as `brief`'s."""
+    return Mutation(name, patch, again(brief(acts, **options), runs))
+
+
 def seeds(*numbers: int) -> tuple[RunPlan, ...]:
     """Ordinary runs."""
     return tuple(plan(number) for number in numbers)
 
 
-__all__ = ["Event", "EventKind", "Fault", "FaultKind", "Operation", "again", "brief", "life", "seeds"]
+__all__ = ["Event", "EventKind", "Fault", "FaultKind", "Operation", "again", "brief", "life", "seeds", "sought"]

@@ -4,52 +4,55 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gateway.app.peering import Peering
-from gateway.control.failover import Failover
-from gateway.control.store import StoreUncertain
-from gateway.domain.fence_view import FenceView
-from gateway.domain.leader_order import LeaderOrder
-from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life
+from gateway.cutover.failover.run import FailoverRun
+from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
+from gateway.proxy.handlers.produce import ProduceHandler
+from gateway.proxy.rules.leader_order import LeaderOrder
+from gateway.state.store import StoreUncertain
+from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
 
-_CREATE, _PROMOTE, _REVERSE, _HOME = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.HOME
+_CREATE, _PROMOTE, _REVERSE, _FAILBACK = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK
 
 
-def told_of_its_own_fences(patching: Patching) -> None:
-    """The leader is held by its own assignment, too; nobody tells it the end."""
-    admitted = Peering._admitted
+def revived_by_an_assignment(patching: Patching) -> None:
+    """What an assignment names is paused, at its leader, too, although it may be over by the time that it is read."""
+    assigned = WritePause.assigned
 
-    def admitting(self: Any, assignment: Any) -> None:
-        admitted(self, assignment)
-        self.fences.assigned(assignment.term, assignment.fenced)
+    def reviving(self: Any, term: int, epoch: int | None) -> None:
+        assigned(self, term, epoch)
+        if epoch is not None:
+            self._pauses |= {(term, epoch)}
+            self._look()
 
-    patching.replace(Peering, "_admitted", admitting)
+    patching.replace(WritePause, "assigned", reviving)
 
 
 def an_assignment_ends_fences(patching: Patching) -> None:
-    """An assignment that does not name a fence ends it, also one of its own leader that it is too old for."""
-    assigned = FenceView.assigned
+    """An assignment that does not name a write pause ends it, also one of its own leader that it is too old for."""
+    assigned = WritePause.assigned
 
     def ending(self: Any, term: int, epoch: int | None) -> None:
         assigned(self, term, epoch)
         if epoch is None and term >= self.term:
-            self._fenced, self.term = False, term
+            self._pauses = frozenset()
+            self._look()
 
-    patching.replace(FenceView, "assigned", ending)
+    patching.replace(WritePause, "assigned", ending)
 
 
 def an_unknown_failover_lets_go(patching: Patching) -> None:
     """A failover whose record may or may not be written lets writes go to the source."""
-    under = Failover._under_the_fence
+    persist = FailoverRun._persist
 
-    async def letting_go(self: Any, record: Any, hold: Any, ends: Any, answered: Any) -> Any:
+    async def letting_go(self: Any, step: Any) -> None:
         try:
-            return await under(self, record, hold, ends, answered)
+            await persist(self, step)
         except StoreUncertain:
-            self._go_on(record, hold)
+            self._as_recorded()
             raise
 
-    patching.replace(Failover, "_under_the_fence", letting_go)
+    patching.replace(FailoverRun, "_persist", letting_go)
 
 
 def batches_overtake(patching: Patching) -> None:
@@ -57,41 +60,73 @@ def batches_overtake(patching: Patching) -> None:
     patching.replace(LeaderOrder, "overtakes", lambda self, plan, view_of, leads: False)
 
 
+def old_routes_without_a_lease(patching: Patching) -> None:
+    """What is written on the target as far as a gateway knows is written without a lease."""
+
+    def goes(self: WritePause, leased: bool) -> WritePhase | None:
+        return self.phase if leased or self.phase is WritePhase.SWITCHED else None
+
+    def to_target(self: Any, session: Any, exchange: Any, view: Any, plan: Any, answered: Any) -> None:
+        exchange.forward(None)
+
+    patching.replace(WritePause, "goes", goes)
+    patching.replace(ProduceHandler, "_to_target", to_target)
+
+
 _WAITS: Final = brief(
     life(_CREATE, Operation.FAILOVER, pause_s=2.0),
-    events=[Event(EventKind.STATE_UNANSWERED, 1, "persist", 0.0, 24.0)],
+    gateways=1,  # its own clients' writes are those that it lets go
+    lease_s=60.0,
+    events=[Event(EventKind.STATE_UNHEARD, 1, "persist", 0.0, 32.0)],
 )
 
 MUTATIONS: Final = (
-    Mutation(
-        "past: the leader is told of its own fences",
-        told_of_its_own_fences,
-        tuple(
-            brief(life(_CREATE, _PROMOTE, _REVERSE, _HOME), faults=[Fault(FaultKind.GATEWAY_JOINS, 3, step, delay_s)])
-            for step, delay_s in (("fence", 0.0), ("read_ends", 0.0), ("mark_pending", 1.0), ("stop_mirror", 0.0))
-        ),
+    sought(
+        "past: an assignment revives a pause that is over",
+        revived_by_an_assignment,
+        life(_CREATE, _PROMOTE, _REVERSE, _FAILBACK),
+        runs=6,
+        faults=[
+            Fault(FaultKind.TARGET_COORDINATOR_MOVES, 0, "begin"),  # away from the broker that leads the state
+            Fault(FaultKind.GATEWAY_JOINS, 3, "pause_writes"),
+            Fault(FaultKind.FOLLOWER_PAUSED, 3, "pause_writes", 0.0, 1.5),  # and with it both, pause and rebalance
+        ],
+        events=[
+            Event(EventKind.ASSIGNMENT_LATE, 3, "pause_writes", 0.0, 2.0),
+        ],
     ),
-    Mutation(
-        "past: an assignment ends a fence that it is too old for",
+    sought(
+        "past: an assignment ends a write pause that it is too old for",
         an_assignment_ends_fences,
-        tuple(
-            brief(
-                life(_CREATE, _PROMOTE, pause_s=1.0),
-                faults=[Fault(FaultKind.GATEWAY_JOINS, 1, "mark_pending", delay_s)],
-            )
-            for delay_s in (0.9, 0.95, 1.0, 1.02, 0.85, 0.8)
-        ),
+        life(_CREATE, _PROMOTE, pause_s=1.3),  # an assignment follows a create by a second
+        runs=6,
+        rate_per_s=100.0,
+        faults=[Fault(FaultKind.TARGET_COORDINATOR_MOVES, 0, "begin")],
+        events=[
+            Event(EventKind.ASSIGNMENT_LATE, 0, "", 0.0, 1.5),
+            Event(EventKind.STATE_REFUSED, 1, "persist_stopped", 0.0, 2.0),
+        ],
+    ),
+    sought(
+        "past: writes to the target by old routes, without a lease",
+        old_routes_without_a_lease,
+        life(_CREATE, _PROMOTE, _REVERSE, _FAILBACK, pause_s=2.0),
+        runs=4,
+        faults=[Fault(FaultKind.FOLLOWER_PAUSED, 3, "mark_pending", 0.0, 24.0)],
+        events=[Event(EventKind.PROMOTE_ASKED, 3, "", 13.0)],
+        seed=3,
     ),
     Mutation("past: a failover of unknown outcome lets writes go", an_unknown_failover_lets_go, again(_WAITS, 3)),
-    Mutation(
+    sought(
         "past: a batch overtakes the one before it",
         batches_overtake,
-        again(
-            brief(
-                life(_CREATE, _PROMOTE, pause_s=3.0),
-                faults=[Fault(FaultKind.SOURCE_LEADER_LOST, 1, "", delay_s, 3.0) for delay_s in (0.0, 0.4)],
-            ),
-            6,
-        ),
+        life(_CREATE, pause_s=3.0),
+        runs=3,
+        rate_per_s=200.0,
+        in_order=True,
+        events=[
+            Event(EventKind.SOURCE_LEADER_CUT, 0, "", 1.95, 3.0),  # one batch is appended, and not answered
+            Event(EventKind.SOURCE_LEADER_MOVES_AWAY, 0, "", 2.0, 3.0),  # one does not arrive, the next finds another
+        ],
     ),
 )

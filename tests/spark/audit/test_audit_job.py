@@ -17,7 +17,7 @@ from gateway.jobs.audit.page import page
 from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import Report, to_json
 from gateway.jobs.audit.scene import AuditOptions
-from gateway.jobs.audit.verdict import Verdict
+from gateway.jobs.audit.verdict import AuditVerdict
 from tests.support.logs import create_topic
 from tests.support.mirror_lab import mirror_lab
 
@@ -98,7 +98,7 @@ def test_a_mirrored_topic_is_identical_batch_by_batch(
     assert [one.sentence for one in through_map.findings] == [one.sentence for one in report.findings]
     assert through_map.digest == report.digest
     sampled = audit(spark, source, target, topic, fraction=0.2, seed=3)
-    assert (sampled.verdict, sampled.exit_code) == (Verdict.IN_SAMPLE, 6)
+    assert (sampled.verdict, sampled.exit_code) == (AuditVerdict.IN_SAMPLE, 6)
     assert 0 < sampled.sums.source.records == sampled.sums.compared < 3 * RECORDS
     assert f"of {end} offsets" in sampled.findings[0].sentence
 
@@ -112,7 +112,7 @@ def test_other_batches_with_the_same_records_are_identical(
 
     report = audit(spark, source, target, topic)
 
-    assert report.verdict is Verdict.IDENTICAL
+    assert report.verdict is AuditVerdict.IDENTICAL
     assert report.sums.equal_batches == 0
     assert (report.sums.decoded, report.sums.different) == (RECORDS, 0)
 
@@ -168,7 +168,7 @@ def test_a_seeded_difference_is_found(
 
     report = audit(spark, source, target, topic)
 
-    assert report.verdict is Verdict.DIFFERENT
+    assert report.verdict is AuditVerdict.DIFFERENT
     good, bad = report.findings
     assert good.sentence == f"IDENTICAL up to offset {RECORDS // PARTITIONS}"
     assert bad.identical_up_to == 150  # record 301 is the 150th of partition 1

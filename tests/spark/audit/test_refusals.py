@@ -17,7 +17,7 @@ from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.kafka import ask
-from gateway.net.offsets import delete_records
+from gateway.kafka.offsets import delete_records
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed
 from tests.support.logs import create_topic
 
@@ -177,8 +177,8 @@ def test_a_partition_that_the_target_lacks(
     assert report.findings[1].reasons == ("the target has no such partition",)
 
 
-def test_a_record_in_a_claimed_hole(spark: SparkSession, source: DevCluster, target: DevCluster, topic: str) -> None:
-    """It is equal to the record after the hole, where the map sends whoever asks for it."""
+def test_a_record_in_a_claimed_gap(spark: SparkSession, source: DevCluster, target: DevCluster, topic: str) -> None:
+    """It is equal to the record after the gap, where the map sends whoever asks for it."""
     for cluster, numbers in ((source, [1, 2, 3, 3]), (target, [1, 2, 3])):
         create_topic(cluster.bootstrap, topic, partitions=1, retention_ms="-1")
         for number in numbers:
@@ -186,7 +186,7 @@ def test_a_record_in_a_claimed_hole(spark: SparkSession, source: DevCluster, tar
 
     report = audit(spark, source, target, topic, given=[(0, 0, 0, 2), (0, 3, 2, 1)])
 
-    assert report.findings[0].sentence == "DIFFERENT at offset 2: record_in_hole; 1 in all"
+    assert report.findings[0].sentence == "DIFFERENT at offset 2: record_in_gap; 1 in all"
 
 
 def test_a_sample_compares_what_it_reads(

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from gateway.devcluster import DevCluster
-from gateway.domain.producer_ids import mirror_producer_id
-from gateway.domain.records import MirrorRecord, PartitionStart
 from gateway.jobs.errors import reason
 from gateway.jobs.source.segments import Segment
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import MirrorRecord, PartitionStart
 from tests.support.engine_process import EngineProcess
 from tests.support.killing_writer import KilledBatches
 from tests.support.logs import log_ends, read_logs

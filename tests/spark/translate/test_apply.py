@@ -5,12 +5,12 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.jobs.offset_map import RANGES, SEGMENTS, Rule, identity_segments
+from gateway.jobs.offset_map import RANGES, SEGMENTS, RowRule, identity_segments
 from gateway.jobs.translate.apply import clamp, summary, translate
 from gateway.jobs.translate.schemas import OFFSETS, TRANSLATED
 
 TOPIC = "orders"
-# Source 10..19 -> target 100..109, a hole at 20..24, 25..29 -> 110..114, copied up to 32 (markers at the end).
+# Source 10..19 -> target 100..109, an offset gap at 20..24, 25..29 -> 110..114, copied up to 32 (markers at the end).
 MAP = [(TOPIC, 0, 10, 100, 10), (TOPIC, 0, 25, 110, 5), (TOPIC, 0, 32, 115, 0)]
 
 
@@ -24,18 +24,18 @@ def translated(
 @pytest.mark.parametrize(
     ("offset", "target", "exact", "rule", "lag"),
     [
-        (9, 100, False, Rule.LOG_START, 15),
-        (10, 100, True, Rule.EXACT, 15),
-        (19, 109, True, Rule.EXACT, 6),
-        (20, 110, True, Rule.NEXT_RECORD, 5),
-        (24, 110, True, Rule.NEXT_RECORD, 5),
-        (29, 114, True, Rule.EXACT, 1),
-        (30, 115, True, Rule.NEXT_RECORD, 0),
-        (32, 115, True, Rule.EXACT, 0),
-        (33, 115, False, Rule.BEYOND_END, 0),
+        (9, 100, False, RowRule.LOG_START, 15),
+        (10, 100, True, RowRule.EXACT, 15),
+        (19, 109, True, RowRule.EXACT, 6),
+        (20, 110, True, RowRule.NEXT_RECORD, 5),
+        (24, 110, True, RowRule.NEXT_RECORD, 5),
+        (29, 114, True, RowRule.EXACT, 1),
+        (30, 115, True, RowRule.NEXT_RECORD, 0),
+        (32, 115, True, RowRule.EXACT, 0),
+        (33, 115, False, RowRule.BEYOND_END, 0),
     ],
 )
-def test_each_rule(spark: SparkSession, offset: int, target: int, exact: bool, rule: Rule, lag: int) -> None:
+def test_each_rule(spark: SparkSession, offset: int, target: int, exact: bool, rule: RowRule, lag: int) -> None:
     (row,) = translated(spark, [(TOPIC, 0, offset)], MAP).collect()
 
     assert tuple(row) == ("g", TOPIC, 0, offset, "m", target, exact, rule, lag, "")
@@ -52,7 +52,7 @@ def test_the_columns_are_those_of_the_table(spark: SparkSession) -> None:
 def test_a_partition_that_is_not_in_the_map(spark: SparkSession) -> None:
     (row,) = translated(spark, [(TOPIC, 1, 10)], MAP).collect()
 
-    assert (row.target_offset, row.exact, row.rule, row.lag) == (None, False, Rule.NOT_MIRRORED, None)
+    assert (row.target_offset, row.exact, row.rule, row.lag) == (None, False, RowRule.NOT_MIRRORED, None)
 
 
 def test_equal_offsets_need_one_segment_a_partition(spark: SparkSession) -> None:
@@ -62,9 +62,9 @@ def test_equal_offsets_need_one_segment_a_partition(spark: SparkSession) -> None
     rows = translate(offsets, identity_segments(ranges)).collect()
 
     assert sorted((row.partition, row.source_offset, row.target_offset, row.rule) for row in rows) == [
-        (0, 7, 7, Rule.EXACT),
-        (0, 50, 50, Rule.EXACT),
-        (1, 0, 0, Rule.EXACT),
+        (0, 7, 7, RowRule.EXACT),
+        (0, 50, 50, RowRule.EXACT),
+        (1, 0, 0, RowRule.EXACT),
     ]
 
 
@@ -87,25 +87,25 @@ def test_any_map(spark: SparkSession) -> None:
         assert (row.target_offset, row.rule) == model(segments, row.partition, row.source_offset), row
 
 
-def model(segments: list[tuple[str, int, int, int, int]], partition: int, offset: int) -> tuple[int | None, Rule]:
+def model(segments: list[tuple[str, int, int, int, int]], partition: int, offset: int) -> tuple[int | None, RowRule]:
     parts = sorted(segment[2:] for segment in segments if segment[1] == partition)
     if not parts:
-        return None, Rule.NOT_MIRRORED
+        return None, RowRule.NOT_MIRRORED
     if offset < parts[0][0]:
-        return parts[0][1], Rule.LOG_START
+        return parts[0][1], RowRule.LOG_START
     for source, target, count in parts:
         if source <= offset < source + count:
-            return target + offset - source, Rule.EXACT
+            return target + offset - source, RowRule.EXACT
     later = [target for source, target, _ in parts if source > offset]
     if later:
-        return later[0], Rule.NEXT_RECORD
+        return later[0], RowRule.NEXT_RECORD
     source, target, count = parts[-1]
-    return target + count, Rule.EXACT if offset == source + count else Rule.BEYOND_END
+    return target + count, RowRule.EXACT if offset == source + count else RowRule.BEYOND_END
 
 
 def test_clamped_to_the_logs_of_the_target(spark: SparkSession) -> None:
     rows = [
-        ("g", TOPIC, partition, 7, "", target, True, Rule.EXACT, 0, "")
+        ("g", TOPIC, partition, 7, "", target, True, RowRule.EXACT, 0, "")
         for partition, target in enumerate([4, 5, 50, 51, 7])
     ]
     ranges = spark.createDataFrame([(TOPIC, partition, 5, 50) for partition in range(4)], RANGES)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
 from gateway.jobs.translate.job import run, translate_mm2
-from gateway.net.commits import commit_offsets, committed_offsets
+from gateway.kafka.commits import commit_offsets, committed_offsets
 from tests.support.logs import create_topic, log_ends, read_logs
 from tests.support.mirror_maker import mirror_maker
 from tests.support.spark_lab import produce

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bench.clients import raw
 from bench.micro_report import read_micro
 from protocol.apis import ApiKey
+from protocol.batch.header import crc_is_valid, iter_batches
 from protocol.codec import decode_request
 from protocol.header import peek_request_header
 from protocol.produce import scan_request
-from protocol.records import crc_is_valid, iter_batches
 
 
 def body_of(frame: bytes, key: ApiKey) -> tuple[int, bytes]:

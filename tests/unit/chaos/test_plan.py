@@ -90,7 +90,7 @@ def test_what_is_left_out_changes_nothing_else():
     assert whole.acts == part.acts
 
 
-def test_a_translated_set_goes_home_twice_in_each_cycle():
+def test_a_translated_set_fails_back_twice_in_each_cycle():
     acts = made(1).acts
     cycles = sum(act.kind == "create" for act in acts)
     assert sum(act.kind == "home" and act.what == TRANSLATED for act in acts) == 2 * cycles

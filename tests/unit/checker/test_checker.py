@@ -1,4 +1,4 @@
-"""The checker's own rules where the mutation suite does not reach: outcomes, forms, holes, exit codes."""
+"""The checker's own rules where the mutation suite does not reach: outcomes, forms, gaps, exit codes."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_an_acknowledgement_that_names_another_offset() -> None:
     assert judged(*send("a", offset=7), *poll((0, "a"))).faults() == {"inconsistent-offsets": 1}
 
 
-def test_a_reader_of_uncommitted_data_sees_aborted_records_and_says_nothing_of_holes() -> None:
+def test_a_reader_of_uncommitted_data_sees_aborted_records_and_says_nothing_of_gap() -> None:
     opened = ("ok", "c", "open", {"isolation": "read_uncommitted"})
     sent = [*send("a", offset=0), *send("x", "fail"), *send("b", offset=2)]
     seen = judged(opened, *sent, *poll((0, "a"), (1, "x"), (2, "b")), *poll((0, "a"), (2, "b"), process="d"))
@@ -115,7 +115,7 @@ def test_the_next_owner_goes_on_from_the_commit_or_from_one_that_may_have_been_t
 
 
 def test_a_group_goes_on_at_the_same_record_on_a_target_with_other_offsets() -> None:
-    """The source has a hole at offset 1."""
+    """The source has an offset gap at offset 1."""
     sent = [*send("a", offset=0), *send("b", offset=2), *send("c", offset=3)]
     before = [SETUP, *sent, *member("m1"), *poll((0, "a"), (2, "b"), process="m1"), *commit(3, "m1")]
     move = [("invoke", "control", "move", {"group": "g", "to": "target"})]
@@ -136,9 +136,9 @@ def test_a_producer_that_may_reorder_is_not_judged_for_it() -> None:
     assert not judged(("ok", "p", "open", {"ordered": False}), *sent).faults()
 
 
-def test_a_flip_of_unknown_outcome_allows_both_sides() -> None:
-    flip = ("invoke", "control", "flip", {"keys": ["t/0"], "to": "target"})
-    unknown = judged(SETUP, *send("a"), flip, *send("b"), final("source", "a"), final("target", "a", "b"))
+def test_a_cutover_of_unknown_outcome_allows_both_sides() -> None:
+    cutover = ("invoke", "control", "cutover", {"keys": ["t/0"], "to": "target"})
+    unknown = judged(SETUP, *send("a"), cutover, *send("b"), final("source", "a"), final("target", "a", "b"))
     assert not unknown.faults()
     none = judged(SETUP, *send("a"), *send("b"), final("source", "a"), final("target", "a", "b"))
     assert set(none.faults()) == {"split-write", "lost-write"}
@@ -163,7 +163,7 @@ def test_a_history_of_another_form_is_refused(lines: list[str], message: str) ->
 
 def test_the_pieces_of_a_final_log_join_up() -> None:
     pieces = [{"side": "source", "key": "t/0", "start": s, "end": e, "records": []} for s, e in ((0, 2), (3, 4))]
-    with pytest.raises(HistoryError, match="hole from 2 to 3"):
+    with pytest.raises(HistoryError, match="an offset gap from 2 to 3"):
         judged(SETUP, *(("ok", "control", "log", piece) for piece in pieces))
 
 

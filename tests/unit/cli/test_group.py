@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 
-from gateway.control.errors import Conflict
-from gateway.domain.gates import Identity, Waiter
-from gateway.domain.offset_sync import OffsetSyncStatus
-from gateway.net.commits import Committed
-from gateway.net.groups import GroupView, MemberView
+from gateway.errors import Conflict
+from gateway.groups.gate.rules.gates import Identity, Waiter
+from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView, MemberView
 
 
 def with_group(linked, name: str = "g") -> None:
@@ -41,7 +41,7 @@ def test_the_offset_sync_is_shown(linked, run):
     with_group(linked)
     run("group", "create", "g", "--link", "l")
     status = OffsetSyncStatus(synced_ms=1, behind=30, held_back=(("orders", 2),), error="no answer in time")
-    linked.plane.service.context.offset_sync = lambda link, group: status
+    linked.plane.service.group_reports.offset_sync["l", "g"] = status
 
     shown = run("group", "describe", "g", "--link", "l").stdout
 

@@ -4,9 +4,9 @@ import asyncio
 import json
 
 from gateway.cli import waiting
-from gateway.control.catch_up import CatchUp, JobState
-from gateway.control.errors import Conflict
-from gateway.net.groups import GroupView, MemberView
+from gateway.errors import Conflict
+from gateway.kafka.groups import GroupView, MemberView
+from gateway.topics.catch_up import CatchUp, JobState
 from tests.support.fake_engine import status
 
 
@@ -102,7 +102,7 @@ def test_describe(linked, run):
     ):
         assert words in shown
     answer = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
-    assert answer["not_moved"]["readers"] == [{"group": "g", "client_id": "billing", "host": "/10.1.1.1"}]
+    assert answer["clients_not_migrated"]["readers"] == [{"group": "g", "client_id": "billing", "host": "/10.1.1.1"}]
 
 
 def test_describe_when_everybody_has_moved(linked, run):
@@ -136,7 +136,7 @@ def test_wait_ends_with_1_when_the_mirror_fails(linked, run, monkeypatch):
     plane.engine.numbers["l", "orders"] = [status(0, mirrored_to=0, lag=100)]
 
     async def fail() -> None:
-        from gateway.domain.records import MirrorError
+        from gateway.state.records import MirrorError
 
         plane.service.events.partition_failed("l", "orders", 0, MirrorError.OFFSET_GAP, "gap at 7")
         await plane.service.events.reconcile()

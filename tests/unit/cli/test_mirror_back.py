@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.domain.records import MirrorState
+from gateway.state.records import MirrorState
 from tests.support.control_server import ControlServer
 from tests.support.fake_engine import status
+from tests.support.mirror_records import changed
 from tests.unit.cli.conftest import Run
 
 S = MirrorState
@@ -22,8 +23,8 @@ def stopped(linked: ControlServer, run: Run) -> ControlServer:
     plane = linked.plane
     plane.target.existing["orders"].ranges = [(0, 100)] * 2
     record = plane.store.mirrors["l", "orders"]
-    done = replace(record, state=S.STOPPED, restore_configs={}, settled=True, flipped_ms=1)
-    done = replace(done, stopped_at=(100, 100), stopped_copy_at=(100, 100))
+    done = changed(record, state=S.STOPPED, restore_configs={}, readable=True, cutover_ms=1)
+    done = changed(done, stopped_at=(100, 100), stopped_copy_at=(100, 100))
     plane.engine.running.clear()
     linked.do(lambda: plane.store.put(done))
     return linked
@@ -52,7 +53,7 @@ def test_failover_says_what_is_lost_and_asks(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     plane = linked.plane
     record = plane.store.mirrors["l", "orders"]
-    linked.do(lambda: plane.store.put(replace(record, settled=True)))
+    linked.do(lambda: plane.store.put(replace(record, readable=True)))
     plane.engine.numbers["l", "orders"] = [status(0, source_end=107), status(1, source_end=0)]
     plane.target.existing["orders"].ranges = [(0, 100)] * 2
     plane.source.down = True
@@ -75,7 +76,7 @@ def test_restore_says_what_goes_and_asks(stopped, run):
     plane.target.existing["orders"].ranges = [(10, 100), (0, 100)]
     plane.engine.numbers["l", "orders"] = [status(0), status(1)]
     refused = run("mirror", "truncate-and-restore", "orders", "--link", "l", code=1).stderr
-    assert "orders: 4 records that only the old source topic has are thrown away (4 in partition 0)" in refused
+    assert "orders: 4 records that only the failback destination has are thrown away (4 in partition 0)" in refused
     assert "orders: 10 records that the target does not keep any more are thrown away (10 in partition 0)" in refused
     assert "orders: 190 offsets are filled from the target" in refused
     assert plane.source.calls.count("delete_topic") == 0

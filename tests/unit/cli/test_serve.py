@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import importlib.metadata
 
-import gateway.app
+import gateway.runtime
 import gateway.telemetry.logs
 from tests.unit.test_config import EXAMPLES
 
@@ -29,7 +29,7 @@ def test_it_runs_the_gateway_and_ends_with_its_exit_code(run, monkeypatch):
         seen.append(settings.listener.bootstrap_port)
         return 1
 
-    monkeypatch.setattr(gateway.app, "run", fake_run)
+    monkeypatch.setattr(gateway.runtime, "run", fake_run)
     monkeypatch.setattr(gateway.telemetry.logs, "configure", lambda *how: seen.append(how))
     run("serve", "--config", str(EXAMPLES / "minimal.yaml"), code=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.control.errors import BadRequest
-from gateway.domain.records import MirrorRecord
+from gateway.errors import BadRequest
+from gateway.state.records import MirrorRecord
 
 
 @pytest.mark.parametrize("names", [("clicks", ""), ("", "usa_clicks"), ("clicks", "usa_clicks")])

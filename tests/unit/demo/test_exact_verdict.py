@@ -28,7 +28,7 @@ class Scene:
     copied: dict[str, Partition] = field(default_factory=dict)
     history: History = field(default_factory=History)
     served: dict[str, dict[str, int]] = field(default_factory=dict)
-    at_home: bool = True
+    failed_back: bool = True
 
     def verdict(self) -> ExactVerdict:
         def logs(partitions: dict[str, Partition]) -> dict[str, TopicLog]:
@@ -40,7 +40,7 @@ class Scene:
             logs(self.target),
             logs(self.copied),
             served=self.served,
-            at_home=self.at_home,
+            failed_back=self.failed_back,
         )
 
 
@@ -109,7 +109,7 @@ def _error(scene: Scene) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Scene], object], str]] = {
     "lost on the target": (lambda s: _drop(s, "target", ORDERS, 4), "lost"),
-    "lost on the source after the way home": (lambda s: _drop(s, "source", PAYMENTS, 0), "lost"),
+    "lost on the source after the failback": (lambda s: _drop(s, "source", PAYMENTS, 0), "lost"),
     "the newest of a key lost": (lambda s: _drop(s, "target", PROFILES, 3), "lost"),
     "twice": (_repeat, "duplicated"),
     "swapped": (_swap, "reordered"),
@@ -154,7 +154,7 @@ def test_a_producer_that_fell_silent_is_no_round_trip(scene: Scene) -> None:
 
 
 def test_mirrors_that_are_not_home_are_no_round_trip(scene: Scene) -> None:
-    scene.at_home = False
+    scene.failed_back = False
     assert not scene.verdict().passed
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.throttle import Throttle
 from gateway.jobs import catch_up_watch
 from gateway.jobs.catch_up import ATTEMPTS, CatchUp, CatchUpOptions, CatchUpReport
 from gateway.jobs.catch_up_ends import Ends
@@ -23,7 +22,8 @@ from gateway.jobs.source.clusters import AppendFailed
 from gateway.jobs.source.copy import RangeCopy
 from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Failure, Segment, WriteReport, Written
-from gateway.net.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.mirror.partition.rules.throttle import Throttle
 
 PLAN = LinkPlan.without_link({}, {}, ("t",))
 
@@ -67,7 +67,7 @@ def test_failures_are_in_the_report_that_is_saved(tmp_path: Any) -> None:
 
 
 class Spark:
-    sparkContext = SimpleNamespace()
+    sparkContext = SimpleNamespace(getLocalProperty=lambda _: None, setLocalProperty=lambda *_: None)
 
 
 def job(**options: Any) -> tuple[CatchUp, CatchUpReport]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gateway.domain.leases import CATCH_UP_LEASE_S
+from gateway.fleet.rules.leases import CATCH_UP_LEASE_S
 from gateway.jobs import heartbeat as module
 from gateway.jobs.errors import JobFailed
 from gateway.jobs.heartbeat import Heartbeat
@@ -41,7 +41,7 @@ def test_it_ends_before_the_lease_does() -> None:
         found.check()
 
 
-def test_a_beat_counts_from_when_it_was_sent() -> None:
+def test_a_heartbeat_counts_from_when_it_was_sent() -> None:
     clock = Time()
 
     def slow() -> bool:
@@ -66,15 +66,15 @@ def test_a_refusal_ends_it_at_once() -> None:
         found.check()
 
 
-def test_it_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_heartbeats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """While nobody calls anything: a look at the logs that waits for a leader is no silence."""
     monkeypatch.setattr(module, "EVERY_S", 0.001)
     enough = threading.Event()
-    beats: list[int] = []
+    heartbeats: list[int] = []
 
     def beat() -> bool:
-        beats.append(1)
-        if len(beats) == 5:
+        heartbeats.append(1)
+        if len(heartbeats) == 5:
             enough.set()
         return True
 
@@ -83,5 +83,5 @@ def test_it_beats_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert enough.wait(10)
     found.stop()
     found.check()
-    count = len(beats)
-    assert len(beats) == count
+    count = len(heartbeats)
+    assert len(heartbeats) == count

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.jobs.kafka import Loop
-from gateway.net.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import ClusterUnavailable
 
 
 async def fails() -> None:

@@ -6,14 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.control.catch_up import JobPlan
-from gateway.control.rest.catch_up_models import JobPlanData, PlannedMirror
-from gateway.domain.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, PartitionStart
+from gateway.api.catch_up_models import JobPlanData, PlannedMirror
 from gateway.jobs.link_plan import LinkPlan
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, PartitionStart
+from gateway.topics.catch_up import JobPlan
 from gateway.version import VERSION
 from tests.audit_mutations.history import STATES, history
+from tests.support.mirror_records import changed
 
-_NOT_TOLD = {"producers": (), "state_since_ms": 0, "flipped_ms": 0, "settled": False, "created": True, "fence_epoch": 0}
+_NOT_TOLD = {
+    "producers": (),
+    "state_since_ms": 0,
+    "cutover_ms": 0,
+    "readable": False,
+    "created": True,
+    "pause_epoch": 0,
+}
 
 
 def told(record: MirrorRecord) -> MirrorRecord:
@@ -35,12 +43,12 @@ def told(record: MirrorRecord) -> MirrorRecord:
 @pytest.mark.parametrize("mode", list(MirrorMode))
 def test_every_state(mode: MirrorMode, state: str) -> None:
     record = replace(history(mode, state).record, restore_configs={"retention.ms": "7"})
-    assert told(record) == replace(record, **_NOT_TOLD)  # type: ignore[arg-type]
+    assert told(record) == changed(record, **_NOT_TOLD)
 
 
 def test_a_topic_that_was_created_anew() -> None:
-    record = replace(history(MirrorMode.PRESERVE, "reversed").record, reverse_starts=(PartitionStart(9, 7),))
-    assert told(record).reverse_starts == (PartitionStart(9, 7),)
+    record = changed(history(MirrorMode.PRESERVE, "reversed").record, reverse_starts=(PartitionStart(9, 7),))
+    assert told(record).failback.reverse_starts == (PartitionStart(9, 7),)
 
 
 @pytest.mark.parametrize(("version", "said"), [({}, "older"), ({"version": "0.0.1"}, "0.0.1")])
@@ -62,3 +70,17 @@ def test_states_of_groups() -> None:
         )
     )
     assert LinkPlan.from_rest(told.model_dump(mode="json")).groups == {"g": "PROMOTED"}
+
+
+@pytest.mark.parametrize("says", ["skip", "fail"])
+def test_what_the_link_says_of_deleted_records(says: str) -> None:
+    plan = JobPlan(
+        link=LinkRecord(
+            name="l", link_id=1, source_cluster_id="s", client={}, configs={"mirror.on.records.deleted": says}
+        ),
+        target_cluster_id="t",
+        target_client={},
+        mirrors=(history(MirrorMode.PRESERVE, "mirroring").record,),
+    )
+    (mirror,) = LinkPlan.from_rest(JobPlanData.of(plan).model_dump(mode="json")).mirrors
+    assert mirror.skip_deleted is (says == "skip")

@@ -71,3 +71,11 @@ def test_progress_under_a_callers_job_group(monkeypatch: pytest.MonkeyPatch) -> 
     with spark_progress.told_of_tasks(spark, 1, 0, lambda _: None):
         pass
     assert asked[0] == "theirs"
+
+
+def test_a_callers_description_comes_back() -> None:
+    said: list[Any] = ["theirs"]
+    context = SimpleNamespace(getLocalProperty=lambda _: said[-1], setLocalProperty=lambda _, text: said.append(text))
+    with spark_progress.described(SimpleNamespace(sparkContext=context), "ours"):  # type: ignore[arg-type]
+        assert said[-1] == "ours"
+    assert said[-1] == "theirs"

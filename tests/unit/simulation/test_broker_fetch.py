@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from protocol.batch.header import iter_batches
 from protocol.errors import ErrorCode
-from protocol.records import iter_batches
 from tests.support.model_cluster import ModelLab, batch_of, fetch_request, values_in
 
 

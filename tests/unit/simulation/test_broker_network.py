@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from gateway.net.cluster import Cluster
-from gateway.net.config import ClusterConfig
-from gateway.net.host import Host
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.transport.host import Host
 from protocol.errors import ErrorCode
 from protocol.messages import MetadataRequest
 from tests.simulation.kafka.cluster import ClusterModel

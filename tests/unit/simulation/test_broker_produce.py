@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.batch.header import crc_is_valid, read_batch_header
 from protocol.errors import ErrorCode
-from protocol.records import crc_is_valid, read_batch_header
 from tests.simulation.kafka.broker import CloseConnection
 from tests.simulation.kafka.topics import Topic
 from tests.support.batches import make_batch
@@ -250,7 +250,7 @@ def test_what_a_broker_knows_of_a_producer_after_a_restart(in_order: bool, known
 
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["next", "next", "again", "skip", "fence", "move"]),
+        st.sampled_from(["next", "next", "again", "skip", "pause_writes", "move"]),
         st.integers(0, 1),  # producer
         st.integers(1, 3),  # records of a new batch
         st.integers(0, 6),  # how far back
@@ -276,7 +276,7 @@ def test_each_sequence_is_in_the_log_once_and_in_order(actions: list[tuple[str, 
                 lab.cluster.move_leader("t", 0)
                 lab.sleep(0.2)
                 continue
-            if action == "fence":
+            if action == "pause_writes":
                 epochs[producer] += 1
                 known.clear()
                 following = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.batch.header import crc_is_valid
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteRecordsRequest
-from protocol.records import crc_is_valid
 from tests.simulation.kafka.partition import Partition
 from tests.support.model_cluster import NOW_MS, ModelLab, batch_of
 

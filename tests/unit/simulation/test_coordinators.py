@@ -61,7 +61,7 @@ def stable_member(lab: ModelLab, session_ms: int = SESSION_MS) -> str:
     return str(joined.member_id)
 
 
-def beat(lab: ModelLab, member_id: str, broker: int) -> int:
+def heartbeat(lab: ModelLab, member_id: str, broker: int) -> int:
     answer = lab.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id=member_id), 2, broker)
     return int(answer.error_code)
 
@@ -138,8 +138,8 @@ def test_a_moved_group_keeps_members_and_offsets(lab: ModelLab) -> None:
     new = group_at(lab)
     assert new != old
     lab.sleep(0.1)
-    assert beat(lab, member, old) == ErrorCode.NOT_COORDINATOR
-    assert beat(lab, member, new) == 0
+    assert heartbeat(lab, member, old) == ErrorCode.NOT_COORDINATOR
+    assert heartbeat(lab, member, new) == 0
     assert fetched(lab) == (0, 5)
 
 
@@ -163,11 +163,11 @@ def test_a_rebalance_under_way_is_forgotten_by_a_move(lab: ModelLab) -> None:
     )  # fmt: skip
     waiting = lab.loop.create_task(lab.asked(request, 3, group_at(lab)))
     lab.sleep(0.01)
-    assert beat(lab, member, group_at(lab)) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert heartbeat(lab, member, group_at(lab)) == ErrorCode.REBALANCE_IN_PROGRESS
     lab.cluster.move_coordinator("g")
     assert lab.run(waiting).error_code == ErrorCode.NOT_COORDINATOR
     lab.sleep(0.1)
-    assert beat(lab, member, group_at(lab)) == 0
+    assert heartbeat(lab, member, group_at(lab)) == 0
 
 
 def test_a_coordinator_that_was_paused_answers_from_memory_for_a_moment(lab: ModelLab) -> None:
@@ -179,20 +179,20 @@ def test_a_coordinator_that_was_paused_answers_from_memory_for_a_moment(lab: Mod
     assert new != old
     gone = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
     assert lab.ask(LeaveGroupRequest(group_id="g", members=[gone]), 3, new).members[0].error_code == 0
-    assert beat(lab, member, new) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert heartbeat(lab, member, new) == ErrorCode.UNKNOWN_MEMBER_ID
     lab.cluster.wake_broker(old)
-    assert beat(lab, member, old) == 0
+    assert heartbeat(lab, member, old) == 0
     lab.sleep(0.2)
-    assert beat(lab, member, old) == ErrorCode.NOT_COORDINATOR
+    assert heartbeat(lab, member, old) == ErrorCode.NOT_COORDINATOR
 
 
 def test_members_of_a_killed_coordinator_have_one_session_at_the_next(lab: ModelLab) -> None:
     member = stable_member(lab)
     lab.cluster.kill_broker(group_at(lab))
     lab.sleep(10)
-    assert beat(lab, member, group_at(lab)) == 0
+    assert heartbeat(lab, member, group_at(lab)) == 0
     lab.sleep(SESSION_MS / 1000 + 0.1)
-    assert beat(lab, member, group_at(lab)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert heartbeat(lab, member, group_at(lab)) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_new_coordinator_ends_the_transaction_that_the_old_one_began_to_end(lab: ModelLab) -> None:

@@ -4,10 +4,13 @@ import json
 from collections import Counter
 
 from tests.simulation.plan import (
+    FURTHER_FROM,
     GIVEN_UP,
+    MORE_STEPS,
     PAIRS,
     RANDOM_FROM,
     STEPS,
+    EventKind,
     Operation,
     RunPlan,
     plan,
@@ -35,8 +38,46 @@ def test_systematic_runs_go_through_every_pair():
 
 
 def test_every_operation_is_in_every_life():
-    assert {act.operation for act in plan(3).acts} == set(Operation) - set(GIVEN_UP)
-    assert {act.operation for act in plan(systematic_runs() - 1).acts} == set(Operation) == set(STEPS)
+    assert {act.operation for act in plan(3).acts} == set(Operation) - {*GIVEN_UP, Operation.RELINK}
+    runs = plan(0), plan(systematic_runs() - 1)
+    assert {act.operation for run in runs for act in run.acts} == set(STEPS) == set(Operation) - {Operation.RELINK}
+
+
+def test_random_stories_behind_the_systematic_ones_are_shorter():
+    short = [len(plan(systematic_runs() + n).acts) for n in range(60)]
+    whole = [len(plan(RANDOM_FROM + n).acts) for n in range(60)]
+    assert sum(short) < 0.8 * sum(whole)
+    operations = {act.operation for n in range(60) for act in plan(systematic_runs() + n).acts}
+    assert operations == set(STEPS)
+
+
+def test_later_seeds_have_more_in_them():
+    runs = [plan(FURTHER_FROM + n) for n in range(200)]
+    assert plan(FURTHER_FROM - 1).acts[0].operation is not Operation.RELINK
+    assert {act.operation for run in runs for act in run.acts} == set(Operation)
+    assert all(run.acts.index(act) == 0 for run in runs for act in run.acts if act.operation is Operation.RELINK)
+    struck = {
+        (act.operation, fault.step)
+        for run in runs
+        for act in run.acts
+        for fault in run.faults
+        if fault.act == act.number
+    }
+    assert {(operation, step) for operation, steps in MORE_STEPS.items() for step in steps} <= struck
+    happened = {event.kind for run in runs for event in run.events}
+    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD} <= happened
+
+
+def test_every_event_of_the_random_runs_is_drawn():
+    drawn = {event.kind for n in range(400) for event in plan(systematic_runs() + n).events}
+    # those are for the plans of single mutations
+    never = {EventKind.PRODUCER_EARLY, EventKind.CREATE_UNANSWERED, EventKind.FAILOVER_ASKED, EventKind.NAME_TAKEN}
+    never |= {EventKind.PROMOTE_ASKED, EventKind.REVERSE_ASKED, EventKind.STATE_LATE, EventKind.MAP_UNKNOWN}
+    never |= {EventKind.SOURCE_DOWN, EventKind.SOURCE_LEADER_CUT, EventKind.SOURCE_LEADER_MOVES_AWAY}
+    never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES}
+    never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
+    never |= {EventKind.COMMITTED_ELSEWHERE}  # of the runs from FURTHER_FROM on
+    assert drawn == set(EventKind) - never
 
 
 def test_a_plan_comes_back_from_its_file():

@@ -46,6 +46,14 @@ def test_the_high_watermark_is_what_all_of_the_isr_has():
         assert sorted(partition.state.isr) == [1, 2, 3]
 
 
+def test_judges_see_all_of_a_log_and_readers_what_is_replicated():
+    lab, _ = three()
+    with lab:
+        lab.produce("t", 0, batch_of(b"a"), acks=1)
+        assert lab.cluster.log_range("t", 0)[3] == 0
+        assert [record.value for record in lab.cluster.records("t", 0, committed_only=True)] == [b"a"]
+
+
 def test_a_killed_leader_is_replaced_by_a_member_of_the_isr():
     lab, partition = three()
     with lab:
@@ -134,8 +142,8 @@ def test_a_follower_of_v11_readers_shows_what_it_knows_to_be_in_all_of_the_isr()
         assert lab.ask(asked, 10, broker=2).responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         part = lab.ask(asked, 11, broker=2).responses[0].partitions[0]
         assert (part.error_code, part.high_watermark, values_in(part.records)) == (0, 1, [b"a"])
-        fenced = fetch_request({("t", 0): 0}, leader_epoch=1)
-        assert lab.ask(fenced, 11).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        paused = fetch_request({("t", 0): 0}, leader_epoch=1)
+        assert lab.ask(paused, 11).responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         lab.cluster.move_leader("t", 0, to=2)
         lab.sleep(1)
         part = lab.ask(fetch_request({("t", 0): 0}, leader_epoch=0), 12).responses[0].partitions[0]

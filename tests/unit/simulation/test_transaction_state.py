@@ -28,7 +28,7 @@ class Lab:
     def init(self, expected: tuple[int, int] | None = None) -> int:
         change = self.txn.init(1000, expected, lambda: next(self.ids), 0)
         if isinstance(change, TxnRecord) and change.state is TxnState.FENCE:
-            self._done(self.txn.abort_fenced(False, 0))
+            self._done(self.txn.abort_paused(False, 0))
             return ErrorCode.CONCURRENT_TRANSACTIONS
         return self._done(change)
 

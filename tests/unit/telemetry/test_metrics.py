@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.domain.records import MirrorState
+from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
 from tests.support.fake_engine import status
@@ -100,13 +100,13 @@ def test_proxy():
 
 def test_fences():
     metrics = Metrics()
-    metrics.fence_ended("l", "stopped", 0.04)
-    metrics.fence_ended("l", "stopped", 0.4)
+    metrics.pause_ended("l", "stopped", 0.04)
+    metrics.pause_ended("l", "stopped", 0.4)
 
     found = samples(metrics)
 
-    assert found[key("lockgate_fence_duration_seconds_count", link="l", outcome="stopped")] == 2
-    assert found[key("lockgate_fence_duration_seconds_bucket", link="l", outcome="stopped", le="0.05")] == 1
+    assert found[key("lockgate_write_pause_duration_seconds_count", link="l", outcome="stopped")] == 2
+    assert found[key("lockgate_write_pause_duration_seconds_bucket", link="l", outcome="stopped", le="0.05")] == 1
 
 
 def test_buckets_that_do_not_fit_their_bounds_are_an_error():
@@ -118,7 +118,7 @@ def test_buckets_that_do_not_fit_their_bounds_are_an_error():
         metrics.render()
 
 
-def test_ways_back():
+def test_failbacks():
     metrics = Metrics()
     back = MirrorNumbers("l", "back", MirrorState.ACTIVE, [], reverse=True)
     lost = MirrorNumbers("l", "lost", MirrorState.STOPPED, [], not_mirrored=7)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.jobs.audit.kinds import Kind
-from gateway.jobs.audit.verdict import Finding, Verdict
+from gateway.jobs.audit.verdict import AuditVerdict, Finding
 from tests.support.audit_logs import TRANSACTIONAL, Log, Logs, audit, copied, facts_of, plain_log
 from tests.support.audit_logs import given as record
 from tests.support.source_log import Given
 
 What = tuple[str, int]
 whats = st.lists(
-    st.tuples(st.sampled_from(["data", "data", "aborted", "hole", "marker"]), st.integers(1, 9)), max_size=12
+    st.tuples(st.sampled_from(["data", "data", "aborted", "gap", "marker"]), st.integers(1, 9)), max_size=12
 )
 
 
@@ -77,18 +77,18 @@ def test_sums_close_and_do_not_depend_on_pieces(
 def test_identical_only_where_consumers_see_the_same(here: list[What], there: list[What]) -> None:
     source, target = log_of(here), log_of(there)
     finding = look(source, target)
-    if finding.verdict is Verdict.IDENTICAL:
+    if finding.verdict is AuditVerdict.IDENTICAL:
         assert source.records() == target.records()
         assert source.log_end == finding.identical_up_to
     if source.records() != target.records():
-        assert finding.verdict in (Verdict.DIFFERENT, Verdict.INCOMPLETE)
+        assert finding.verdict in (AuditVerdict.DIFFERENT, AuditVerdict.INCOMPLETE)
 
 
 @given(whats, st.lists(st.integers(0, 60), max_size=9), st.integers(1, 6))
 def test_other_batches_do_not_matter(parts: list[What], cuts: list[int], pieces: int) -> None:
     source = log_of([("data", size) for _, size in parts])
     finding = look(source, rebatched(source, cuts), pieces)
-    assert finding.verdict is (Verdict.IDENTICAL if parts else Verdict.EMPTY)
+    assert finding.verdict is (AuditVerdict.IDENTICAL if parts else AuditVerdict.EMPTY)
 
 
 @given(st.integers(1, 60), st.integers(0, 59), st.integers(1, 9))
@@ -98,7 +98,7 @@ def test_one_record_changed_is_the_first_difference(size: int, at: int, parts: i
     target = plain_log(size)
     changed = [one._replace(value=b"changed") if one.offset == at else one for one in target.records()]
     finding = look(source, Log().add(changed), parts)
-    assert finding.verdict is Verdict.DIFFERENT
+    assert finding.verdict is AuditVerdict.DIFFERENT
     assert finding.sums.different == 1
     assert finding.sums.first is not None
     assert (finding.sums.first.source_offset, finding.sums.first.kind) == (at, Kind.VALUE)
@@ -126,7 +126,7 @@ def test_an_answer_that_brings_nothing_is_no_proof() -> None:
     target = copied(source)
     source.silent = target.silent = range(30, 70)
     finding = look(source, target)
-    assert finding.verdict is Verdict.INCOMPLETE
+    assert finding.verdict is AuditVerdict.INCOMPLETE
     assert finding.reasons == (
         "42 offset(s) of the source gave no record, and it is not known to be compacted",
         "42 offset(s) of the target gave no record, and it is not known to be compacted",

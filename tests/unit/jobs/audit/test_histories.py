@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.records import MirrorMode, MirrorState
-from gateway.jobs.audit.asked_ways import is_live, relation, ways
+from gateway.jobs.audit.asked_periods import is_live, periods, relation
 from gateway.jobs.audit.relation import Point
-from gateway.jobs.audit.verdict import Verdict
+from gateway.jobs.audit.verdict import AuditVerdict
+from gateway.state.records import MirrorMode, MirrorState
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import History
 from tests.support.audit_logs import Log, audit
@@ -52,11 +52,13 @@ def test_a_level_topic_is_identical_as_far_as_anybody_remembers(
 
     assert finding.closes
     assert finding.sums.different == 0, finding.sentence
-    first = ways(made.record)[0]
-    remembered = mode is MirrorMode.PRESERVE or (first.generation == 0 and not first.is_reverse)
+    first = periods(made.record)[0]
+    remembered = mode is MirrorMode.PRESERVE or (first.failback.epoch == 0 and not first.is_reverse)
     if remembered:
-        assert finding.verdict is (Verdict.IDENTICAL if finding.sums.compared else Verdict.EMPTY), finding.sentence
-    if finding.verdict is Verdict.IDENTICAL:
+        assert finding.verdict is (AuditVerdict.IDENTICAL if finding.sums.compared else AuditVerdict.EMPTY), (
+            finding.sentence
+        )
+    if finding.verdict is AuditVerdict.IDENTICAL:
         assert finding.sums.compared == len(made.source.records())
 
 
@@ -119,10 +121,10 @@ def test_never_identical_when_consumers_would_see_something_else(
     if offsets:
         spoil(log, how, offsets[len(offsets) * place // 101])
     live = is_live(made.record)
-    end = 1 << 62 if live else made.record.stopped_copy_at[0]
+    end = 1 << 62 if live else made.record.cutover.stopped_copy_at[0]
 
     finding = audit(made.facts(), made.logs, parts=parts)
 
-    assert finding.closes or finding.verdict is not Verdict.IDENTICAL
+    assert finding.closes or finding.verdict is not AuditVerdict.IDENTICAL
     if consumed(made.source, 1 << 62) != consumed(made.target, end):
-        assert finding.verdict in (Verdict.DIFFERENT, Verdict.INCOMPLETE), finding.sentence
+        assert finding.verdict in (AuditVerdict.DIFFERENT, AuditVerdict.INCOMPLETE), finding.sentence

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.jobs.audit import keys
 from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.retention import Policy
-from gateway.jobs.audit.verdict import Finding, Verdict
+from gateway.jobs.audit.verdict import AuditVerdict, Finding
 from tests.audit_mutations.history import STATES, compacted, drop
 from tests.support.audit_logs import T0, Log, Logs, audit, copied, facts_of
 from tests.support.source_log import Given
@@ -54,7 +54,7 @@ def test_cleaners_are_believed_wherever_they_were(
     finding = look(source, target)
     assert finding.sums.different == 0, finding.sentence
     assert finding.closes
-    assert finding.verdict in (Verdict.IDENTICAL, Verdict.EMPTY)
+    assert finding.verdict in (AuditVerdict.IDENTICAL, AuditVerdict.EMPTY)
 
 
 @settings(deadline=None)
@@ -68,7 +68,7 @@ def test_the_last_value_of_a_key_is_missed(records: list[Written], below: int, k
     clean(source, below, tombstones=True)
     drop(target, last.offset)
     finding = look(source, target)
-    assert finding.verdict is Verdict.DIFFERENT
+    assert finding.verdict is AuditVerdict.DIFFERENT
     assert finding.sums.source_only[Kind.MISSING_ON_TARGET] >= 1
     first = finding.sums.first
     assert first is not None
@@ -82,7 +82,7 @@ def test_an_older_value_that_comes_back_to_life() -> None:
     drop(target, 2)
     finding = look(source, target)
     assert finding.sums.source_only == {Kind.MISSING_ON_TARGET: 1}
-    assert finding.verdict is Verdict.DIFFERENT
+    assert finding.verdict is AuditVerdict.DIFFERENT
 
 
 def test_a_cleaner_that_went_by_a_later_record() -> None:
@@ -95,7 +95,7 @@ def test_a_cleaner_that_went_by_a_later_record() -> None:
     drop(target, 0)
     finding = audit(facts, logs)
     assert finding.sums.source_only == {Kind.COMPACTION: 1}
-    assert finding.verdict is Verdict.IDENTICAL
+    assert finding.verdict is AuditVerdict.IDENTICAL
 
 
 def test_records_without_a_key_are_not_explained() -> None:
@@ -113,7 +113,7 @@ def test_parts_of_keys_add_up(state: str, monkeypatch: pytest.MonkeyPatch) -> No
     whole = audit(made.facts(), made.logs)
     monkeypatch.setattr(keys, "RECORDS_PER_BUCKET", 9)
     parts = audit(made.facts(), made.logs)
-    assert parts.verdict is whole.verdict is Verdict.IDENTICAL
+    assert parts.verdict is whole.verdict is AuditVerdict.IDENTICAL
     assert parts.closes
     assert (parts.sums.compared, parts.sums.kinds) == (whole.sums.compared, whole.sums.kinds)
     assert parts.sums.source == whole.sums.source

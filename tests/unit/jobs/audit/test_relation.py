@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.offset_map import OffsetMap, Rule
-from gateway.domain.offsets_between import TopicMaps, WayMaps
-from gateway.domain.records import MirrorMode
-from gateway.jobs.audit.asked_ways import relation, ways
+from gateway.jobs.audit.asked_periods import periods, relation
 from gateway.jobs.audit.relation import Point, Relation
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
+from gateway.mirror.offset_map.rules.translation import PeriodMaps, TranslationMaps
+from gateway.state.records import MirrorMode
 from tests.audit_mutations.history import STATES, history
 
 gaps = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 5)), min_size=1, max_size=8)
 
 
 def made(parts: list[tuple[int, int, int]]) -> Relation:
-    """Segments with holes of these lengths before them."""
+    """Segments with gaps of these lengths before them."""
     source = target = 0
     segments = []
     for here, there, count in parts:
@@ -86,8 +86,8 @@ def test_segments_that_touch_are_one() -> None:
 def test_the_same_as_an_offset_map(steps: list[tuple[int, int]]) -> None:
     source = target = 0
     known = OffsetMap()
-    for hole, count in steps:
-        source += hole
+    for gap, count in steps:
+        source += gap
         known.append(source, target)
         source, target = source + count, target + count
     known.end = target
@@ -95,18 +95,20 @@ def test_the_same_as_an_offset_map(steps: list[tuple[int, int]]) -> None:
     for offset in range(source):
         found = known.to_target(offset)
         if mine.on_target(offset) is not None:
-            assert found == (mine.on_target(offset), Rule.EXACT)
+            assert found == (mine.on_target(offset), TranslationRule.EXACT)
         else:
-            assert found.rule is not Rule.EXACT
+            assert found.rule is not TranslationRule.EXACT
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_the_same_as_the_gateway_over_all_ways(state: str) -> None:
     """Of every record on both clusters, and of it alone: where the gateway would send a group that reads it next."""
     made = history(MirrorMode.TRANSLATE, state)
-    chain = ways(made.record)
+    chain = periods(made.record)
     maps = made.maps[-len(chain) :]
-    gateway = TopicMaps([WayMaps(way, [one]) for way, one in zip(reversed(chain), reversed(maps), strict=True)])
+    gateway = TranslationMaps(
+        [PeriodMaps(period, [one]) for period, one in zip(reversed(chain), reversed(maps), strict=True)]
+    )
     ends = Point(made.source.log_end, made.target.log_end)
     mine = relation(made.record, 0, maps, ends)
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.jobs.audit.retention import Policy, why_not
 from gateway.jobs.audit.sums import Answer, Sums
-from gateway.jobs.audit.verdict import EXIT_CODES, Finding, Verdict, gather, overall
+from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, gather, overall
 from gateway.jobs.audit.work import by_keys
 from tests.support.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
@@ -29,11 +29,11 @@ def test_the_worst_counts() -> None:
     behind, different = of(source, Log()), of(Log(), source)
     findings = [[], [empty], [empty, identical], [identical, behind], [behind, different, identical]]
     assert [overall(each) for each in findings] == [
-        Verdict.EMPTY,
-        Verdict.EMPTY,
-        Verdict.IDENTICAL,
-        Verdict.INCOMPLETE,
-        Verdict.DIFFERENT,
+        AuditVerdict.EMPTY,
+        AuditVerdict.EMPTY,
+        AuditVerdict.IDENTICAL,
+        AuditVerdict.INCOMPLETE,
+        AuditVerdict.DIFFERENT,
     ]
 
 
@@ -53,7 +53,7 @@ def test_a_sample_is_never_simply_identical() -> None:
     finding = audit(facts_of(logs), logs, fraction=0.2, seed=1)
     assert finding.sentence == "IDENTICAL in the sample: 40 records, 40 of 200 offsets"
     assert audit(facts_of(logs), logs, fraction=0.2, seed=1).sums == finding.sums
-    assert audit(facts_of(logs), logs, fraction=1.0).verdict is Verdict.IDENTICAL
+    assert audit(facts_of(logs), logs, fraction=1.0).verdict is AuditVerdict.IDENTICAL
 
 
 def test_each_piece_has_one_answer() -> None:

@@ -3,12 +3,12 @@ import math
 import pytest
 
 from gateway.jobs.plan.assess import Fate, catch_up_s, duration, make_plan, plan_group, plan_topic
-from gateway.jobs.plan.facts import GroupFacts, Inventory, Rates, Sample, TargetFacts, TopicFacts
+from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Rates, Sample, TargetFacts
 
 GB = 10**9
 
 
-def topic(name: str = "orders", **changes: object) -> TopicFacts:
+def topic(name: str = "orders", **changes: object) -> PlanFacts:
     plain: dict[str, object] = {
         "name": name,
         "partitions": 3,
@@ -18,7 +18,7 @@ def topic(name: str = "orders", **changes: object) -> TopicFacts:
         "offsets_per_s": 0.0,
         "configs": {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "min.insync.replicas": "2"},
     }
-    return TopicFacts(**{**plain, **changes})  # type: ignore[arg-type]
+    return PlanFacts(**{**plain, **changes})  # type: ignore[arg-type]
 
 
 def target(**changes: object) -> TargetFacts:
@@ -47,7 +47,7 @@ def test_a_plain_topic_is_preserved() -> None:
         ({"configs": {"cleanup.policy": "compact"}}, "compact"),
         ({"sample": Sample(transactional=1)}, "transactional producers"),
         ({"sample": Sample(control=1)}, "transactional producers"),
-        ({"sample": Sample(with_holes=1)}, "holes"),
+        ({"sample": Sample(with_gaps=1)}, "gaps"),
     ],
 )
 def test_what_cannot_be_preserved(changes: dict[str, object], reason: str) -> None:
@@ -65,7 +65,7 @@ def test_what_is_changed_on_the_way() -> None:
 def test_what_the_target_has_against_it() -> None:
     found = plan_topic(topic(), target(topics={"orders": 7}, brokers=1))
     assert found.blockers == (
-        "the target has a topic of this name with 7 records",
+        "the target has a topic orders with 7 records",
         "min.insync.replicas is 2, the target has 1 broker(s)",
     )
     assert plan_topic(topic(), target(topics={"orders": 0})).blockers == ()
@@ -109,7 +109,7 @@ def test_a_plan_names_its_blockers() -> None:
         Rates(total=1e6, asked_for=True),
     )
     assert found.blockers == (
-        "a: the target has a topic of this name with 1 records",
+        "a: the target has a topic a with 1 records",
         "records are written faster than they can be copied: catch-up would never end",
     )
 
@@ -148,3 +148,33 @@ def test_records_of_an_old_format_are_said() -> None:
     found = plan_topic(topic(sample=Sample(old_format=1)), None)
     assert (found.fate, found.blockers) == (Fate.PRESERVED, ())
     assert "format v0 or v1" in found.notes[0]
+
+
+def test_what_the_target_would_not_create() -> None:
+    found = plan_topic(topic(), target(prefix="west.", refused={"orders": "this user may not create it"}))
+    assert found.blockers == ("the target's topic west.orders: this user may not create it",)
+
+
+def test_the_slower_side_counts() -> None:
+    inventory = Inventory(cluster_id="s", brokers=3, topics=(topic(),))
+    notes = make_plan(inventory, Rates(total=5e7, one=5e7, read=1e8, written=5e7)).notes
+    assert notes == ("read at 100.0 MB/s, written at 50.0 MB/s: the slower one counts",)
+
+
+def test_tiered_storage_is_said() -> None:
+    (note,) = plan_topic(topic(configs={"remote.storage.enable": "true"}), None).notes
+    assert "never taken for the end of the log" in note
+
+
+def test_rights_on_the_target() -> None:
+    describe_only = target(operations={"orders": 1 << 8}, on_cluster=0, prefix="w.")
+    found = plan_topic(topic(), describe_only)
+    assert found.fate is Fate.PRESERVED
+    assert found.blockers[1] == "the target's topic w.orders: this user lacks WRITE on it: records are appended to it"
+    assert "lacks ALTER on the target's topic w.orders" in found.notes[0]
+    assert plan_topic(topic(), target()).blockers == (), "a target that does not tell is no blocker"
+
+    inventory = Inventory(cluster_id="s", brokers=1, topics=(topic(),), target=describe_only)
+    assert any(
+        "lacks DESCRIBE on the target's cluster" in text for text in make_plan(inventory, Rates(total=1e6)).notes
+    )

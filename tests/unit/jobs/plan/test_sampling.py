@@ -8,9 +8,9 @@ import pytest
 
 from gateway.jobs.plan import sampling
 from gateway.jobs.plan.sampling import sample_topics
-from gateway.net.errors import BrokerError
+from gateway.kafka.connection.errors import BrokerError
+from protocol.batch.header import OldFormat
 from protocol.errors import ErrorCode
-from protocol.records import OldFormat
 
 
 class Reader:

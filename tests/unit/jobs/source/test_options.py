@@ -48,7 +48,6 @@ def test_what_has_no_effect_is_passed_over_with_a_warning(name: str, caplog: pyt
     ("name", "said"),
     [
         ("kafka.ssl.truststore.location", "Java key stores are not read; give PEM"),
-        ("minOffsetsPerTrigger", "longer trigger interval"),
         ("kafka.auto.offset.reset", "startingOffsets says where to begin"),
         ("endingOffset", "unknown option"),
     ],
@@ -65,6 +64,7 @@ def test_what_cannot_be_had_is_refused_with_the_reason(name: str, said: str) -> 
         ("startingOffsetsByTimestamp", '{"t": 5}', "startingOffsetsByTimestamp: .* is not"),
         ("startingOffsetsByTimestampStrategy", "first", "'first' is not error or latest"),
         ("maxOffsetsPerTrigger", "0", "maxOffsetsPerTrigger: 0 is too small"),
+        ("maxTriggerDelay", "soon", "maxTriggerDelay: 'soon' is no time such as 15m"),
     ],
 )
 def test_bad_values(name: str, value: str, said: str) -> None:

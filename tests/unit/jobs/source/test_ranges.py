@@ -18,7 +18,7 @@ from gateway.jobs.source.records import read_rows
 from gateway.jobs.source.stream import RangeStreamReader, from_json, ids_in, recreated, to_json
 from gateway.jobs.source.write_task import batch_bytes
 from gateway.jobs.translate.spark_checkpoint import parse_offsets
-from gateway.net.offsets import EARLIEST, LATEST, OffsetAt
+from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt
 
 BASE = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 T0, T1 = ("t", 0), ("t", 1)
@@ -33,6 +33,7 @@ class Here:
         topic = SimpleNamespace(topic_id=topic_id, partitions=partitions)
         self.view = SimpleNamespace(topics={"t": topic})
         self.young = 50
+        self.now = 0.0
 
     async def refresh(self, topics: object) -> Any:
         return self.view
@@ -51,7 +52,7 @@ class Here:
 def a_stream(monkeypatch: pytest.MonkeyPatch, here: Here, **more: str) -> RangeStreamReader:
     for module in (ranges, stream):
         monkeypatch.setattr(module, "list_offsets", here.offsets)
-    reader = RangeStreamReader(parse({**BASE, **more}), RECORDS, read_rows)
+    reader = RangeStreamReader(parse({**BASE, **more}), RECORDS, read_rows, lambda: here.now)
     loop = SimpleNamespace(run=asyncio.run)
     monkeypatch.setattr(reader, "_connected", lambda: (loop, here))
     return reader
@@ -115,6 +116,22 @@ def test_limits_of_a_micro_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "bytes_per_offset", unknown)
     with pytest.raises(ValueError, match="maxBytesPerTrigger: the cluster does not tell.*maxOffsetsPerTrigger"):
         reader.latestOffset(to_json({T0: 0, T1: 0}), ReadMaxBytes(5))
+
+
+def test_a_micro_batch_waits_for_enough_records_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Here((0, 100))
+    reader = a_stream(monkeypatch, here, minOffsetsPerTrigger="40", maxTriggerDelay="1m")
+    start = reader.latestOffset(to_json({T0: 0, T1: 0}), ReadAllAvailable())
+    assert from_json(start) == {T0: 100, T1: 100}, "the first one waits for nothing"
+    here.log, here.now = (0, 119), 30.0
+    assert from_json(reader.latestOffset(start, ReadAllAvailable())) == {T0: 100, T1: 100}
+    here.log = (0, 120)
+    start = reader.latestOffset(start, ReadAllAvailable())
+    assert from_json(start) == {T0: 120, T1: 120}
+    here.log, here.now = (0, 121), 89.0
+    assert from_json(reader.latestOffset(start, ReadAllAvailable())) == {T0: 120, T1: 120}
+    here.now = 90.0
+    assert from_json(reader.latestOffset(start, ReadAllAvailable())) == {T0: 121, T1: 121}
 
 
 def test_no_record_is_as_young(monkeypatch: pytest.MonkeyPatch) -> None:

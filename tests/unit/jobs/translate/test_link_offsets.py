@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.control.errors import Conflict
-from gateway.control.offsets_between import OffsetsBetween
-from gateway.domain.mirror_way import way_of
-from gateway.domain.offset_map import OffsetMap, Rule
-from gateway.domain.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState, PartitionStart
-from gateway.jobs.audit.asked_ways import is_live, ways
+from gateway.errors import Conflict
+from gateway.jobs.audit.asked_periods import is_live, periods
 from gateway.jobs.translate.link_offsets import REFUSED, Found, LinkOffsets
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
+from gateway.mirror.rules.period import period_of
+from gateway.operations.offset_translation import OffsetMaps, OffsetsBetween
+from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState, PartitionStart, SourceOffset
 from tests.audit_mutations.history import STATES, History, history
+from tests.support.mirror_records import changed, mirror_record
 
 moves = st.lists(
     st.tuples(st.sampled_from(["write", "mirror", "turn", "fail", "trim"]), st.integers(1, 4)), max_size=24
@@ -35,32 +35,30 @@ def job_of(made: History) -> LinkOffsets:
         records={"t": made.record},
         maps={("t", 0): tuple(facts.maps)},
         target_ends={("t", 0): made.target.log_end},
-        chains={"t": ways(made.record)},
+        chains={"t": periods(made.record)},
     )
 
 
 def gateway_of(made: History) -> OffsetsBetween:
     """The gateway's own, over the same record and maps."""
-    chain = ways(made.record)
+    chain = periods(made.record)
     kept = list(zip(chain, made.maps[-len(chain) :], strict=True)) if made.mode is MirrorMode.TRANSLATE else []
 
     async def offset_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
-        return [next(one for way, one in kept if way_of(way, 1).number == way_of(mirror, 1).number)]
+        return [next(one for period, one in kept if period_of(period, 1).number == period_of(mirror, 1).number)]
 
-    context: Any = SimpleNamespace(
+    records: Any = SimpleNamespace(
         mirror=lambda link, topic: made.record,
         store=SimpleNamespace(mirrors={("l", "t"): made.record}),
-        offset_maps=offset_maps,
-        turned_translated=lambda link, topic: False,
-        progress=SimpleNamespace(position=lambda topic, partition: made.target.log_end),
     )
-    return OffsetsBetween(context, "l")
+    progress: Any = SimpleNamespace(position=lambda topic, partition: made.target.log_end)
+    return OffsetMaps(records, progress, offset_maps).between("l")
 
 
 def by_gateway(made: History, offset: int) -> Found:
     """What the gateway would commit for a group that stands there; refused, or waited for, as it says."""
     between = gateway_of(made)
-    asked = CarriedOffset("t", 0, offset, 0)
+    asked = SourceOffset("t", 0, offset)
 
     async def ask() -> tuple[CarriedOffset, int | None]:
         (carried,) = await between.to_target([asked])
@@ -71,7 +69,7 @@ def by_gateway(made: History, offset: int) -> Found:
     except Conflict as exc:
         return Found(None, REFUSED, str(exc))
     if mirrored is not None and offset > mirrored:
-        return Found(carried.target_offset, str(Rule.BEYOND_END))  # `promote_group` waits
+        return Found(carried.target_offset, str(TranslationRule.BEYOND_END))  # `promote_group` waits
     return Found(carried.target_offset, carried.rule)
 
 
@@ -87,7 +85,7 @@ def lived(mode: MirrorMode, steps: list[tuple[str, int]]) -> History:
             made.fail_over()
         elif what == "turn" and made.record.is_reverse:
             made.home()
-        elif what == "turn" and stopped and not any(made.record.not_mirrored):
+        elif what == "turn" and stopped and not any(made.record.cutover.not_mirrored):
             made.reverse()
         elif what == "turn" and not stopped:
             made.promote()
@@ -105,7 +103,7 @@ def test_the_same_as_the_gateway(mode: MirrorMode, steps: list[tuple[str, int]])
         theirs = by_gateway(made, offset)
         mine = job.find("t", 0, offset)
         assert mine.rule == theirs.rule, offset
-        if theirs.rule != Rule.BEYOND_END:
+        if theirs.rule != TranslationRule.BEYOND_END:
             assert mine == theirs, offset
 
 
@@ -119,7 +117,7 @@ def test_what_is_exact_is_the_next_record(mode: MirrorMode, state: str) -> None:
     both = {one.timestamp for one in source} & {one.timestamp for one in target}
     for offset in range(made.source.log_end + 1):
         found = job.find("t", 0, offset)
-        if found.rule not in (Rule.EXACT, Rule.NEXT_RECORD):
+        if found.rule not in (TranslationRule.EXACT, TranslationRule.NEXT_RECORD):
             continue
         here = next((one.timestamp for one in source if one.offset >= offset and one.timestamp in both), None)
         there = next((one.timestamp for one in target if one.offset >= (found.target_offset or 0)), None)
@@ -129,7 +127,7 @@ def test_what_is_exact_is_the_next_record(mode: MirrorMode, state: str) -> None:
 
 def promoted_transactional() -> tuple[MirrorRecord, OffsetMap]:
     """Breakpoints (0, 0), (11, 10); cut over at target offset 19, source offset 21; clients write on to 119."""
-    record = MirrorRecord(
+    record = mirror_record(
         link="l",
         source_topic="t",
         mirror_topic="t",
@@ -158,7 +156,7 @@ def test_the_end_of_a_promoted_topic_is_its_cutover() -> None:
 
 def test_an_offset_beyond_a_failover_is_not_exact() -> None:
     record, _ = promoted_transactional()
-    record = replace(
+    record = changed(
         record, mode=MirrorMode.PRESERVE, stopped_at=(900,), stopped_copy_at=(900,), not_mirrored=(100,),
         starts=(PartitionStart(0, 0),),
     )  # fmt: skip
@@ -168,8 +166,8 @@ def test_an_offset_beyond_a_failover_is_not_exact() -> None:
 
 def test_what_is_older_than_anybody_remembers_is_refused() -> None:
     record, _ = promoted_transactional()
-    home = replace(
-        record, state=MirrorState.ACTIVE, generation=1, stopped_at=(), stopped_copy_at=(),
+    home = changed(
+        record, state=MirrorState.ACTIVE, failback_epoch=1, stopped_at=(), stopped_copy_at=(),
         handed_over_at=(1950,), handed_over_from=(2160,),
     )  # fmt: skip
     found = find(home, OffsetMap([(2160, 1950)], end=1950, read_to=2160), 5, 1950)

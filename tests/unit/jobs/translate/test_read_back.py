@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.jobs.translate.read_back import SAMPLE, Place, difference, sample
-from protocol.record_reader import Record
+from gateway.jobs.translate.read_back import SAMPLE, SampledOffset, difference, sample
+from protocol.batch.record_reader import Record
 
-PLACE = Place("t", "t", 0, 21, 19)
+PLACE = SampledOffset("t", "t", 0, 21, 19)
 HERE = Record(21, 1_000, b"k", b"v", (("h", b"1"),))
 
 
@@ -36,8 +36,8 @@ def test_nothing_is_said_of_what_one_side_has_no_more() -> None:
 
 
 def test_each_partition_has_its_turn() -> None:
-    many = [Place("t", "t", 0, at, at) for at in range(1000)]
-    few = [Place("t", "t", index, 5, 5) for index in range(1, SAMPLE)]
+    many = [SampledOffset("t", "t", 0, at, at) for at in range(1000)]
+    few = [SampledOffset("t", "t", index, 5, 5) for index in range(1, SAMPLE)]
     found = sample([*many, *few, *few])
     assert len(found) == SAMPLE
     assert {place.partition for place in found} == set(range(SAMPLE))

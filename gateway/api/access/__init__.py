@@ -1,0 +1,1 @@
+"""Who may do what over REST: proof of who asks, roles, the front of the HTTP server, the audit trail."""

@@ -1,0 +1,160 @@
+"""Who may do what: every route and the least role that it takes, in one table.
+
+A route that is not in `ROUTES` does not exist for anybody: `required` knows no role for it, and the front of the server
+answers 404. So a new route is reachable only once somebody has said who may use it.
+
+* **viewer** reads: states, lags, metrics. Secrets are shown to nobody.
+* **operator** carries a migration out: mirrors, groups, promotes, failbacks, failovers, jobs. What it does keeps the
+  records of both clusters.
+* **admin** names clusters and the secrets to reach them (links), deletes records (truncate-and-restore), and vouches
+  for what no gateway can see (a lost gateway has stopped).
+
+A role may do what the ones before it may.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from starlette.routing import compile_path
+
+
+class Role(IntEnum):
+    """In order: each may do what the ones before it may. ANYONE: without any proof of who asks."""
+
+    ANYONE = 0
+    VIEWER = 1
+    OPERATOR = 2
+    ADMIN = 3
+
+    @classmethod
+    def named(cls, name: str) -> Role:
+        """From its name in lower case. Raises ValueError for another word."""
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            raise ValueError(f"{name!r} is not a role: viewer, operator or admin") from None
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the name under which the settings know it, its role, how it was proved (`token`, `certificate`,
+    `socket`; '' of nobody) and its address."""
+
+    name: str
+    role: Role
+    proof: str
+    address: str = ""
+
+    def to_wire(self) -> dict[str, str]:
+        """For the gateway that leads."""
+        return {"name": self.name, "role": str(self.role), "proof": self.proof, "address": self.address}
+
+    @classmethod
+    def from_wire(cls, said: Any) -> Caller:
+        """What another gateway of the fleet has proved. Raises ValueError when it does not say who asks."""
+        if not isinstance(said, Mapping) or not all(isinstance(said.get(key), str) for key in cls.__slots__):
+            raise ValueError("the gateway that passes the request on does not say who asks: it is of an older version")
+        return cls(said["name"], Role.named(said["role"]), said["proof"], said["address"])
+
+
+NOBODY: Final = Caller("", Role.ANYONE, "")
+
+CALLER: Final = "lockgate.caller"
+"""Key of an ASGI scope: the `Caller`. Only the front of the server sets it; nothing a client sends ends up there."""
+
+
+class Route(NamedTuple):
+    """A row. `path` as the application has it."""
+
+    method: str
+    path: str
+    role: Role
+
+
+_LINK: Final = "/v3/links/{link}"
+_MIRROR: Final = _LINK + "/mirrors/{topic}"
+_GROUP: Final = _LINK + "/groups/{group:path}"
+
+# In the order of the application: of rows that fit, the first one counts there, too.
+ROUTES: Final = (
+    Route("GET", "/health", Role.ANYONE),
+    Route("GET", "/ready", Role.ANYONE),
+    Route("GET", "/metrics", Role.VIEWER),
+    Route("GET", "/docs", Role.ANYONE),  # the page without what it shows
+    Route("GET", "/docs/{file}", Role.ANYONE),
+    Route("GET", "/openapi.json", Role.VIEWER),
+    Route("GET", "/v3/status", Role.VIEWER),
+    Route("GET", "/v3/links", Role.VIEWER),
+    Route("POST", "/v3/links", Role.ADMIN),
+    Route("GET", _LINK, Role.VIEWER),
+    Route("DELETE", _LINK, Role.ADMIN),
+    Route("POST", _LINK + "/mirrors:promote", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:reverse-and-start-mirror", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:reverse-and-pause-mirror", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:failover", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:truncate-and-restore", Role.ADMIN),
+    Route("GET", _LINK + "/mirrors", Role.VIEWER),
+    Route("POST", _LINK + "/mirrors", Role.OPERATOR),
+    Route("GET", _MIRROR, Role.VIEWER),
+    Route("GET", _MIRROR + "/partitions/{partition}:translate", Role.VIEWER),
+    Route("POST", _MIRROR + ":pause", Role.OPERATOR),
+    Route("POST", _MIRROR + ":resume", Role.OPERATOR),
+    Route("POST", _MIRROR + ":promote", Role.OPERATOR),
+    Route("POST", _MIRROR + ":reverse-and-start-mirror", Role.OPERATOR),
+    Route("POST", _MIRROR + ":reverse-and-pause-mirror", Role.OPERATOR),
+    Route("POST", _MIRROR + ":failover", Role.OPERATOR),
+    Route("POST", _MIRROR + ":truncate-and-restore", Role.ADMIN),
+    Route("GET", _LINK + "/catch-up", Role.VIEWER),
+    Route("GET", _LINK + "/job-plan", Role.VIEWER),
+    Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
+    Route("GET", _LINK + "/groups", Role.VIEWER),
+    Route("POST", _LINK + "/groups", Role.OPERATOR),
+    Route("POST", _GROUP + ":promote", Role.OPERATOR),
+    Route("POST", _GROUP + ":demote", Role.OPERATOR),
+    Route("GET", _GROUP, Role.VIEWER),
+    Route("GET", "/v3/gateways", Role.VIEWER),
+    Route("GET", "/v3/gateways/{name:path}", Role.VIEWER),
+    Route("DELETE", "/v3/gateways/{name:path}", Role.ADMIN),
+)
+
+_COMPILED: Final[tuple[tuple[Route, re.Pattern[str]], ...]] = tuple((row, compile_path(row.path)[0]) for row in ROUTES)
+
+
+class Asked(NamedTuple):
+    """A request's row, and the names in its path."""
+
+    route: Route
+    names: Mapping[str, str]
+
+
+def find(method: str, path: str) -> Asked | None:
+    """The row of a request; None when nobody may ask this. `path`: decoded, without the query."""
+    for row, pattern in _COMPILED:
+        if row.method == method:
+            match = pattern.match(path)
+            if match is not None:
+                return Asked(row, match.groupdict())
+    return None
+
+
+def refusal(caller: Caller, method: str, path: str) -> tuple[int, str] | None:
+    """HTTP status and one line when this caller may not ask this; None when it may."""
+    asked = find(method, path)
+    if asked is None:
+        others = sorted({row.method for row, pattern in _COMPILED if pattern.match(path)})
+        if caller.role is Role.ANYONE:
+            return 401, "who asks? a bearer token is needed"
+        return (405, f"{method} is not served here, {', '.join(others)} is") if others else (404, "Not Found")
+    if caller.role >= asked.route.role:
+        return None
+    if caller.role is Role.ANYONE:
+        return 401, "who asks? a bearer token is needed"
+    return 403, f"{method} {asked.route.path} takes the role {asked.route.role}; '{caller.name}' is {caller.role}"

@@ -1,0 +1,41 @@
+"""The REST application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fastapi import FastAPI
+
+from gateway.api import catch_up, errors, failbacks, gateways, groups, links, mirrors, status
+from gateway.api.gateways import GatewaysView
+from gateway.api.plane import Plane
+from gateway.api.status import MetricsText
+from gateway.version import VERSION
+
+
+def create_app(
+    plane: Plane,
+    metrics: MetricsText,
+    listeners: Callable[[], Mapping[str, str]] = dict,
+    fleet: Callable[[], GatewaysView] | None = None,
+) -> FastAPI:
+    """The application over a started service, whichever it is at the time of a request.
+
+    Args:
+        metrics: rendered at /metrics.
+        listeners: 'bootstrap' and node ids -> `host:port`, for /v3/status.
+        fleet: answers /v3/gateways.
+    """
+    app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
+    errors.install(app)
+    app.include_router(links.router(plane))
+    app.include_router(mirrors.batch_router(plane))
+    app.include_router(failbacks.batch_router(plane))
+    app.include_router(mirrors.router(plane))
+    app.include_router(failbacks.router(plane))
+    app.include_router(catch_up.router(plane))
+    app.include_router(groups.router(plane))
+    app.include_router(status.router(lambda: plane().status(), metrics, listeners))
+    if fleet is not None:
+        app.include_router(gateways.router(fleet))
+    return app

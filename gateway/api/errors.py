@@ -1,0 +1,65 @@
+"""Every failure as {"error_code", "message"}: operations' own, the framework's, and bugs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from gateway.api.models import ErrorBody
+from gateway.errors import ControlError
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.state.mirror_states import WrongState
+from gateway.state.store import StoreConflict, StoreError
+
+_log = structlog.get_logger("lockgate.rest")
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "Bad input"},
+    404: {"model": ErrorBody, "description": "Unknown name"},
+    409: {"model": ErrorBody, "description": "Wrong state, or it exists already"},
+    502: {"model": ErrorBody, "description": "The source cluster is not reachable"},
+    503: {"model": ErrorBody, "description": "The target cluster is not reachable, or the state could not be written"},
+}
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers."""
+
+    @app.exception_handler(ControlError)
+    async def control(_: Request, exc: ControlError) -> JSONResponse:
+        return _answer(exc.status, str(exc))
+
+    @app.exception_handler(WrongState)
+    @app.exception_handler(StoreConflict)
+    async def conflict(_: Request, exc: Exception) -> JSONResponse:
+        return _answer(409, str(exc))
+
+    @app.exception_handler(StoreError)
+    @app.exception_handler(ClusterUnavailable)
+    async def unavailable(_: Request, exc: Exception) -> JSONResponse:
+        return _answer(503, str(exc))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, exc: RequestValidationError) -> JSONResponse:
+        first = exc.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        return _answer(400, f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @app.exception_handler(HTTPException)
+    async def framework(_: Request, exc: HTTPException) -> JSONResponse:
+        return _answer(exc.status_code, str(exc.detail))
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, exc: Exception) -> JSONResponse:
+        _log.error("request failed", path=request.url.path, error=repr(exc), exc_info=exc)
+        return _answer(500, f"internal error: {type(exc).__name__}; see the gateway's log")
+
+
+def _answer(status: int, message: str) -> JSONResponse:
+    body = ErrorBody(error_code=status, message=" ".join(message.split()))
+    return JSONResponse(body.model_dump(), status_code=status)

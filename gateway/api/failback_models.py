@@ -1,0 +1,75 @@
+"""Bodies of the failbacks under /v3/links/{link}/mirrors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from gateway.api.models import Body
+from gateway.cutover.failback.operations import RestorePlan
+from gateway.cutover.failover.operations import FailoverPlan
+
+
+class MirrorNames(Body):
+    """Several mirror topics."""
+
+    mirror_topic_names: list[str]
+
+
+class FailoverPlanData(BaseModel):
+    """What a failover now would leave behind on the source, by partition; -1 where nobody knows."""
+
+    kind: Literal["LockgateFailoverPlan"] = "LockgateFailoverPlan"
+    link_name: str
+    mirror_topic_name: str
+    records_not_mirrored: dict[int, int]
+
+    @classmethod
+    def of(cls, plan: FailoverPlan) -> FailoverPlanData:
+        """From the plan."""
+        return cls(
+            link_name=plan.record.link,
+            mirror_topic_name=plan.record.mirror_topic,
+            records_not_mirrored={index: count for index, count in enumerate(plan.not_mirrored) if count},
+        )
+
+
+class RestorePlanData(BaseModel):
+    """What a truncate-and-restore would throw away, by partition of the failback destination.
+
+    `records_divergent`: only the failback destination has them. `records_older`: the target has deleted them.
+    `records_refilled`: how many the target will give it.
+    """
+
+    kind: Literal["LockgateRestorePlan"] = "LockgateRestorePlan"
+    link_name: str
+    mirror_topic_name: str
+    records_divergent: dict[int, int]
+    records_older: dict[int, int]
+    records_refilled: int
+
+    @classmethod
+    def of(cls, plan: RestorePlan) -> RestorePlanData:
+        """From the plan."""
+        return cls(
+            link_name=plan.record.link,
+            mirror_topic_name=plan.record.mirror_topic,
+            records_divergent=dict(plan.divergent),
+            records_older=dict(plan.older),
+            records_refilled=plan.refilled,
+        )
+
+
+class FailoverPlanList(BaseModel):
+    """Of several mirror topics."""
+
+    kind: Literal["LockgateFailoverPlanList"] = "LockgateFailoverPlanList"
+    data: list[FailoverPlanData]
+
+
+class RestorePlanList(BaseModel):
+    """Of several mirror topics."""
+
+    kind: Literal["LockgateRestorePlanList"] = "LockgateRestorePlanList"
+    data: list[RestorePlanData]

@@ -1,0 +1,89 @@
+"""/v3/links/{link}/mirrors: the operations that lead back, of one topic and of several.
+
+With `validate_only=true` failover and truncate-and-restore change nothing, and tell what they would lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+
+from gateway.api.failback_models import (
+    FailoverPlanData,
+    FailoverPlanList,
+    MirrorNames,
+    RestorePlanData,
+    RestorePlanList,
+)
+from gateway.api.mirror_models import MirrorData, MirrorList
+from gateway.api.plane import Plane
+from gateway.state.records import MirrorRecord
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of one topic."""
+    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["failback"])
+
+    def view(records: Sequence[MirrorRecord]) -> MirrorData:
+        return MirrorData.of(plane().mirrors.view(records[0]))
+
+    @routes.post("/{topic}:reverse-and-start-mirror", status_code=202, summary="Mirror a promoted topic back")
+    async def reverse_and_start(link: str, topic: str) -> MirrorData:
+        return view(await plane().failbacks.reverse(link, [topic]))
+
+    @routes.post("/{topic}:reverse-and-pause-mirror", status_code=202, summary="The same, and leave it paused")
+    async def reverse_and_pause(link: str, topic: str) -> MirrorData:
+        return view(await plane().failbacks.reverse(link, [topic], pause=True))
+
+    @routes.post("/{topic}:failover", summary="Write on the target at once, whatever the source does")
+    async def failover(link: str, topic: str, validate_only: bool = False) -> MirrorData | FailoverPlanData:
+        if validate_only:
+            return FailoverPlanData.of(await plane().failbacks.failover_plan(link, topic))
+        return view(await plane().failbacks.failover(link, [topic]))
+
+    @routes.post(
+        "/{topic}:truncate-and-restore",
+        status_code=202,
+        summary="Create the failback destination anew, from the target",
+    )
+    async def restore(link: str, topic: str, validate_only: bool = False) -> MirrorData | RestorePlanData:
+        if validate_only:
+            return RestorePlanData.of(await plane().failbacks.restore_plan(link, topic))
+        return view(await plane().failbacks.restore(link, [topic]))
+
+    return routes
+
+
+def batch_router(plane: Plane) -> APIRouter:
+    """The routes of several topics. All are checked before the first is changed."""
+    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["failback"])
+
+    def views(records: Sequence[MirrorRecord]) -> MirrorList:
+        return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
+
+    @routes.post(":reverse-and-start-mirror", status_code=202, summary="Mirror promoted topics back")
+    async def reverse_and_start_all(link: str, body: MirrorNames) -> MirrorList:
+        return views(await plane().failbacks.reverse(link, body.mirror_topic_names))
+
+    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
+    async def reverse_and_pause_all(link: str, body: MirrorNames) -> MirrorList:
+        return views(await plane().failbacks.reverse(link, body.mirror_topic_names, pause=True))
+
+    @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
+    async def failover_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | FailoverPlanList:
+        failbacks = plane().failbacks
+        if validate_only:
+            plans = [await failbacks.failover_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
+            return FailoverPlanList(data=[FailoverPlanData.of(plan) for plan in plans])
+        return views(await failbacks.failover(link, body.mirror_topic_names))
+
+    @routes.post(":truncate-and-restore", status_code=202, summary="Create failback destinations anew, from the target")
+    async def restore_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | RestorePlanList:
+        failbacks = plane().failbacks
+        if validate_only:
+            plans = [await failbacks.restore_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
+            return RestorePlanList(data=[RestorePlanData.of(plan) for plan in plans])
+        return views(await failbacks.restore(link, body.mirror_topic_names))
+
+    return routes

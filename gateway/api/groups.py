@@ -1,0 +1,38 @@
+"""/v3/links/{link}/groups"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from gateway.api.group_models import CreateGroup, GroupData, GroupList
+from gateway.api.models import ForceOption
+from gateway.api.plane import Plane
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of mirror groups. A group's name may hold any character, a slash too: hence `:path`."""
+    routes = APIRouter(prefix="/v3/links/{link}/groups", tags=["groups"])
+
+    @routes.get("", summary="List the mirror groups of a link")
+    async def list_groups(link: str) -> GroupList:
+        return GroupList(data=[GroupData.of(view, plane().clock()) for view in await plane().groups.list(link)])
+
+    @routes.post("", status_code=201, summary="Declare a group of the source a mirror group")
+    async def create_group(link: str, body: CreateGroup) -> GroupData:
+        return GroupData.of(await plane().groups.create(link, body.group), plane().clock())
+
+    @routes.post("/{group:path}:promote", summary="Carry a group's offsets over and let it read on the target")
+    async def promote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
+        view = await plane().groups.promote(link, group, force=bool(body and body.force))
+        return GroupData.of(view, plane().clock())
+
+    @routes.post("/{group:path}:demote", summary="The failback: the group reads on the source again")
+    async def demote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
+        view = await plane().groups.demote(link, group, force=bool(body and body.force))
+        return GroupData.of(view, plane().clock())
+
+    @routes.get("/{group:path}", summary="Describe a mirror group: members, waiters, offsets")
+    async def describe_group(link: str, group: str) -> GroupData:
+        return GroupData.of(await plane().groups.describe(link, group), plane().clock())
+
+    return routes

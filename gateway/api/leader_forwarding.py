@@ -1,0 +1,214 @@
+"""The REST API of one gateway of a fleet: what is about itself it answers, the rest is the leader's.
+
+A gateway that follows passes a request on to the leader over the channel between gateways (`fleet/peers/channel.py`),
+so that the leader's API need not be reachable from everywhere. The answer is the leader's own.
+
+With the request goes who asked, as the gateway that was asked has proved it. Nothing that a client sends becomes part
+of that: of a request only method, path, query and body go on. The leader looks at the role again, with the path that
+its application sees, and writes the audit trail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+import httpx
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from gateway.api.access.audit import AuditTrail
+from gateway.api.access.roles import CALLER, NOBODY, Caller, find, refusal
+from gateway.fleet.peers.channel import Peers
+from gateway.kafka.connection.errors import NetError
+
+REST = "rest"
+
+_ANSWER_S = 120.0
+_OWN: Final = ("/health", "/ready", "/metrics", "/v3/status", "/docs", "/openapi.json")
+_log = structlog.get_logger("lockgate.rest")
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request to the control plane. `path` as it was sent, with its escapes. `through`: which gateway was asked."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes
+    caller: Caller
+    through: str
+
+    def to_wire(self) -> dict[str, Any]:
+        """For the leader."""
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "body": self.body.decode("latin-1"),
+            "caller": self.caller.to_wire(),
+        }
+
+    @classmethod
+    def from_wire(cls, said: Mapping[str, Any]) -> Question:
+        """Raises ValueError when it does not say who asks. `from` is the channel's: whom it has let in."""
+        return cls(
+            str(said["method"]),
+            str(said["path"]),
+            str(said["query"]),
+            str(said["body"]).encode("latin-1"),
+            Caller.from_wire(said.get("caller")),
+            str(said.get("from", "")),
+        )
+
+
+class LeaderForwarding:
+    """An ASGI application.
+
+    Args:
+        own: answers what is about this gateway.
+        leader: the name of the gateway that leads, '' when none is known.
+        audit: told of every change that is carried out here.
+        name: of this gateway.
+    """
+
+    def __init__(
+        self, own: App, peers: Peers, leader: Callable[[], str], audit: AuditTrail, name: Callable[[], str] = str
+    ) -> None:
+        self.audit = audit
+        self._own = own
+        self._peers = peers
+        self._leader = leader
+        self._name = name
+        self._led: App | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+        peers.handlers[REST] = self._passed_on
+
+    def lead(self, app: App) -> None:
+        """A term begins."""
+        self._led = app
+
+    def follow(self) -> None:
+        """The term is over: what is under way ends with 503."""
+        self._led = None
+        for task in tuple(self._running):
+            task.cancel()
+
+    async def __call__(self, scope: Scope, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        """ASGI."""
+        if scope["type"] != "http" or scope["path"] in _OWN or scope["path"].startswith("/docs/"):
+            await self._own(scope, receive, send)
+            return
+        question = Question(
+            scope["method"],
+            scope["raw_path"].decode("latin-1"),
+            scope.get("query_string", b"").decode("latin-1"),
+            await Request(scope, receive).body(),
+            scope.get(CALLER, NOBODY),
+            self._name(),
+        )
+        try:
+            answer = await self._answer(question)
+        except asyncio.CancelledError:  # the HTTP server stops, and its patience is over
+            answer = _refusal(503, "this gateway stops, and did not wait for the answer; ask again")
+        await answer(scope, receive, send)
+
+    async def _answer(self, question: Question) -> Response:
+        if self._led is not None:
+            found = await self._asked_here(question)
+            return Response(found.content, found.status_code, media_type=found.headers.get("content-type"))
+        leader = self._leader()
+        if not leader:
+            return _refusal(503, "no gateway leads the fleet now; try again in a few seconds")
+        try:
+            told = await self._peers.ask(leader, REST, question.to_wire(), _ANSWER_S)
+        except NetError as exc:
+            return _refusal(503, f"the leader of the fleet, gateway '{leader}', cannot be asked: {exc}")
+        return Response(str(told["body"]).encode("latin-1"), int(told["status"]), media_type=told.get("type"))
+
+    async def _passed_on(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._led is None:
+            raise NetError("it does not lead; try again")
+        found = await self._asked_here(Question.from_wire(body))
+        return {
+            "status": found.status_code,
+            "type": found.headers.get("content-type"),
+            "body": found.content.decode("latin-1"),
+        }
+
+    async def _asked_here(self, question: Question) -> httpx.Response:
+        """In a task of its own: it ends with the term, but not when whoever asked goes away."""
+        task = asyncio.create_task(self._call(question), name=f"rest {question.method} {question.path}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        done, _ = await asyncio.wait({task})
+        if task.cancelled():
+            return httpx.Response(503, json=_body(503, "this gateway does not lead the fleet any more; try again"))
+        return done.pop().result()
+
+    async def _call(self, question: Question) -> httpx.Response:
+        if not self.audit.wants(question.method):
+            return await self._call_app(question)
+        asked, body = find(question.method, unquote(question.path)), _decoded(question.body)
+        before = self.audit.state_of(asked, body)
+        status, reason = 503, "the term of this leader ended meanwhile: the outcome is not known"
+        try:
+            answer = await self._call_app(question)
+            status, reason = answer.status_code, _message(answer)
+            return answer
+        finally:
+            request = {"method": question.method, "path": question.path, "query": question.query, "body": body}
+            self.audit.carried_out(question.caller, question.through, asked, request, before, status, reason)
+
+    async def _call_app(self, question: Question) -> httpx.Response:
+        app = _authorised(self._led, question.caller)  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        url = httpx.URL("http://gateway").copy_with(
+            raw_path=f"{question.path}?{question.query}".rstrip("?").encode("latin-1")
+        )
+        headers = {"content-type": "application/json"} if question.body else {}
+        async with httpx.AsyncClient(transport=transport, timeout=None) as client:  # noqa: S113 - operations have limits
+            return await client.request(question.method, url, content=question.body, headers=headers)
+
+
+def _authorised(app: App, caller: Caller) -> App:
+    """The application, for this caller: the role is looked up by the path that the application itself goes by."""
+
+    async def call(scope: Scope, receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+        no = refusal(caller, scope["method"], scope["path"])
+        await (app if no is None else _refusal(*no))(scope, receive, send)
+
+    return call
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except (ValueError, RecursionError):
+        return f"{len(body)} bytes that are not JSON"
+
+
+def _message(answer: httpx.Response) -> str:
+    if answer.is_success:
+        return ""
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {answer.status_code}"
+
+
+def _body(status: int, message: str) -> dict[str, Any]:
+    return {"error_code": status, "message": message}
+
+
+def _refusal(status: int, message: str) -> JSONResponse:
+    return JSONResponse(_body(status, message), status_code=status)

@@ -1,0 +1,39 @@
+"""/v3/links"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from gateway.api.link_models import CreateLink, LinkData, LinkList
+from gateway.api.plane import Plane
+from gateway.errors import BadRequest
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of links."""
+    routes = APIRouter(prefix="/v3/links", tags=["links"])
+
+    def target_id() -> str:
+        return plane().target_cluster_id()
+
+    @routes.get("", summary="List the cluster links")
+    async def list_links() -> LinkList:
+        return LinkList(data=[LinkData.of(view, target_id()) for view in plane().links.list()])
+
+    @routes.post("", status_code=201, summary="Create a cluster link to a source")
+    async def create_link(body: CreateLink) -> LinkData:
+        configs = {entry.name: entry.value for entry in body.configs}
+        if len(configs) < len(body.configs):
+            raise BadRequest("configs: a name occurs twice")
+        return LinkData.of(await plane().links.create(body.link_name, configs), target_id())
+
+    @routes.get("/{link}", summary="Describe a cluster link")
+    async def describe_link(link: str) -> LinkData:
+        return LinkData.of(plane().links.describe(link), target_id())
+
+    @routes.delete("/{link}", status_code=204, summary="Delete a cluster link and the records of its mirrors")
+    async def delete_link(link: str, force: bool = False) -> Response:
+        await plane().links.delete(link, force=force)
+        return Response(status_code=204)
+
+    return routes

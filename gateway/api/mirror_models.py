@@ -1,0 +1,203 @@
+"""Bodies of /v3/links/{link}/mirrors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.api.models import Body
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.mirror.interface import PartitionStatus
+from gateway.state.mirror_states import shown
+from gateway.state.records import MirrorDirection
+from gateway.topics.catch_up import CatchUp
+from gateway.topics.clients_not_migrated import ClientsNotMigrated
+from gateway.topics.mirrors import MirrorView
+
+CATCHING_UP = "CATCHING_UP"
+
+
+class CreateMirror(Body):
+    """`mirror_topic_name` is the link's prefix and the source topic's name; one of the two names is enough."""
+
+    source_topic_name: str = ""
+    mirror_topic_name: str = ""
+
+
+class AlterMirrors(Body):
+    """Several mirror topics, treated as one set.
+
+    `mirror_direction`: refused (409) unless all of them go this way. Whoever asks again after an answer was lost names
+    it: a promote of a topic that has come back to the source meanwhile would move it to the target.
+    """
+
+    mirror_topic_names: list[str]
+    force: bool = False
+    mirror_direction: MirrorDirection | None = None
+
+
+class MirrorLag(BaseModel):
+    """One partition. Offsets are the source's unless named target; `mirrored_to` is the next one to mirror.
+
+    `lag_ms` is -1 where it is not known: the mirror is not running. `segments`: of the offset map, 0 while offsets are
+    equal. `waits_for`: what the source waits for before it shows more records, such as the end of a transaction.
+    """
+
+    partition: int
+    phase: str
+    source_end: int
+    mirrored_to: int
+    target_end: int
+    lag: int
+    lag_ms: int
+    bytes_per_s: float
+    records_total: int
+    bytes_total: int
+    bypassed_last_minute: int
+    last_error: str
+    segments: int
+    waits_for: str
+
+    @classmethod
+    def of(cls, status: PartitionStatus) -> MirrorLag:
+        """From the engine's numbers."""
+        return cls(**{name: getattr(status, name) for name in cls.model_fields})
+
+
+class ReaderData(BaseModel):
+    """A member of a group that still reads the topic on the source."""
+
+    group: str
+    client_id: str
+    host: str
+
+
+class ClientsNotMigratedData(BaseModel):
+    """Who has not moved to the gateway yet. `readers` is null when the source did not tell; `unknown`: why."""
+
+    bypassed_last_minute: int
+    readers: list[ReaderData] | None
+    unknown: str
+
+    @classmethod
+    def of(cls, clients_not_migrated: ClientsNotMigrated) -> ClientsNotMigratedData:
+        """From the view."""
+        readers = clients_not_migrated.readers
+        return cls(
+            bypassed_last_minute=clients_not_migrated.bypassed_last_minute,
+            readers=None
+            if readers is None
+            else [ReaderData(group=r.group, client_id=r.client_id, host=r.host) for r in readers],
+            unknown=clients_not_migrated.unknown,
+        )
+
+
+class CatchUpData(BaseModel):
+    """A job that copies the topic up to the tail. Bytes are about right; `eta_s` is -1 while it is not known."""
+
+    job: str
+    by: str
+    records_done: int
+    records_total: int
+    bytes_done: int
+    bytes_total: int
+    bytes_per_s: float
+    eta_s: float
+
+    @classmethod
+    def of(cls, progress: CatchUp) -> CatchUpData:
+        """From the job's last report."""
+        return cls(**{name: getattr(progress, name) for name in cls.model_fields})
+
+
+class MirrorData(BaseModel):
+    """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `clients_not_migrated` in describe.
+
+    `waiting_for`: what a running promote waits for. `records_after_cutover`: partition -> records that a writer
+    beside the
+    gateway left on the source after the promote; nobody reads them on the target. `mirror_status` is CATCHING_UP while
+    a job copies the topic, see `catch_up`, and PENDING_MIRROR while the topic is being created.
+
+    `mirror_direction`: which way it is mirrored; the lags of a REVERSE mirror are those of the failback destination
+    behind the
+    target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that the link's
+    `mirror.on.records.deleted` said to go on without. `records_not_mirrored`: partition -> records that a failover left
+    behind on the source, -1 where unknown.
+    """
+
+    kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"
+    link_name: str
+    mirror_topic_name: str
+    source_topic_name: str
+    num_partitions: int
+    mirror_status: str
+    mirror_topic_error: str
+    error_message: str
+    state_time_ms: int
+    mode: str
+    mode_reason: str
+    readable: bool = Field(description="False while the topic is being padded to the source's offsets.")
+    promote_error: str
+    waiting_for: str
+    records_after_cutover: dict[int, int]
+    mirror_lags: list[MirrorLag]
+    stopped_at: list[int]
+    mirror_direction: MirrorDirection = MirrorDirection.FORWARD
+    records_not_mirrored: dict[int, int] = Field(default_factory=dict)
+    records_lost: dict[int, int] = Field(default_factory=dict)
+    retries_unknown: list[int] = Field(
+        default_factory=list,
+        description="Partitions in which a retry over the last failover may be appended once more.",
+    )
+    clients_not_migrated: ClientsNotMigratedData | None = None
+    catch_up: CatchUpData | None = None
+
+    @classmethod
+    def of(cls, view: MirrorView) -> MirrorData:
+        """From the view."""
+        record = view.record
+        return cls(
+            link_name=record.link,
+            mirror_topic_name=record.mirror_topic,
+            source_topic_name=record.source_topic,
+            num_partitions=len(record.starts),
+            mirror_status=shown(record).value if view.catch_up is None else CATCHING_UP,
+            mirror_topic_error=record.error.value,
+            error_message=record.error_message,
+            state_time_ms=record.state_since_ms,
+            mode=record.mode.value,
+            mode_reason=record.mode_reason,
+            readable=record.readable or written_on_target(record),
+            promote_error=view.promote_error,
+            waiting_for=view.waiting_for,
+            records_after_cutover=dict(view.records_after_cutover),
+            mirror_lags=[MirrorLag.of(status) for status in view.partitions],
+            stopped_at=list(record.cutover.stopped_at),
+            mirror_direction=record.failback.direction,
+            records_not_mirrored={index: count for index, count in enumerate(record.cutover.not_mirrored) if count},
+            retries_unknown=list(record.cutover.retries_unknown),
+            records_lost={index: lost.count for index, lost in enumerate(record.lost) if lost.count},
+            clients_not_migrated=None
+            if view.clients_not_migrated is None
+            else ClientsNotMigratedData.of(view.clients_not_migrated),
+            catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
+        )
+
+
+class TranslatedOffset(BaseModel):
+    """`offset` of the source and the target's for it, or the other way round if `reverse`; `rule`: how it was found."""
+
+    kind: Literal["KafkaMirrorOffset"] = "KafkaMirrorOffset"
+    partition: int
+    offset: int
+    reverse: bool
+    translated: int
+    rule: str
+
+
+class MirrorList(BaseModel):
+    """The mirror topics of a link."""
+
+    kind: Literal["KafkaMirrorDataList"] = "KafkaMirrorDataList"
+    data: list[MirrorData]

@@ -1,0 +1,66 @@
+"""/v3/links/{link}/mirrors"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from gateway.api.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
+from gateway.api.models import ForceOption
+from gateway.api.plane import Plane
+from gateway.state.records import MirrorState
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of mirror topics."""
+    routes = APIRouter(prefix="/v3/links/{link}/mirrors", tags=["mirrors"])
+
+    @routes.get("", summary="List the mirror topics of a link")
+    async def list_mirrors(link: str, mirror_status: MirrorState | None = None) -> MirrorList:
+        return MirrorList(data=[MirrorData.of(view) for view in plane().mirrors.list(link, mirror_status)])
+
+    @routes.post("", status_code=201, summary="Create a mirror topic and begin to mirror")
+    async def create_mirror(link: str, body: CreateMirror) -> MirrorData:
+        return MirrorData.of(await plane().mirrors.create(link, body.source_topic_name, body.mirror_topic_name))
+
+    @routes.get("/{topic}", summary="Describe a mirror topic: lag, throughput, who has not migrated yet")
+    async def describe_mirror(link: str, topic: str) -> MirrorData:
+        return MirrorData.of(await plane().mirrors.describe(link, topic))
+
+    @routes.get("/{topic}/partitions/{partition}:translate", summary="Where an offset is on the other cluster")
+    async def translate_offset(
+        link: str, topic: str, partition: int, offset: int, reverse: bool = False
+    ) -> TranslatedOffset:
+        found = await plane().mirrors.translate_offset(link, topic, partition, offset, reverse=reverse)
+        return TranslatedOffset(
+            partition=partition, offset=offset, reverse=reverse, translated=found.offset, rule=found.rule.value
+        )
+
+    @routes.post("/{topic}:pause", summary="Pause a mirror topic")
+    async def pause_mirror(link: str, topic: str) -> MirrorData:
+        return MirrorData.of(await plane().mirrors.pause(link, topic))
+
+    @routes.post("/{topic}:resume", summary="Resume a paused mirror topic")
+    async def resume_mirror(link: str, topic: str) -> MirrorData:
+        return MirrorData.of(await plane().mirrors.resume(link, topic))
+
+    @routes.post("/{topic}:promote", status_code=202, summary="Begin to promote a mirror topic")
+    async def promote_mirror(link: str, topic: str, body: ForceOption | None = None) -> MirrorData:
+        return MirrorData.of((await plane().mirrors.promote(link, [topic], force=bool(body and body.force)))[0])
+
+    return routes
+
+
+def batch_router(plane: Plane) -> APIRouter:
+    """The route that treats several mirror topics as one set."""
+    routes = APIRouter(tags=["mirrors"])
+
+    @routes.post(
+        "/v3/links/{link}/mirrors:promote", status_code=202, summary="Begin to promote mirror topics as one set"
+    )
+    async def promote_mirrors(link: str, body: AlterMirrors) -> MirrorList:
+        views = await plane().mirrors.promote(
+            link, body.mirror_topic_names, force=body.force, direction=body.mirror_direction
+        )
+        return MirrorList(data=[MirrorData.of(view) for view in views])
+
+    return routes

@@ -1,0 +1,33 @@
+"""What a gateway answers about itself, whoever leads: /v3/status, /health, /ready, /metrics, and the pages at /docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import FastAPI
+
+from gateway.api import docs, errors, status
+from gateway.api.status import Checks, MetricsText
+from gateway.control_plane import StatusView
+from gateway.version import VERSION
+
+
+def create_own_app(
+    view: Callable[[], StatusView],
+    metrics: MetricsText,
+    listeners: Callable[[], Mapping[str, str]],
+    checks: Checks = dict,
+    document: Callable[[], Mapping[str, Any]] = dict,
+) -> FastAPI:
+    """The application.
+
+    Args:
+        checks: for /health and /ready.
+        document: OpenAPI's, of all that the fleet answers.
+    """
+    app = FastAPI(title="lockgate", version=VERSION, docs_url=None, redoc_url=None, openapi_url=None)
+    errors.install(app)
+    app.include_router(status.router(view, metrics, listeners, checks))
+    app.include_router(docs.router(document))
+    return app

@@ -1,0 +1,300 @@
+"""What the operations of one term of leadership are made of, and how the larger ones are put together.
+
+Only what wires a control plane looks here: `control_plane.py`, `runtime/term.py`, and the tests. No operation is handed
+the parts: each names in its constructor what it needs. They are built in this order, each of those before it:
+
+    tools = failback_tools(parts, ...)
+    runs = FailbackRuns(tools, parts.background)          # a promote of a mirror back sets one going
+    topics = topic_promoter(parts, go_on=runs.go_on, ...)
+    groups = GroupPromotions(group_tools(parts, ...), ...)
+    back = failbacks(parts, tools, runs, without_promote=topics.without, ...)
+    ControlService(parts, topic_promoter=topics, group_promoter=groups, failbacks=back, ...)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from gateway.cutover.failback.destination import FailbackDestinations
+from gateway.cutover.failback.operations import Failbacks
+from gateway.cutover.failback.run import FailbackTools
+from gateway.cutover.failback.runs import FailbackRuns
+from gateway.cutover.failover.ends import FailoverEnds
+from gateway.cutover.failover.operations import Alone, Failover
+from gateway.cutover.failover.run import FailoverTools, OnFailover
+from gateway.cutover.promote.gather import PromoteTools
+from gateway.cutover.promote.promoter import TopicPromoter
+from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
+from gateway.cutover.promote.rules.snapshot import PromoteLimits
+from gateway.cutover.write_pause.interface import Coverage, PausesWrites
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.monitor import GroupMonitor
+from gateway.groups.offset_sync import OffsetSync
+from gateway.groups.offsets import GroupOffsets, GroupTools
+from gateway.groups.promote import GroupPromotions
+from gateway.groups.reports import GroupReports
+from gateway.mirror.interface import MirrorEngine
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.fleet_wide import ONLY_HERE, FleetWide
+from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, no_offset_maps
+from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
+from gateway.operations.records import Records
+from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
+from gateway.state.store import StateStore
+from gateway.topics.config_sync import ConfigSync
+from gateway.topics.lifted_configs import LiftedConfigs
+from gateway.topics.paused_for_job import PausedForJob
+from gateway.topics.status import Measure
+from gateway.transport.background import Background
+from gateway.transport.host import MACHINE, Host
+from gateway.transport.locks import KeyedLocks
+
+
+class ControlParts:
+    """`store`, `target`, `sources`, `routing`, `publisher`, `gates` and `progress` outlive the term.
+
+    `health`: by link name. `engine`: the one that is given, without the mirrors that a job copies.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: StateStore,
+        target: ClusterAccess,
+        sources: Sources,
+        routing: RoutingTable,
+        gates: GroupGates,
+        progress: MirrorProgress,
+        engine: MirrorEngine,
+        fleet: FleetWide = ONLY_HERE,
+        offset_maps: ReadsOffsetMaps = no_offset_maps,
+        host: Host = MACHINE,
+        publisher: RoutingPublisher | None = None,
+    ) -> None:
+        """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
+        self.target = target
+        self.sources = sources
+        self.routing = routing
+        self.gates = gates
+        self.progress = progress
+        self.fleet = fleet
+        self.clock = host.monotonic
+        self.publisher = publisher or RoutingPublisher(store, routing, host.monotonic)
+        self.records = Records(store, host.wall_ms)
+        self.health: dict[str, LinkHealth] = {}
+        self.views = SourcesForViews(sources, self.health)
+        self.maps = OffsetMaps(self.records, progress, offset_maps)
+        self.engine = PausedForJob(engine)
+        self.lifted = LiftedConfigs(self.records, sources, target)
+        self.locks = KeyedLocks()
+        self.background = Background()
+        self.deleted = DeletedMirrors()
+        self.measure = Measure(
+            records=self.records,
+            engine=self.engine,
+            target=target,
+            views=self.views,
+            maps=self.maps,
+            deleted=self.deleted,
+        )
+
+
+def topic_promoter(
+    parts: ControlParts,
+    *,
+    pauses: Mapping[str, PausesWrites],
+    limits: PromoteLimits,
+    go_on: Callable[[str, str], None],
+    coverage: Coverage | None = None,
+    ends: SourceEnds | None = None,
+    target_ends: SourceEnds | None = None,
+    on_pause_ended: Callable[[str, str, float], None] = lambda link, outcome, seconds: None,
+    clock: Callable[[], float] | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> TopicPromoter:
+    """With what every run uses.
+
+    Args:
+        pauses: of every gateway that must acknowledge, by its name; a live mapping.
+        coverage: of those that cannot be asked; None: there is one gateway.
+        ends: reads the source's log ends; its own Kafka client by default.
+        target_ends: reads the target's, for a failback; so too.
+        go_on: told (link, mirror topic) when the record says that a failback is to go on.
+        on_pause_ended: told (link, "stopped" or "aborted", seconds that writes were paused).
+    """
+    clock, ends = clock or parts.clock, ends or NetSourceEnds(parts.sources)
+    tools = PromoteTools(
+        records=parts.records,
+        engine=parts.engine,
+        progress=parts.progress,
+        publisher=parts.publisher,
+        lifted=parts.lifted,
+        locks=parts.locks,
+        routing=parts.routing,
+        pauses=pauses,
+        coverage=coverage,
+        ends=ends,
+        target_ends=target_ends or NetTargetEnds(parts.target),
+        limits=limits,
+        on_pause_ended=on_pause_ended,
+        go_on=go_on,
+        clock=clock,
+        sleep=sleep,
+        earliest_pause=clock() + limits.unknown_grace_s,
+    )
+    return TopicPromoter(
+        tools,
+        late=records_after_cutover(parts, ends),
+        sources=parts.sources,
+        target=parts.target,
+        background=parts.background,
+    )
+
+
+def records_after_cutover(parts: ControlParts, ends: SourceEnds) -> RecordsAfterCutover:
+    """`ends` reads the source's log ends."""
+    return RecordsAfterCutover(
+        records=parts.records,
+        sources=parts.sources,
+        health=parts.health,
+        lifted=parts.lifted,
+        ends=ends,
+        background=parts.background,
+        deleted=parts.deleted,
+    )
+
+
+def failback_tools(parts: ControlParts, *, ends: SourceEnds | None = None, patience_s: float = 30.0) -> FailbackTools:
+    """`ends` reads the source's log ends; its own Kafka client by default. `patience_s`: see there."""
+    destinations = FailbackDestinations(
+        records=parts.records,
+        sources=parts.sources,
+        target=parts.target,
+        maps=parts.maps,
+        ends=ends or NetSourceEnds(parts.sources),
+    )
+    return FailbackTools(
+        records=parts.records,
+        sources=parts.sources,
+        target=parts.target,
+        engine=parts.engine,
+        progress=parts.progress,
+        destinations=destinations,
+        lifted=parts.lifted,
+        locks=parts.locks,
+        routing=parts.routing,
+        patience_s=patience_s,
+        clock=parts.clock,
+    )
+
+
+def failbacks(
+    parts: ControlParts,
+    tools: FailbackTools,
+    runs: FailbackRuns,
+    *,
+    pauses: Mapping[str, PausesWrites],
+    without_promote: Alone,
+    overridden: Alone,
+    on_failover: Sequence[OnFailover] = (),
+    ends: SourceEnds | None = None,
+) -> Failbacks:
+    """`tools` and `runs`: see the top of this file. `pauses`: every live gateway's forwarder, by the gateway's name."""
+    failover_ends = FailoverEnds(
+        records=parts.records,
+        target=parts.target,
+        maps=parts.maps,
+        measure=parts.measure,
+        ends=ends or NetSourceEnds(parts.sources),
+        health=parts.health,
+        deleted=parts.deleted,
+    )
+    failover_tools = FailoverTools(
+        records=parts.records,
+        engine=parts.engine,
+        publisher=parts.publisher,
+        progress=parts.progress,
+        lifted=parts.lifted,
+        clock=parts.clock,
+        measure=parts.measure,
+        routing=parts.routing,
+        pauses=pauses,
+        ends=failover_ends,
+        on_failover=on_failover,
+    )
+    failover = Failover(
+        failover_tools,
+        without_promote=without_promote,
+        overridden=overridden,
+        locks=parts.locks,
+        background=parts.background,
+    )
+    return Failbacks(tools, runs=runs, failover=failover, background=parts.background)
+
+
+def group_tools(
+    parts: ControlParts, offsets: GroupOffsets | None = None, *, clock: Callable[[], float] | None = None
+) -> GroupTools:
+    """`offsets`: of both clusters; by default of a gateway that may always commit."""
+    return GroupTools(
+        records=parts.records,
+        gates=parts.gates,
+        maps=parts.maps,
+        progress=parts.progress,
+        target=parts.target,
+        offsets=offsets or GroupOffsets(parts.records, parts.sources, parts.target),
+        fleet=parts.fleet,
+        background=parts.background,
+        clock=clock or parts.clock,
+    )
+
+
+def offset_sync(
+    parts: ControlParts, promoter: GroupPromotions, reports: GroupReports, clock: Callable[[], float] | None = None
+) -> OffsetSync:
+    """Of all links that ask for it."""
+    return OffsetSync(
+        records=parts.records,
+        sources=parts.sources,
+        gates=parts.gates,
+        maps=parts.maps,
+        promoter=promoter,
+        reports=reports,
+        background=parts.background,
+        clock=clock or parts.clock,
+    )
+
+
+def group_monitor(
+    parts: ControlParts, promoter: GroupPromotions, reports: GroupReports, clock: Callable[[], float] | None = None
+) -> GroupMonitor:
+    """With its offset sync."""
+    return GroupMonitor(
+        records=parts.records,
+        sources=parts.sources,
+        views=parts.views,
+        gates=parts.gates,
+        promoter=promoter,
+        offset_sync=offset_sync(parts, promoter, reports),
+        reports=reports,
+        background=parts.background,
+        clock=clock or parts.clock,
+    )
+
+
+def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -> ConfigSync:
+    """Of the topics of all links."""
+    return ConfigSync(
+        records=parts.records,
+        sources=parts.sources,
+        target=parts.target,
+        engine=parts.engine,
+        maps=parts.maps,
+        locks=parts.locks,
+        clock=clock or parts.clock,
+    )

@@ -1,0 +1,248 @@
+"""The control plane as one object: operations, engine events, loops, and what is rebuilt at start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.control_parts import ControlParts, config_sync
+from gateway.cutover.failback.operations import Failbacks
+from gateway.errors import ControlError
+from gateway.groups.operations import Groups
+from gateway.groups.reports import GroupReports
+from gateway.operations.partners import GroupPromoter, TopicPromoter
+from gateway.operations.running_mirrors import run_by_records, run_links_by_records
+from gateway.operations.sources import LinkHealth
+from gateway.state.mirror_states import shown
+from gateway.state.records import GroupState, LinkRecord
+from gateway.state.topic import TOPIC
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
+from gateway.topics.catch_up import CatchUps
+from gateway.topics.clients_not_migrated import SourceReaders
+from gateway.topics.create import MirrorCreator
+from gateway.topics.events import EngineEvents
+from gateway.topics.links import Links
+from gateway.topics.mirrors import Mirrors
+from gateway.topics.plan import MirrorPlanner, PlanStart
+from gateway.topics.running_links import RunningLinks
+
+_SYNC_TICK_S = 1.0
+_LEASE_TICK_S = 1.0
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusView:
+    """The gateway at a glance. `gateway` and `leader` are names in the fleet."""
+
+    gateway_id: str
+    gateway: str = ""
+    leader: str = ""
+    target_cluster_id: str
+    links: dict[str, str]  # name -> state
+    mirrors: dict[str, int]  # state -> count
+    groups: dict[str, int]  # state -> count
+    ports: dict[int, int]  # node id -> listener port
+
+
+class ControlService:
+    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations.
+
+    `events`: what the engine is to tell. It lives for one term of leadership, as the parts that it is made of.
+    `clock`: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        parts: ControlParts,
+        *,
+        topic_promoter: TopicPromoter,
+        group_promoter: GroupPromoter,
+        group_reports: GroupReports,
+        failbacks: Failbacks,
+        plan_start: PlanStart,
+        state_topic: str = TOPIC,
+    ) -> None:
+        """`group_reports`: written by those that look after groups."""
+        self._store = parts.records.store
+        self._sources = parts.sources
+        self._target = parts.target
+        self._gates = parts.gates
+        self._engine = parts.engine
+        self._health = parts.health
+        self._now_ms = parts.records.now_ms
+        self._background = parts.background
+        self._topic_promoter = topic_promoter
+        self.clock = parts.clock
+        self.publisher = parts.publisher
+        self.failbacks = failbacks
+        self.group_reports = group_reports
+        self.links = Links(
+            records=parts.records,
+            sources=parts.sources,
+            target=parts.target,
+            health=parts.health,
+            engine=parts.engine,
+            publisher=parts.publisher,
+            progress=parts.progress,
+            locks=parts.locks,
+            deleted=parts.deleted,
+        )
+        self.catch_ups = CatchUps(
+            records=parts.records,
+            target=parts.target,
+            engine=parts.engine,
+            measure=parts.measure,
+            locks=parts.locks,
+            deleted=parts.deleted,
+            clock=parts.clock,
+        )
+        creator = MirrorCreator(
+            records=parts.records,
+            sources=parts.sources,
+            target=parts.target,
+            engine=parts.engine,
+            publisher=parts.publisher,
+            planner=MirrorPlanner(
+                sources=parts.sources, target=parts.target, plan_start=plan_start, state_topic=state_topic
+            ),
+            fleet=parts.fleet,
+            locks=parts.locks,
+            background=parts.background,
+        )
+        self.mirrors = Mirrors(
+            records=parts.records,
+            engine=parts.engine,
+            target=parts.target,
+            maps=parts.maps,
+            measure=parts.measure,
+            catch_ups=self.catch_ups,
+            creator=creator,
+            readers=SourceReaders(parts.records, parts.views, parts.clock),
+            promoter=topic_promoter,
+            failback_waits=failbacks.waiting_for,
+            locks=parts.locks,
+            background=parts.background,
+            deleted=parts.deleted,
+        )
+        self.groups = Groups(
+            records=parts.records,
+            sources=parts.sources,
+            views=parts.views,
+            gates=parts.gates,
+            promoter=group_promoter,
+            reports=group_reports,
+            locks=parts.locks,
+        )
+        self.events = EngineEvents(
+            records=parts.records,
+            measure=parts.measure,
+            maps=parts.maps,
+            publisher=parts.publisher,
+            health=parts.health,
+            background=parts.background,
+            deleted=parts.deleted,
+        )
+        self._sync = config_sync(parts)
+        self._running_links = RunningLinks(
+            store=self._store,
+            sources=parts.sources,
+            engine=parts.engine,
+            locks=parts.locks,
+            background=parts.background,
+        )
+
+    def restore(self) -> None:
+        """What must be so before a client is let in: routes, gates as the records say, source clusters known."""
+        self._sources.only(self._store.links)
+        for link in self._store.links.values():
+            self._sources.add(link)
+        self._gates.term_begins()
+        self.publisher.refresh()
+
+    async def start(self) -> None:
+        """Start links and mirrors as their records say, and the loops. After `restore`.
+
+        A source that does not answer stops nothing: its mirrors go on when it does.
+        """
+        await run_links_by_records(self._engine, lambda: self._store.links)
+        for link in list(self._store.links.values()):
+            self._background.spawn(self._first_contact(link), f"first contact {link.name}")
+        for mirror in list(self._store.mirrors.values()):
+            if not mirror.created:
+                finish = self.mirrors.finish_create(mirror.link, mirror.mirror_topic)
+                self._background.spawn(finish, f"finish create {mirror.mirror_topic}")
+        await run_by_records(self._engine, lambda: list(self._store.mirrors.values()))
+        self._running_links.start()
+        self._background.spawn(self.events.run(), "engine events")
+        self._background.every(_SYNC_TICK_S, self._sync.run_due, "topic config sync")
+        self._background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
+
+    def target_cluster_id(self) -> str:
+        """Of the cluster that all links lead to."""
+        return self._target.cluster_id()
+
+    async def close(self) -> None:
+        """Stop the loops and running promotes. Sources, engine and store are the caller's."""
+        self._running_links.close()
+        await self._background.close()
+
+    def status(self) -> StatusView:
+        """Counts and states, without asking anybody."""
+        store = self._store
+        return StatusView(
+            gateway_id=store.instance,
+            target_cluster_id=self.target_cluster_id(),
+            links={view.record.name: view.state for view in self.links.list()},
+            mirrors=dict(Counter(shown(mirror).value for mirror in store.mirrors.values())),
+            groups=dict(Counter(group.state.value for group in store.groups.values())),
+            ports={node: record.port for node, record in store.ports.items()},
+        )
+
+    def numbers(self) -> ControlNumbers:
+        """For the metrics."""
+        store = self._store
+        return ControlNumbers(
+            links={name: name not in self._health or self._health[name].available for name in store.links},
+            mirrors=[
+                MirrorNumbers(
+                    link,
+                    topic,
+                    shown(mirror),
+                    self._engine.status(link, topic),
+                    sum(self._topic_promoter.records_after_cutover(link, topic).values()),
+                    sum(lost.count for lost in mirror.lost),
+                    mirror.is_reverse,
+                    sum(count for count in mirror.cutover.not_mirrored if count > 0),
+                )
+                for (link, topic), mirror in store.mirrors.items()
+            ],
+            groups=[self._group_numbers(link, name, group.state) for (link, name), group in store.groups.items()],
+        )
+
+    async def _first_contact(self, link: LinkRecord) -> None:
+        """Learn whether the source is there, unless the engine has told meanwhile."""
+        try:
+            await self._sources.reach(link)
+        except ControlError as exc:
+            if link.name in self._store.links:  # the engine says when it counts as lost
+                _log.warning("source not reached yet", link=link.name, reason=str(exc))
+            return
+        self._health.setdefault(link.name, LinkHealth(True, self._now_ms()))
+
+    def _group_numbers(self, link: str, group: str, state: GroupState) -> GroupNumbers:
+        reports, key = self.group_reports, (link, group)
+        sync = reports.offset_sync.get(key)
+        return GroupNumbers(
+            link,
+            group,
+            state.value,
+            len(self._gates.waiters(group)),
+            reports.members_after_promote.get(key, 0),
+            commits_after_promote=reports.commits_after_promote.get(key, 0),
+            synced_ms=None if sync is None else sync.synced_ms,
+            sync_lag=0 if sync is None else sync.behind,
+            held_back=0 if sync is None else len(sync.held_back),
+        )

@@ -1,0 +1,1 @@
+"""Moving where a topic is written: write pause, promote, failback, failover."""

@@ -1,0 +1,155 @@
+"""A topic made ready to be the copy of a failback: its own configs kept, those of a copy set, or created anew.
+
+Which cluster has the copy is in the record: the source, unless the topic has just fail back.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from gateway.errors import Conflict, SourceUnreachable
+from gateway.kafka.connection.errors import BrokerError
+from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, synced_configs
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.state.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
+from protocol.errors import ErrorCode
+
+_REPLICAS = "replication.factor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCopy:
+    """`configs`: what the copy has now, and what is to be set back. `starts`: where one that is filled anew begins."""
+
+    configs: SyncedConfigs
+    partitions: int
+    starts: tuple[PartitionStart, ...] = ()
+
+
+async def own_configs(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess) -> dict[str, str]:
+    """What the copy has of configs of its own, and `replication.factor`; to be kept before they change or go.
+
+    Of an failback destination that is gone already, what the target has.
+
+    Raises:
+        SourceUnreachable, TargetUnreachable, Conflict: a cluster does not answer, or refuses.
+    """
+    access, name = (target, record.mirror_topic) if _is_forward(record) else (source, record.source_topic)
+    replicas_at_most = max(1, access.broker_count())
+    with _errors(target, record, access):
+        found = (await access.topics([name])).get(name)
+        kept = {} if found is None else dict(await access.topic_overrides(name))
+    if found is None:
+        with target_errors():
+            found = await _topic(target, record.mirror_topic)
+            kept = dict(await target.topic_overrides(record.mirror_topic))
+    return kept | {_REPLICAS: str(min(found.replication_factor, replicas_at_most))}
+
+
+async def prepare_copy(
+    target: ClusterAccess, record: MirrorRecord, source: ClusterAccess, include: tuple[str, ...]
+) -> PreparedCopy:
+    """Give the copy the configs that a copy needs, and the partitions that its origin has.
+
+    Args:
+        include: the configs that follow the origin (`topic.config.sync.include`).
+
+    Raises:
+        SourceUnreachable, TargetUnreachable: a cluster does not answer.
+        Conflict: one refuses, a topic is gone, or the copy has more partitions than its origin.
+    """
+    origin, copy = (source, target) if _is_forward(record) else (target, source)
+    origin_topic, copy_topic = record.mirror_topic, record.source_topic
+    if _is_forward(record):
+        origin_topic, copy_topic = copy_topic, origin_topic
+    with _errors(target, record, origin):
+        partitions = (await _topic(origin, origin_topic)).partitions
+        origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
+    with _errors(target, record, copy):
+        has = (await _topic(copy, copy_topic)).partitions
+        if has > partitions:
+            raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
+        present = (await copy.topic_configs([copy_topic]))[copy_topic]
+        configs = synced_configs(origin_configs, present, include, record.failback.recreate)
+        changes = config_changes(configs.apply, present)
+        if changes:
+            await copy.alter_topic_configs(copy_topic, changes)
+        if has < partitions:
+            await copy.add_partitions(copy_topic, partitions)
+    if record.state is not MirrorState.PENDING_SETUP_FOR_RESTORE:
+        return PreparedCopy(configs=configs, partitions=partitions)
+    with target_errors():
+        starts = await target.starts(origin_topic, partitions)
+    if record.mode is MirrorMode.TRANSLATE:
+        starts = [replace(start, pad_to=NOT_PADDED) for start in starts]
+    return PreparedCopy(configs=configs, partitions=partitions, starts=tuple(starts))
+
+
+async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
+    """Delete the very topic that the record names, by its id, unless it is gone.
+
+    A source without topic ids (before Kafka 2.8) deletes by name. There a deletion without an answer is not tried
+    again, nor is anything created under it: it could land later, and take the new topic.
+
+    Raises:
+        SourceUnreachable: no answer; to be tried again.
+        Conflict: the source refuses; or, without topic ids, it is not known whether the topic was deleted.
+    """
+    name, topic_id = record.source_topic, record.source_topic_id
+    with source_errors(record.link):
+        found = (await source.topics([name])).get(name)
+    if found is None or (topic_id and found.topic_id and found.topic_id != topic_id):
+        return  # what is there now, if anything, is another one
+    try:
+        with source_errors(record.link):
+            await source.delete_topic(name, topic_id)
+    except SourceUnreachable as exc:
+        if topic_id:
+            raise
+        raise Conflict(
+            f"whether topic {name} was deleted is not known, and the source has no topic ids by which a deletion that "
+            f"lands later would spare a new topic: {exc}; look at it there, then run truncate-and-restore again"
+        ) from exc
+    except Conflict as exc:
+        if not (_says(exc, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) or _says(exc, ErrorCode.UNKNOWN_TOPIC_ID)):
+            raise
+
+
+async def create_topic_anew(target: ClusterAccess, record: MirrorRecord, source: ClusterAccess) -> None:
+    """Create the source topic as it was kept, with the target's partitions; one that is there stays as it is.
+
+    Raises as `own_configs` does.
+    """
+    configs = dict(record.failback.recreate)
+    replicas = int(configs.pop(_REPLICAS, "1"))
+    with target_errors():
+        partitions = (await _topic(target, record.mirror_topic)).partitions
+    try:
+        with source_errors(record.link):
+            await source.create_topic(record.source_topic, partitions, replicas, configs)
+    except Conflict as exc:
+        if not _says(exc, ErrorCode.TOPIC_ALREADY_EXISTS):  # the old one is still going
+            raise
+
+
+def _is_forward(record: MirrorRecord) -> bool:
+    """The copy is on the target again."""
+    return record.state is MirrorState.PENDING_MIRROR and not record.is_reverse
+
+
+def _errors(target: ClusterAccess, record: MirrorRecord, access: ClusterAccess) -> AbstractContextManager[None]:
+    return target_errors() if access is target else source_errors(record.link)
+
+
+async def _topic(access: ClusterAccess, name: str) -> TopicInfo:
+    found = (await access.topics([name])).get(name)
+    if found is None:
+        raise Conflict(f"topic {name} does not exist any more")
+    return found
+
+
+def _says(exc: Conflict, code: ErrorCode) -> bool:
+    cause = exc.__cause__
+    return isinstance(cause, BrokerError) and cause.code == code

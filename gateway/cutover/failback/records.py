@@ -1,0 +1,109 @@
+"""What the record of a mirror topic says once its failback destination is the copy: synchronized with it, or created
+anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gateway.cutover.failback.copy_setup import PreparedCopy
+from gateway.cutover.failback.rules.snapshot import FailbackDestination
+from gateway.mirror.offset_map.rules.periods import remembered
+from gateway.operations.records import Records
+from gateway.state.mirror_states import MirrorOperation, WrongState, apply
+from gateway.state.per_partition import grown, stopped
+from gateway.state.records import MirrorError, MirrorRecord, SequenceRecord
+from gateway.transport.locks import KeyedLocks
+
+
+def begun(record: MirrorRecord, *, then_pause: bool = False) -> MirrorRecord:
+    """Nothing of the failback destination is kept; `then_pause`: the mirror is to be PAUSED once it has begun."""
+    return replace(record, failback=replace(record.failback, then_pause=then_pause, recreate={}))
+
+
+def nothing_kept(record: MirrorRecord) -> MirrorRecord:
+    """The record without what was kept of the failback destination."""
+    return replace(record, failback=replace(record.failback, recreate={}))
+
+
+def synchronized(record: MirrorRecord, copy: PreparedCopy) -> MirrorRecord:
+    """The record of a reverse: the mirror back goes on where the failback destination ended at the cutover.
+
+    Raises:
+        WrongLength, WrongState: the record does not say where that was.
+    """
+    record = grown(record, copy.partitions)
+    at_cutover = stopped(record)
+    if at_cutover is None:
+        raise WrongState(f"mirror topic '{record.mirror_topic}' was never promoted")
+    ends, copy_ends = at_cutover
+    return replace(
+        record,
+        failback=replace(
+            record.failback,
+            handed_over_at=ends,
+            handed_over_from=copy_ends,
+            reverse_starts=(),
+            recreate={},
+            cutovers=remembered(record),
+        ),
+        restore_configs=dict(copy.configs.restore),
+        error=MirrorError.NO_ERROR,
+        error_message="",
+    )
+
+
+async def store_recreated(
+    records: Records,
+    locks: KeyedLocks,
+    current: Callable[[], MirrorRecord],
+    source: FailbackDestination,
+    copy: PreparedCopy,
+) -> MirrorRecord:
+    """Store that the source topic was created anew, and is empty. Returns the new record.
+
+    It has a new mirror id: producer ids and offset map of the old copy mean nothing in the new one.
+
+    Args:
+        current: the record as it is now.
+
+    Raises:
+        WrongState: it was changed meanwhile.
+        StoreError: as the store's `put`.
+    """
+    async with locks.hold("sequence/mirror"):
+        old = current()
+        mirror_id = records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
+        new = _recreated(old, source, copy, mirror_id, records.now_ms())
+
+        def unchanged() -> None:
+            if current() != old:
+                raise WrongState("changed meanwhile")
+
+        await records.store.put(new, SequenceRecord("mirror", mirror_id), guard=unchanged)
+    return new
+
+
+def _recreated(
+    old: MirrorRecord, source: FailbackDestination, copy: PreparedCopy, mirror_id: int, now_ms: int
+) -> MirrorRecord:
+    return apply(
+        MirrorOperation.RECREATED,
+        old,
+        now_ms,
+        mirror_id=mirror_id,
+        source_topic_id=source.topic_id,
+        starts=grown(old, copy.partitions).starts,
+        cutover=replace(old.cutover, stopped_at=(), stopped_copy_at=(), not_mirrored=(), retries_unknown=()),
+        failback=replace(
+            old.failback,
+            handed_over_at=(0,) * copy.partitions,
+            handed_over_from=(0,) * copy.partitions,
+            reverse_starts=copy.starts,
+            recreate={},
+            cutovers=(),
+        ),
+        restore_configs=dict(copy.configs.restore),
+        error=MirrorError.NO_ERROR,
+        error_message="",
+    )

@@ -1,0 +1,130 @@
+"""A promote of a reversed mirror, the failback, in the words of a promote: one resolver decides both.
+
+A promote moves writes from the origin to the copy. Forward the origin is the link's source; at the failback it is the
+target. So what the resolver calls FORWARD (writes at the origin) is a route that is SWITCHED, and the other way round;
+and STOPPED, the durable cutover, is the record that says "forward" again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.mirror.offset_map.rules.periods import remembered
+from gateway.mirror.partition.rules.producer_table import BATCHES_PER_PRODUCER, MAX_PRODUCERS, by_producer
+from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.per_partition import WrongLength, of_each_or_none
+from gateway.state.records import (
+    MirrorCutover,
+    MirrorError,
+    MirrorFailback,
+    MirrorMode,
+    MirrorRecord,
+    MirrorState,
+    ProducerEntry,
+)
+
+Producers = tuple[tuple[ProducerEntry, ...], ...]
+
+_AS_PROMOTE = {
+    WritePhase.FORWARD: WritePhase.SWITCHED,
+    WritePhase.SWITCHED: WritePhase.FORWARD,
+    WritePhase.PAUSED: WritePhase.PAUSED,
+}
+
+
+def as_promote(record: MirrorRecord, phases: Mapping[str, WritePhase]) -> tuple[MirrorRecord, Mapping[str, WritePhase]]:
+    """Record and routes of a topic on its failback, as the resolver of a promote is to see them.
+
+    What is left to do after the cutover (configs, the mirror forward) is not the promote's.
+    """
+    state = record.state if record.is_reverse else MirrorState.STOPPED
+    return (
+        replace(record, state=state, restore_configs={}),
+        {gateway: _AS_PROMOTE[phase] for gateway, phase in phases.items()},
+    )
+
+
+def stopped(
+    record: MirrorRecord, ends: Sequence[int], copy_ends: Sequence[int], seen: Producers, now_ms: int
+) -> MirrorRecord:
+    """The record of a promote's cutover: the origin's log ended at `ends`, all of it is on the copy, which ends at
+    `copy_ends`.
+
+    On the failback it begins the next generation (see `state/producer_ids.py`). `seen`: the last batches of each
+    producer, as the mirror saw them; those from before the last cutover that a client may still retry are kept.
+
+    Raises:
+        WrongLength: one of the three has not an entry for each partition.
+    """
+    for name, found in (("ends", ends), ("copy ends", copy_ends), ("tables of producers", seen)):
+        if len(found) != len(record.starts):
+            raise WrongLength(f"{len(found)} {name} for the {len(record.starts)} partitions of '{record.mirror_topic}'")
+    producers = handed_over(record, seen)
+    if not record.is_reverse:
+        return apply(
+            MirrorOperation.COMPLETE_PROMOTE,
+            record,
+            now_ms,
+            cutover=replace(
+                record.cutover,
+                at_ms=now_ms,
+                producers=producers,
+                stopped_at=tuple(ends),
+                stopped_copy_at=tuple(copy_ends),
+                not_mirrored=(),
+                retries_unknown=(),
+            ),
+            error=MirrorError.NO_ERROR,
+            error_message="",
+        )
+    mode, reason = record.mode, record.mode_reason
+    if mode is MirrorMode.PRESERVE and tuple(ends) != tuple(copy_ends):
+        mode, reason = MirrorMode.TRANSLATE, "the logs of both clusters ended at different offsets at the failback"
+    return apply(
+        MirrorOperation.COMPLETE_FAILBACK,
+        record,
+        now_ms,
+        mode=mode,
+        mode_reason=reason,
+        cutover=MirrorCutover(pause_epoch=record.cutover.pause_epoch, at_ms=now_ms, producers=producers),
+        failback=MirrorFailback(
+            epoch=record.failback.epoch + 1,
+            handed_over_at=tuple(ends),
+            handed_over_from=tuple(copy_ends),
+            cutovers=remembered(record),
+        ),
+        readable=True,
+        error=MirrorError.NO_ERROR,
+        error_message="",
+    )
+
+
+def handed_over(record: MirrorRecord, seen: Producers) -> Producers:
+    """Per partition the batches that a retry is held against after a cutover.
+
+    A mirror sees what was written since it began. A batch from before the cutover before that may still be retried:
+    like
+    a broker, the last five batches of a producer's epoch count, wherever they were written. How long ago that cutover
+    was is not asked: no two gateways have one time of day, and more producers than a table holds are forgotten anyway.
+
+    Raises:
+        WrongLength, ValueError: one of the two tables has not an entry for each partition.
+    """
+    if not record.cutover.producers:
+        return seen
+    before: Producers = of_each_or_none(record, record.cutover.producers, "producers")
+    return tuple(_joined(old, new) for old, new in zip(before, seen, strict=True))
+
+
+def _joined(old: Sequence[ProducerEntry], new: Sequence[ProducerEntry]) -> tuple[ProducerEntry, ...]:
+    """Both in order; `old` is older. At most as many producers as a table holds, those that wrote last."""
+    before, after = by_producer(old), by_producer(new)
+    silent = [producer_id for producer_id in before if producer_id not in after]
+    room = max(0, MAX_PRODUCERS - len(after))
+    found = [entry for producer_id in silent[len(silent) - min(room, len(silent)) :] for entry in before[producer_id]]
+    for producer_id, entries in after.items():
+        same_epoch = [entry for entry in before.get(producer_id, ()) if entry.epoch == entries[-1].epoch]
+        found += (*same_epoch, *entries)[-BATCHES_PER_PRODUCER:]
+    return tuple(found)

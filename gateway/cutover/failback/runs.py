@@ -1,0 +1,48 @@
+"""The runs of failbacks that go on in this gateway: one per topic at most, whoever asks for it."""
+
+from __future__ import annotations
+
+import structlog
+
+from gateway.cutover.failback.run import FailbackRun, FailbackTools
+from gateway.state.mirror_states import UNDER_WAY
+from gateway.transport.background import Background
+
+_log = structlog.get_logger("lockgate.failback")
+
+
+class FailbackRuns:
+    """They run in `background`."""
+
+    def __init__(self, tools: FailbackTools, background: Background) -> None:
+        self._tools = tools
+        self._store = tools.records.store
+        self._background = background
+        self._running: dict[tuple[str, str], FailbackRun] = {}
+
+    def resume(self) -> None:
+        """Go on with every failback that the records say is under way; returns at once."""
+        for (link, topic), mirror in list(self._store.mirrors.items()):
+            if mirror.state in UNDER_WAY:
+                self.go_on(link, topic)
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What the run of the topic waits for; '' when none runs."""
+        run = self._running.get((link, topic))
+        return run.waiting_for if run is not None else ""
+
+    def go_on(self, link: str, topic: str) -> None:
+        """Start a run for the topic, unless one goes on with it already."""
+        key = (link, topic)
+        if key not in self._running:
+            self._running[key] = run = FailbackRun(self._tools, link, topic)
+            self._background.spawn(self._run(key, run), f"failback {link} {topic}")
+
+    async def _run(self, key: tuple[str, str], run: FailbackRun) -> None:
+        try:
+            await run.run()
+        finally:
+            del self._running[key]
+        mirror = self._store.mirrors.get(key)
+        if mirror is not None:
+            _log.info("failback ended", link=key[0], topic=key[1], state=mirror.state, reason=mirror.error_message)

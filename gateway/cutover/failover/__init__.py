@@ -1,0 +1,1 @@
+"""Failover: writes go to the target at once, whatever the source does."""

@@ -1,0 +1,142 @@
+"""Where both logs of a mirror topic end, as far as anybody can tell: from it a failover says what it leaves behind.
+
+What nobody knows is None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from gateway.cutover.failover.rules.snapshot import CopyEnd, KnownProducers, SourceReading
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.errors import Conflict, ControlError
+from gateway.mirror.interface import MirrorEngine
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import target_errors
+from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.offset_translation import OffsetMaps
+from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.records import Records
+from gateway.operations.sources import LinkHealth
+from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
+from gateway.topics.status import Measure
+
+_T = TypeVar("_T")
+_LOOK_S = 1.5  # a source that is known to answer is asked for its ends; it may be dying
+
+
+class FailoverEnds:
+    """Remembers the source's ends as they were last seen: a source that is to be failed over may not answer."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        target: ClusterAccess,
+        maps: OffsetMaps,
+        measure: Measure,
+        ends: SourceEnds,
+        health: Mapping[str, LinkHealth],
+        deleted: DeletedMirrors,
+    ) -> None:
+        """`ends`: reads the source's log ends. `health`: by link name, as it is now."""
+        self._records = records
+        self._store = records.store
+        self._target = target
+        self._maps = maps
+        self._health = health
+        self._measure = measure
+        self._ends = ends
+        self._seen: dict[tuple[str, str], tuple[int | None, ...]] = {}
+        deleted.subscribe(lambda mirror: self._seen.pop((mirror.link, mirror.mirror_topic), None))
+
+    async def copied(self, record: MirrorRecord) -> tuple[CopyEnd | None, ...]:
+        """Of each partition the source offset up to which the target has everything, and where the copy's log ends
+        there; None for one of which the copy does not say it.
+
+        The copy says so itself, in one look: a position that a mirror has told lacks what was acknowledged while it was
+        being stopped, and what other gateways have appended; it has too much when the copy has lost records since. It
+        counts where it was told of this very end of the copy: then it tells of gaps behind the last record.
+
+        Raises:
+            ControlError: the copy, or its offset map, cannot be read now.
+        """
+        topic, partitions = record.mirror_topic, len(record.starts)
+        if record.mode is MirrorMode.PRESERVE and (record.link, topic) not in self._maps.turned_translated:
+            with target_errors():
+                ranges = await self._target.log_ranges(topic, partitions)
+            return _of_each(partitions, [CopyEnd(end, end) for _, end in ranges])
+        with target_errors():
+            maps = await self._maps.read(record)
+        told = {(one.partition, one.target_end): one.mirrored_to for one in self._measure.known(record)}
+        found = [_mapped(one, told.get((index, one.end))) for index, one in enumerate(maps)]
+        return _of_each(partitions, found)
+
+    async def on_the_copy(self, record: MirrorRecord) -> tuple[CopyEnd, ...]:
+        """As `copied`, of every partition.
+
+        Raises:
+            ControlError: the copy cannot be read now, or does not say it of one.
+        """
+        found = await self.copied(record)
+        whole = tuple(one for one in found if one is not None)
+        if len(whole) != len(found):
+            missing = ", ".join(str(at) for at, one in enumerate(found) if one is None)
+            raise Conflict(
+                f"the target does not say where the copy of mirror topic '{record.mirror_topic}' ends, partition "
+                f"{missing}; try again"
+            )
+        return whole
+
+    async def look(self) -> None:
+        """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
+        for mirror in list(self._store.mirrors.values()):
+            if mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) and not written_on_target(mirror):
+                await self.read(mirror)
+
+    async def read(self, record: MirrorRecord) -> SourceReading:
+        """The source's ends as it tells them now, else as they were last seen. It is asked for 1.5 s at most."""
+        key, partitions = (record.link, record.mirror_topic), len(record.starts)
+        engine = {status.partition: status.source_end for status in self._measure.known(record)}
+        before = _of_each(partitions, self._seen.get(key, ()))
+        known = tuple(_later(engine.get(at), before[at]) for at in range(partitions))
+        health = self._health.get(record.link)
+        if health is not None and not health.available:
+            return SourceReading(known, answered=False)
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                link = self._records.link(record.link)
+                found = await self._ends.read(link, {record.source_topic: partitions}, _LOOK_S)
+        except (ControlError, TimeoutError):
+            return SourceReading(known, answered=False)
+        told = found[record.source_topic]
+        log_end_offsets = _of_each(partitions, told.log_ends if told.log_ends is not None else told.high_watermarks)
+        self._seen[key] = log_end_offsets
+        return SourceReading(tuple(_later(*pair) for pair in zip(known, log_end_offsets, strict=True)), answered=True)
+
+
+def known_producers(engine: MirrorEngine, record: MirrorRecord) -> KnownProducers:
+    """What the mirror knows of producers now, in one answer; of partitions that do not run here that is nothing."""
+    found = _of_each(len(record.starts), engine.partition_ends(record))
+    tables = tuple(() if one is None else one.producers for one in found)
+    return KnownProducers(tables, tuple(index for index, one in enumerate(found) if one is None or not one.warm))
+
+
+def _mapped(found: OffsetMap, told: int | None) -> CopyEnd | None:
+    """`told`: how far a mirror said that it was when the copy ended here."""
+    if found.end > 0 and not len(found) and not found.read_to and told is None:
+        return None  # the log holds something, and nobody says what
+    return CopyEnd(found.read_to if told is None else max(found.read_to, told), found.end)
+
+
+def _of_each(partitions: int, found: Sequence[_T | None]) -> tuple[_T | None, ...]:
+    """An entry per partition: None for those of which nothing was said."""
+    return tuple(found[at] if at < len(found) else None for at in range(partitions))
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """The higher one of two ends that were seen; a negative one was not."""
+    return max((end for end in (one, other) if end is not None and end >= 0), default=None)

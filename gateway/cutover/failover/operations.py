@@ -1,0 +1,151 @@
+"""Failover: writes go to the target at once, whatever the source does. What it may lose is said in numbers.
+
+Of a mirror to the target it is the cutover without the source: what was not mirrored yet stays behind there. Of a
+mirror back it only ends the mirror: the target is written already, and stays so. Each step is decided by
+`cutover/failover/rules/failover.py`; this is what is asked from outside, and keeps other operations on the topic away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.cutover.failover.rules.failover import left_behind, why_not
+from gateway.cutover.failover.run import FailoverRun, FailoverTools
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.errors import Conflict, ControlError
+from gateway.state.mirror_states import MirrorOperation, require
+from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.store import ProducerFenced, StoreError
+from gateway.transport.background import Background
+from gateway.transport.locks import KeyedLocks
+
+_log = structlog.get_logger("lockgate.failover")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailoverPlan:
+    """What a failover now would leave behind: `not_mirrored[p]` records, -1 where nobody knows."""
+
+    record: MirrorRecord
+    not_mirrored: tuple[int, ...]
+
+
+Alone = Callable[[str, str], AbstractAsyncContextManager[None]]
+"""(link, mirror topic) -> a block for whose time something holds of the topic."""
+
+
+class Failover:
+    """Fails mirror topics over. `ends`: what the numbers are made of.
+
+    `without_promote`: no promote of the topic runs; one that does is ended first, or comes to its end. A Conflict when
+    its end is not known in time. `overridden`: this gateway mirrors the topic, whoever did so before.
+    """
+
+    def __init__(
+        self,
+        tools: FailoverTools,
+        *,
+        without_promote: Alone,
+        overridden: Alone,
+        locks: KeyedLocks,
+        background: Background,
+    ) -> None:
+        self._tools = tools
+        self._records = tools.records
+        self.ends = tools.ends
+        self._without_promote = without_promote
+        self._overridden = overridden
+        self._locks = locks
+        self._background = background
+        self._running: dict[tuple[str, str], FailoverRun] = {}
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What a failover of the topic waits for; '' when none runs."""
+        run = self._running.get((link, topic))
+        return "" if run is None or not run.waiting_for else f"being failed over: {run.waiting_for}"
+
+    async def plan(self, link: str, topic: str) -> FailoverPlan:
+        """What it would lose.
+
+        Raises:
+            NotFound, WrongState, Conflict, TargetUnreachable: it would be refused.
+        """
+        record = self._records.mirror(link, topic)
+        require(MirrorOperation.FAILOVER, record)
+        if written_on_target(record):
+            return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts))
+        _require_readable(record)
+        source = await self.ends.read(record)
+        return FailoverPlan(record=record, not_mirrored=left_behind(source.ends, await self.ends.on_the_copy(record)))
+
+    async def run(self, link: str, topic: str) -> MirrorRecord:
+        """Fail one topic over; it is STOPPED when this returns.
+
+        A promote that is under way is ended first; one that has cut over by then was faster, and nothing is left to do.
+        None begins before this has ended, its outcome known.
+
+        Raises:
+            NotFound, WrongState, Conflict, TargetUnreachable, StoreError: nothing was changed.
+            StoreUncertain: whether it was stored is not known yet; writes are paused until it is.
+        """
+        before = self._records.mirror(link, topic)
+        require(MirrorOperation.FAILOVER, before)
+        async with AsyncExitStack() as alone:
+            await alone.enter_async_context(self._without_promote(link, topic))
+            async with self._locks.hold(f"mirror/{topic}"):
+                record = self._records.mirror(link, topic)
+                if record != before and record.state is MirrorState.STOPPED:
+                    return record
+                require(MirrorOperation.FAILOVER, record)
+                if written_on_target(record) != written_on_target(before):
+                    raise Conflict(f"mirror topic '{topic}' has changed sides meanwhile; look at it, and try again")
+                _require_readable(record)
+                self._running[link, topic] = run = FailoverRun(self._tools, record)
+                try:
+                    await self._cut_over(run, record)
+                except BaseException:
+                    self._left(run, (link, topic), alone)
+                    raise
+        try:
+            await run.finish()
+        finally:
+            self._running.pop((link, topic), None)
+        return self._records.mirror(link, topic)
+
+    async def _cut_over(self, run: FailoverRun, record: MirrorRecord) -> None:
+        if written_on_target(record):
+            await run.cutover()
+            return
+        async with self._overridden(record.link, record.mirror_topic):
+            await run.cutover()
+
+    def _left(self, run: FailoverRun, key: tuple[str, str], alone: AsyncExitStack) -> None:
+        """It ended without a cutover, or its outcome is not known: then what keeps other operations away (`alone`) is
+        kept until it is."""
+        if run.outcome_unknown:
+            self._background.spawn(self._when_known(run, key, alone.pop_all()), f"failover {' '.join(key)}")
+        else:
+            self._running.pop(key, None)
+
+    async def _when_known(self, run: FailoverRun, key: tuple[str, str], alone: AsyncExitStack) -> None:
+        """The cutover is stored, or it is not; nobody who asked for it hears of it any more."""
+        _log.warning("writes are paused until it is known whether the failover is stored", link=key[0], topic=key[1])
+        try:
+            async with alone:
+                await run.cutover()
+            await run.finish()
+        except ProducerFenced:
+            _log.info("the failover is left to the next leader", link=key[0], topic=key[1])
+        except (ControlError, StoreError) as exc:
+            _log.warning("the failover was not stored", link=key[0], topic=key[1], reason=str(exc))
+        finally:
+            self._running.pop(key, None)
+
+
+def _require_readable(record: MirrorRecord) -> None:
+    if refused := why_not(record):
+        raise Conflict(refused)

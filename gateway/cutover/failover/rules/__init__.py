@@ -1,0 +1,1 @@
+"""The resolver of a failover: snapshot in, next step out. Pure."""

@@ -1,0 +1,326 @@
+"""One run of a failover: gather a snapshot, ask `cutover/failover/rules/failover.py` for the step, take it, again.
+
+All I/O of a failover begins here, one method per step. What outlives the process is the record alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.cutover.failover.ends import FailoverEnds, known_producers
+from gateway.cutover.failover.rules.failover import failback_ended, failed_over, next_step
+from gateway.cutover.failover.rules.memory import FailoverMemory
+from gateway.cutover.failover.rules.snapshot import FailoverLimits, FailoverStep, FailoverStepKind
+from gateway.cutover.write_pause.interface import PausesWrites
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
+from gateway.cutover.write_pause.rules.write_pause import Pause
+from gateway.errors import Conflict, ControlError
+from gateway.kafka.connection.errors import NetError
+from gateway.mirror.interface import MirrorEngine
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.records import Records
+from gateway.state.mirror_states import is_mirroring
+from gateway.state.records import MirrorRecord
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.unknown_outcome import until_known
+from gateway.topics.lifted_configs import LiftedConfigs
+from gateway.topics.status import Measure
+
+LIMITS = FailoverLimits()
+_K = FailoverStepKind
+_FOLLOWS = frozenset({_K.RESTORE_CONFIGS, _K.TELL_GROUPS, _K.DONE})
+"""The topic is written where it is to be written from now on."""
+_log = structlog.get_logger("lockgate.failover")
+
+
+OnFailover = Callable[[MirrorRecord], Awaitable[None]]
+"""Told of the mirror as it is after a failover, once the target is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailoverTools:
+    """What every run uses. `pauses`: every live gateway's forwarder, by the gateway's name; a live mapping."""
+
+    records: Records
+    engine: MirrorEngine
+    publisher: RoutingPublisher
+    progress: MirrorProgress
+    lifted: LiftedConfigs
+    clock: Callable[[], float]
+    measure: Measure
+    routing: RoutingTable
+    pauses: Mapping[str, PausesWrites]
+    ends: FailoverEnds
+    on_failover: Sequence[OnFailover] = ()
+
+
+class FailoverRun:
+    """Fails one topic over, or takes all back. `waiting_for` is for `describe`."""
+
+    def __init__(self, tools: FailoverTools, began: MirrorRecord) -> None:
+        self._tools = tools
+        self._store = tools.records.store
+        self._key = (began.link, began.mirror_topic)
+        self._memory = FailoverMemory(began)
+        self._pause: Pause | None = None
+        self._failure: Exception | None = None
+        self._fenced = False
+        self._log = _log.bind(link=began.link, topic=began.mirror_topic)
+        self.waiting_for = ""
+        self._actions: Mapping[FailoverStepKind, Callable[[FailoverStep], Awaitable[None]]] = {
+            _K.WAIT: self._wait,
+            _K.READ_SOURCE: self._read_source,
+            _K.PAUSE_WRITES: self._pause_everywhere,
+            _K.DRAIN: self._drain,
+            _K.READ_LAST: self._read_source,
+            _K.STOP_MIRROR: self._stop_mirror,
+            _K.READ_COPY: self._read_copy,
+            _K.PERSIST: self._persist,
+            _K.SETTLE: self._settle,
+            _K.TAKE_BACK: self._take_back,
+            _K.RELEASE: self._release,
+            _K.RESTORE_CONFIGS: self._restore_configs,
+            _K.TELL_GROUPS: self._tell_groups,
+        }
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """`cutover` was left before it was known what is stored, and is to be called again."""
+        return self._memory.committing and not self._fenced
+
+    async def cutover(self) -> None:
+        """Until the topic is STOPPED, and its writes go to the target.
+
+        Raises:
+            Conflict, ControlError, StoreError: given up, with the reason; mirror and writes are as before.
+            StoreUncertain, CancelledError: it is of unknown outcome.
+            ProducerFenced: another gateway leads; the pause ends when it tells.
+        """
+        try:
+            step = await self._until(_FOLLOWS)
+        except ProducerFenced:
+            self._fenced = True
+            raise
+        except StoreUncertain:
+            raise
+        except asyncio.CancelledError:
+            self._memory.give_up("the failover was cut short")
+            self._memory.committing = True  # what was under way may have been stored
+            raise
+        except Exception:
+            await self._let_go()
+            raise
+        if step.reason and step.kind is _K.DONE:
+            raise self._failure or Conflict(step.reason)
+
+    async def finish(self) -> None:
+        """What can be done once the target is written; all of it is tried again later by those who look after it."""
+        await self._until(frozenset({_K.DONE}))
+
+    async def _until(self, kinds: frozenset[FailoverStepKind]) -> FailoverStep:
+        try:
+            while (step := self._next()).kind not in kinds:
+                self.waiting_for = step.reason
+                if step.delay_s:
+                    await asyncio.sleep(step.delay_s)
+                await self._actions[step.kind](step)
+        finally:
+            self.waiting_for = ""
+        return step
+
+    def _next(self) -> FailoverStep:
+        record = self._record()
+        route = self._tools.routing.current.topics.get(record.mirror_topic)
+        snapshot = self._memory.snapshot(
+            self._tools.clock(),
+            record,
+            WritePhase.FORWARD if route is None else route.phase,
+            frozenset(self._tools.pauses),
+            self._tools.engine.running_partitions(record).cold,
+        )
+        return next_step(snapshot, LIMITS)
+
+    def _record(self) -> MirrorRecord:
+        return self._tools.records.mirror(*self._key)
+
+    async def _let_go(self) -> None:
+        """Something went wrong that no step expects: pause no writes for it, once it is known what is stored."""
+        if self._memory.committing and not await until_known(self._store):
+            return  # the next leader knows
+        self._memory.committing = False
+        self._as_recorded()
+
+    def _as_recorded(self) -> None:
+        """No promote of the topic runs that would not have its mirror begun anew."""
+        current = self._store.mirrors.get(self._key)
+        if current is not None and is_mirroring(current.state):
+            self._tools.engine.start_mirror(current)
+        if self._pause is not None:
+            self._tools.publisher.resume([self._pause])
+
+    # -- before the cutover -------------------------------------------------------------------------------------------
+
+    async def _wait(self, _: FailoverStep) -> None:
+        """Its time has passed already."""
+
+    async def _read_source(self, _: FailoverStep) -> None:
+        reading = await self._tools.ends.read(self._record())
+        self._memory.source_read(reading, self._tools.clock())
+
+    async def _pause_everywhere(self, step: FailoverStep) -> None:
+        """Whoever may write to the source must have stopped: two clusters would be written for one partition."""
+        record = self._record()
+        if self._pause is None:
+            epoch = self._tools.publisher.next_epoch(record)
+            self._pause = Pause(record.mirror_topic, epoch, self._store.term)
+            self._tools.publisher.pause([self._pause])
+            self._memory.pause_began(self._tools.clock())
+        pause = self._pause
+        asked = {name: _acknowledged(pauses, pause, step.limit_s) for name, pauses in self._tools.pauses.items()}
+        paused = []
+        for name, outcome in zip(asked, await asyncio.gather(*asked.values()), strict=True):
+            if outcome is None:
+                paused.append(name)
+                continue
+            self._memory.give_up(
+                f"gateway '{name}' does not stop writing to mirror topic '{pause.topic}' on the source: "
+                f"{outcome}; if it has certainly stopped: lockgate gateway forget {name}"
+            )
+        self._memory.paused(paused)
+
+    async def _drain(self, step: FailoverStep) -> None:
+        """What is in flight to the source may still be answered, for a moment; after that it is not."""
+        pause, asked = self._pause, dict(self._tools.pauses)
+        if pause is None:
+            raise AssertionError("what is in flight is waited for without a pause")
+        outcomes = await asyncio.gather(*(_drained(pauses, pause, step.limit_s) for pauses in asked.values()))
+        for name, outcome in zip(asked, outcomes, strict=True):
+            if outcome is not None:
+                self._memory.give_up(
+                    f"gateway '{name}' may still acknowledge writes to mirror topic '{pause.topic}' on the source: "
+                    f"{outcome}; if it has certainly stopped: lockgate gateway forget {name}"
+                )
+        self._memory.drained(name for name, outcome in zip(asked, outcomes, strict=True) if outcome is None)
+
+    async def _stop_mirror(self, step: FailoverStep) -> None:
+        record = self._record()
+        seen = None if self._memory.on_target else known_producers(self._tools.engine, record)
+        try:
+            async with asyncio.timeout(step.limit_s):
+                await self._tools.measure.stop(record)
+        except TimeoutError:
+            self._memory.give_up("the mirror's appends to the target were not answered in time; try again")
+        self._memory.mirror_stopped(seen)
+
+    async def _read_copy(self, step: FailoverStep) -> None:
+        now = self._tools.clock()
+        try:
+            async with asyncio.timeout(step.limit_s):
+                found = await self._tools.ends.copied(self._record())
+        except (ControlError, TimeoutError) as exc:
+            self._memory.copy_read(None, str(exc) or "no answer in time", now)
+        else:
+            self._memory.copy_read(found, "", now)
+
+    async def _persist(self, _: FailoverStep) -> None:
+        old = self._record()
+        new = self._stopped(old)
+        self._memory.storing(self._tools.clock())
+        try:
+            await self._store.replace(old, new)
+        except (StoreUncertain, ProducerFenced):
+            raise
+        except StoreConflict:  # others have changed the record: it is read again
+            self._memory.known()
+        except StoreError as exc:  # nothing was written
+            self._memory.known()
+            self._failure = exc
+            self._memory.give_up(str(exc) or "the failover was not stored")
+        else:
+            self._memory.known()
+            self._log.warning("mirror topic failed over", old=old.state, not_mirrored=new.cutover.not_mirrored)
+
+    def _stopped(self, old: MirrorRecord) -> MirrorRecord:
+        memory, now_ms = self._memory, self._tools.records.now_ms()
+        if memory.on_target:
+            return failback_ended(old, now_ms)
+        copy = tuple(one for one in memory.copy or () if one is not None)
+        if memory.producers is None or self._pause is None:
+            raise AssertionError("a cutover is stored without its pause, or what is known of producers")
+        return failed_over(old, copy, memory.reading(), memory.producers, self._pause.epoch, now_ms)
+
+    async def _settle(self, _: FailoverStep) -> None:
+        """The cutover is written, or it is not: until somebody knows nobody may write to the source, nor promote."""
+        try:
+            await self._store.resolve_outcome()
+        except ProducerFenced:
+            raise
+        except StoreError as exc:
+            self._log.info("whether the failover is stored is not known yet; writes are paused", reason=str(exc))
+            return
+        self._memory.known()
+        self._memory.give_up("the failover was not stored")  # says nothing where it is
+
+    async def _take_back(self, step: FailoverStep) -> None:
+        """Mirror and writes are as the record says now."""
+        self._log.warning("the failover was given up", reason=step.reason)
+        self._memory.give_up(step.reason)
+        self._as_recorded()
+        self._memory.taken_back = True
+
+    # -- after the cutover --------------------------------------------------------------------------------------------
+
+    async def _release(self, _: FailoverStep) -> None:
+        """The store's change has published the route already; what is left is the mark of the pause."""
+        if self._pause is not None:
+            self._tools.publisher.resume([self._pause])
+        if self._memory.on_target:
+            self._tools.progress.forget(self._key[1])  # they were offsets of the target
+        self._memory.released = True
+
+    async def _restore_configs(self, _: FailoverStep) -> None:
+        self._memory.restored = True
+        try:
+            await self._tools.lifted.restore(self._record())
+        except ProducerFenced:
+            raise
+        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+            self._log.warning("topic configs not restored yet", error=str(exc))
+
+    async def _tell_groups(self, _: FailoverStep) -> None:
+        self._memory.told = True
+        for hook in self._tools.on_failover:
+            try:
+                await hook(self._record())
+            except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+                self._log.error("after the failover", error=str(exc))
+
+
+async def _acknowledged(pauses: PausesWrites, pause: Pause, limit_s: float) -> str | None:
+    """Why this gateway is not known to have paused its writes; None when it is."""
+    try:
+        async with asyncio.timeout(limit_s):
+            await pauses.pause(pause)
+    except Exception as exc:  # noqa: BLE001 - whatever it is, the failover does not go on without this gateway
+        return str(exc) or "no answer in time"
+    return None
+
+
+async def _drained(pauses: PausesWrites, pause: Pause, limit_s: float) -> str | None:
+    """Why this gateway may still pass on an answer of the source; None when it does not."""
+    with suppress(TimeoutError, OSError, NetError):
+        async with asyncio.timeout(limit_s):
+            await pauses.drain(pause)
+            return None
+    try:
+        async with asyncio.timeout(limit_s):
+            await pauses.cut(pause)
+    except (TimeoutError, OSError, NetError) as exc:
+        return str(exc) or "no answer in time"
+    return None

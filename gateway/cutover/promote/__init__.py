@@ -1,0 +1,1 @@
+"""Promote: writes paused, the mirror drained, the topic cut over to the target."""

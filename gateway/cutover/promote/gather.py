@@ -1,0 +1,190 @@
+"""What a topic promote is told by the store, the gateways, the mirror and the source: one snapshot after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from gateway.cutover.failback.rules.failback_promote import as_promote
+from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
+from gateway.cutover.promote.rules.promote import LOOK_AGAIN_S
+from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, PromoteLimits, PromoteSnapshot
+from gateway.cutover.write_pause.interface import Coverage, PausesWrites
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.errors import ControlError
+from gateway.mirror.interface import MirrorEngine
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.origin_ends import SourceEnds
+from gateway.operations.records import Records
+from gateway.state.records import MirrorRecord, MirrorState
+from gateway.topics.lifted_configs import LiftedConfigs
+from gateway.transport.locks import KeyedLocks
+
+_READ_S = 5.0  # before the write pause; under it what is left of the write pause's time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoteTools:
+    """What every run uses. `pauses`: the live gateways by name. `on_pause_ended(link, outcome, seconds)`.
+    `earliest_pause`: by `clock`; what a killed predecessor had in flight lands before. `go_on(link, topic)`: the record
+    says that a failback is to go on.
+
+    `ends` reads the log ends of a link's source, `target_ends` those of the target, for a failback.
+    """
+
+    records: Records
+    engine: MirrorEngine
+    progress: MirrorProgress
+    publisher: RoutingPublisher
+    lifted: LiftedConfigs
+    locks: KeyedLocks
+    routing: RoutingTable
+    pauses: Mapping[str, PausesWrites]
+    ends: SourceEnds
+    target_ends: SourceEnds
+    limits: PromoteLimits
+    on_pause_ended: Callable[[str, str, float], None]
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    earliest_pause: float
+    go_on: Callable[[str, str], None]
+    coverage: Coverage | None = None  # None: this gateway is the only one
+
+
+class Gatherer:
+    """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
+
+    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory) -> None:
+        self._tools = tools
+        self._link = link
+        self._topics = tuple(topics)
+        self._memory = memory
+        self.is_failback = any(record.is_reverse for record in self.records())
+
+    def records(self) -> list[MirrorRecord]:
+        """The stored records of the run's topics; NotFound when one is gone."""
+        return [self._tools.records.mirror(self._link, topic) for topic in self._topics]
+
+    async def snapshot(self) -> PromoteSnapshot:
+        """All that is known now. Before the write pause the source is asked how far the mirror is behind it."""
+        lags: Mapping[str, int] = {}
+        if self._memory.paused_at is None and not self._memory.gave_up and not self._all_stopped():
+            lags = await self._lags()
+        gateways = frozenset(self._tools.pauses)
+        facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
+        found = self._memory.snapshot(
+            self._tools.clock(),
+            gateways,
+            facts,
+            earliest_pause=self._tools.earliest_pause,
+            origin="target" if self.is_failback else "source",
+        )
+        return found if self._tools.coverage is None else self._covered(found, self._tools.coverage)
+
+    def _covered(self, found: PromoteSnapshot, coverage: Coverage) -> PromoteSnapshot:
+        """With the gateways that cannot be asked, and those that went."""
+        departed, began = 0, self._memory.paused_at
+        if began is not None:
+            acknowledged = [frozenset(topic.acks) for topic in found.topics]
+            departed = coverage.departed(began, frozenset.intersection(*acknowledged))
+        landed = coverage.last_departure() + self._tools.limits.unknown_grace_s
+        earliest = max(found.earliest_pause, landed)
+        return replace(found, departed=departed, earliest_pause=earliest, lost=coverage.lost())
+
+    async def read(self, timeout_s: float) -> Mapping[str, EndReading]:
+        """One reading of each topic, with the mirror's positions from before it; empty if the source is away."""
+        records, asked = self.records(), self._tools.clock()
+        mirrored = {record.mirror_topic: self._tools.engine.running_partitions(record).mirrored for record in records}
+        origins = {r.mirror_topic: r.mirror_topic if self.is_failback else r.source_topic for r in records}
+        wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
+        ends = self._tools.target_ends if self.is_failback else self._tools.ends
+        try:
+            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s)
+        except ControlError as exc:
+            self._memory.source_failed(self._tools.clock(), str(exc))
+            return {}
+        self._memory.source_answered()
+        answered = self._tools.clock()
+        return {
+            record.mirror_topic: EndReading(
+                asked,
+                answered,
+                found[origins[record.mirror_topic]].high_watermarks,
+                found[origins[record.mirror_topic]].log_ends,
+                mirrored[record.mirror_topic],
+                found[origins[record.mirror_topic]].partitions,
+                found[origins[record.mirror_topic]].last_stable,
+            )
+            for record in records
+        }
+
+    async def read_copies(self, timeout_s: float) -> None:
+        """Where the copies end now that nothing is appended to them; a cluster that is away is noted."""
+        records = self.records()
+        copies = {r.mirror_topic: r.source_topic if self.is_failback else r.mirror_topic for r in records}
+        wanted = {copies[record.mirror_topic]: len(record.starts) for record in records}
+        ends = self._tools.ends if self.is_failback else self._tools.target_ends
+        try:
+            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s)
+        except ControlError as exc:
+            self._memory.source_failed(self._tools.clock(), str(exc))
+            return
+        for topic, copy in copies.items():
+            marks, log_end_offsets = found[copy].high_watermarks, found[copy].log_ends
+            self._memory.copy_read(topic, CopyReading(marks, marks if log_end_offsets is None else log_end_offsets))
+
+    async def mirrored(self, timeout_s: float) -> None:
+        """Until the mirror has come to the ends last read under the write pause, or the time is over."""
+        ends = {(topic, index): end for topic in self._topics for index, end in enumerate(self._memory.ends(topic))}
+        reached, left = asyncio.Event(), len(ends) + 1
+
+        def one() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                reached.set()
+
+        for (topic, index), end in ends.items():
+            self._tools.progress.when(topic, index, end, one)
+        one()  # there may be no ends
+        if reached.is_set():  # what is waited for is something else: for the producers to be known
+            await self._tools.sleep(LOOK_AGAIN_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await reached.wait()
+
+    async def _lags(self) -> Mapping[str, int]:
+        """Per topic the records that its last partition is behind. Also warms what the write pause will need."""
+        placements = [self._tools.engine.running_partitions(record) for record in self.records()]
+        if any(running_partitions.absent or running_partitions.cold for running_partitions in placements):
+            return {}  # a mirror that has just begun here: retries over the cutover need the producers' last batches
+        readings = await self.read(_READ_S)
+        for topic, reading in readings.items():
+            self._memory.read(topic, reading)
+        if any(-1 in reading.mirrored for reading in readings.values()):
+            return {}
+        return {
+            topic: max((end - at for at, end in zip(reading.mirrored, reading.log_end_offsets, strict=True)), default=0)
+            for topic, reading in readings.items()
+        }
+
+    def _all_stopped(self) -> bool:
+        """Flipped, all of them."""
+        if self.is_failback:
+            return not any(record.is_reverse for record in self.records())
+        return all(record.state is MirrorState.STOPPED for record in self.records())
+
+    def _facts(self, record: MirrorRecord, gateways: frozenset[str], lag: int | None) -> TopicObservations:
+        phases = self._memory.phases(record, gateways)
+        seen, as_seen = as_promote(record, phases) if self.is_failback else (record, phases)
+        blocked = (pauses.blocked_by(record.mirror_topic) for pauses in self._tools.pauses.values())
+        return TopicObservations(
+            record=seen,
+            phases=as_seen,
+            running_partitions=self._tools.engine.running_partitions(record),
+            lag=lag,
+            blocked_by="; ".join(filter(None, blocked)) if self._memory.paused_at is not None else "",
+        )

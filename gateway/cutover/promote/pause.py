@@ -1,0 +1,110 @@
+"""The write pause of one topic promote: begun on every gateway, and ended again when the promote is over.
+
+Its pauses are this run's own: what ends them ends nobody else's, and nobody else ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from gateway.cutover.promote.gather import PromoteTools
+from gateway.cutover.promote.rules.memory import PromoteMemory
+from gateway.cutover.write_pause.interface import PausesWrites
+from gateway.cutover.write_pause.rules.write_pause import Pause
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.rules.topic_configs import stamps_itself
+from gateway.state.records import MirrorRecord
+
+_AGAIN_S = 0.01
+_log = structlog.get_logger("lockgate.promote")
+
+
+class PromotePause:
+    """Of one run. Since when writes are paused, and who acknowledged it, is in the run's memory."""
+
+    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], memory: PromoteMemory) -> None:
+        self._tools = tools
+        self._publisher = tools.publisher
+        self._link = link
+        self._pauses: tuple[Pause, ...] = ()
+        self._until_stamped: tuple[Pause, ...] = ()
+        self._memory = memory
+        self._told: set[str] = set()
+        self._log = _log.bind(link=link, topics=list(topics))
+
+    def left_s(self) -> float:
+        """Seconds until the pause must end; below 0 when it should have."""
+        began = self._memory.paused_at
+        return self._tools.limits.pause_timeout_s - (self._tools.clock() - began if began is not None else 0.0)
+
+    async def pause(self, records: Sequence[MirrorRecord]) -> None:
+        """Pause the writes here, and ask each gateway that has not acknowledged these epochs, once. Raises nothing."""
+        if self._memory.paused_at is None:
+            self._memory.pause_began(self._tools.clock())
+            self._pauses = tuple(self._pause_of(record, record.cutover.pause_epoch) for record in records)
+            self._publisher.pause(self._pauses)  # all at once here; each is asked like the others' below
+        asked = [
+            self._ask(gateway, asked, pause)
+            for pause in self._pauses
+            for gateway, asked in self._tools.pauses.items()
+            if not self._acknowledged(gateway, pause)
+        ]
+        failures = [failure for failure in await asyncio.gather(*asked) if failure]
+        if failures:
+            self._tell(failures)
+            await self._tools.sleep(_AGAIN_S)
+
+    def until_stamped(self, records: Sequence[MirrorRecord]) -> None:
+        """Right before the cutover: a topic that is to give records its own timestamps waits here until it does.
+
+        The cutover's record ends the pause of the promote. This one is younger, and ends with `release`.
+        """
+        if self._until_stamped:
+            return
+        stamped = [record for record in records if stamps_itself(record.restore_configs)]
+        self._until_stamped = tuple(self._pause_of(each, self._publisher.next_epoch(each)) for each in stamped)
+        self._publisher.pause(self._until_stamped)
+
+    def release(self, outcome: str) -> float | None:
+        """Writes go where the routes say. Returns the seconds they were paused for, None if they were not.
+
+        Args:
+            outcome: stopped | aborted; see `PromoteTools.on_pause_ended`.
+        """
+        began = self._memory.paused_at
+        self._publisher.resume((*self._pauses, *self._until_stamped))
+        self._pauses = self._until_stamped = ()
+        self._memory.resumed()
+        if began is None:
+            return None
+        paused_s = self._tools.clock() - began
+        self._tools.on_pause_ended(self._link, outcome, paused_s)
+        return paused_s
+
+    def _pause_of(self, record: MirrorRecord, epoch: int) -> Pause:
+        return Pause(record.mirror_topic, epoch, self._tools.records.store.term)
+
+    def _acknowledged(self, gateway: str, pause: Pause) -> bool:
+        ack = self._memory.acks(pause.topic).get(gateway)
+        return ack is not None and ack.epoch == pause.epoch
+
+    def _tell(self, failures: Sequence[str]) -> None:
+        """A gateway that is gone is asked again every few milliseconds, and gives the same reason each time."""
+        for failure in dict.fromkeys(failures):
+            if failure not in self._told:
+                self._told.add(failure)
+                self._log.warning("a gateway did not acknowledge the pause", reason=failure)
+
+    async def _ask(self, gateway: str, asked: PausesWrites, pause: Pause) -> str:
+        """Ask one gateway; '' when it acknowledged, else why not."""
+        try:
+            async with asyncio.timeout(max(0.0, self.left_s())):
+                ack = await asked.drain(pause)
+        except (TimeoutError, OSError, NetError) as exc:
+            return f"{gateway}: {str(exc) or 'no answer in time'}"
+        self._memory.acknowledged(replace(ack, gateway=gateway), self._tools.clock())
+        return ""

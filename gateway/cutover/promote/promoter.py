@@ -1,0 +1,275 @@
+"""Promotes mirror topics: the checks before, one run per set, and the runs that a restart interrupted.
+
+Put together by `control_parts.py`, and wired by `runtime/term.py`:
+
+    promoter.resume()                             # goes on with what a restart interrupted, and begins to look for
+                                                  # records after the cutover (`records_after_cutover`);
+                                                  # returns at once
+
+Its tasks run in `background` and end with `service.close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+
+import structlog
+
+from gateway.cutover.promote.gather import PromoteTools
+from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
+from gateway.cutover.promote.run import PromoteRun
+from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
+from gateway.errors import Conflict, ControlError
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.sources import Sources
+from gateway.state.mirror_states import MirrorOperation, WrongState, transition
+from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
+from gateway.state.records import MirrorRecord, MirrorState
+from gateway.transport.background import Background
+
+_FAILED_OVER = "mirror topic '{}' is being failed over"
+_log = structlog.get_logger("lockgate.promote")
+
+
+class TopicPromoter:
+    """Implements `TopicPromoter`.
+
+    Args:
+        tools: what every run uses.
+        late: looks for records after the cutover.
+    """
+
+    def __init__(
+        self,
+        tools: PromoteTools,
+        *,
+        late: RecordsAfterCutover,
+        sources: Sources,
+        target: ClusterAccess,
+        background: Background,
+    ) -> None:
+        self._tools = tools
+        self._records = tools.records
+        self._store = tools.records.store
+        self._late = late
+        self._sources = sources
+        self._target = target
+        self._background = background
+        self._running: dict[tuple[str, str], PromoteRun | None] = {}
+        self._leaving = ""
+        self._over = asyncio.Event()
+        self._barred: set[tuple[str, str]] = set()
+        self._changed = asyncio.Condition()
+        # a promote that is told to end has the time of a write pause for that, and for what it must store
+        self._end_s = 2 * tools.limits.pause_timeout_s
+
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
+        """See `operations/partners.py`."""
+        return self._late.of(link, topic)
+
+    async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
+        """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
+
+        Raises:
+            NotFound, WrongState: nothing was begun.
+            Conflict: refused (groups that are not promoted are listed), or given up with the reason; the writes to
+            the topics go on and they are
+                ACTIVE then.
+            SourceUnreachable, TargetUnreachable: nothing was begun.
+        """
+        names = tuple(dict.fromkeys(topics))
+        if self._leaving:
+            raise Conflict(f"{self._leaving}; ask again in a moment")
+        async with self._claim(link, names):
+            operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+            await self._check(link, names, operation)
+            await self._run(link, names, operation)
+        return [self._records.mirror(link, name) for name in names]
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What a running promote of the topic waits for, '' when none runs or it does not wait."""
+        run = self._running.get((link, topic))
+        return run.waiting_for if run is not None else ""
+
+    def under_way(self) -> frozenset[tuple[str, str]]:
+        """(link, mirror topic) of those that a run of this gateway promotes now."""
+        return frozenset(self._running)
+
+    async def leave(self, limit_s: float) -> None:
+        """This gateway is about to stop: promotes that hold writes come to their end, at most `limit_s` are waited.
+
+        The others, and those that come now, are left to whoever leads next. Before partitions are given away.
+        """
+        self._leaving = "this gateway is being stopped"
+        for run in self._running.values():
+            if run is not None:
+                run.leave(self._leaving)
+        try:
+            async with asyncio.timeout(limit_s):
+                while self._running:
+                    self._over.clear()
+                    await self._over.wait()
+        except TimeoutError:
+            _log.warning("promotes are not over yet", topics=sorted(topic for _, topic in self._running))
+
+    def resume(self) -> None:
+        """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
+
+        Topics that became PENDING_STOPPED at the same moment were one set, and are one again.
+        """
+        self._late.start()
+        pending = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
+        for (link, _), mirrors in groupby(sorted(pending, key=_set_key), key=_set_key):
+            names = tuple(mirror.mirror_topic for mirror in mirrors)
+            self._background.spawn(self._resume(link, names), f"resume promote {link} {','.join(names)}")
+
+    @asynccontextmanager
+    async def without(self, link: str, topic: str) -> AsyncIterator[None]:
+        """No promote of the topic runs during the block: one that does is ended first, or has cut over by then.
+
+        Raises:
+            Conflict: it did not come to an end in time; or another block of the topic is not over.
+        """
+        key = (link, topic)
+        if key in self._barred:
+            raise Conflict(f"mirror topic '{topic}' is being failed over already")
+        self._barred.add(key)
+        try:
+            await self._ended(key)
+            yield
+        finally:
+            self._barred.discard(key)
+            await self._tell()
+
+    async def _ended(self, key: tuple[str, str]) -> None:
+        try:
+            async with asyncio.timeout(self._end_s), self._changed:
+                while (run := self._running.get(key)) is not None:  # one without a run will not begin any more
+                    run.end(_FAILED_OVER.format(key[1]))
+                    await self._changed.wait()
+        except TimeoutError:
+            raise Conflict(self._still(key)) from None
+
+    def _still(self, key: tuple[str, str]) -> str:
+        run = self._running.get(key)
+        if run is not None and run.committing:
+            return (
+                f"whether the promote of mirror topic '{key[1]}' has been stored is not known: the target does not "
+                "answer. Its writes are paused until then; try again when the target answers"
+            )
+        waits = "" if run is None else run.waiting_for
+        return f"the promote of mirror topic '{key[1]}' has not come to an end yet{waits and ': '}{waits}; try again"
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _resume(self, link: str, names: tuple[str, ...]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: not any((link, name) in self._barred for name in names))
+        try:
+            async with self._claim(link, names):
+                await self._run(link, names, MirrorOperation.PROMOTE)
+        except ControlError as exc:  # the record says it too
+            _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
+
+    async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+        keys = [(link, name) for name in names]
+        self._require_not_barred(keys)
+        run = PromoteRun(self._tools, link, names, operation)
+        if self._leaving:
+            run.leave(self._leaving)
+        self._running.update(dict.fromkeys(keys, run))
+        await run.run()
+
+    def _require_not_barred(self, keys: Sequence[tuple[str, str]]) -> None:
+        if barred := [name for link, name in keys if (link, name) in self._barred]:
+            raise Conflict(_FAILED_OVER.format(barred[0]))
+
+    @asynccontextmanager
+    async def _claim(self, link: str, names: tuple[str, ...]) -> AsyncIterator[None]:
+        keys = [(link, name) for name in names]
+        if busy := [name for key, name in zip(keys, names, strict=True) if key in self._running]:
+            raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._require_not_barred(keys)
+        self._running.update(dict.fromkeys(keys))
+        try:
+            yield
+        finally:
+            for key in keys:
+                del self._running[key]
+            self._over.set()
+            await self._tell()
+
+    # -- checks before anything is begun -----------------------------------------------------------------------
+
+    async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+        mirrors = [self._records.mirror(link, name) for name in names]
+        for mirror in mirrors:
+            self._check_mirror(mirror, operation)
+        if len({mirror.failback.direction for mirror in mirrors}) > 1:
+            raise Conflict("some of these mirror topics are mirrored to the target, some back to the source: no set")
+        if mirrors[0].is_reverse:
+            await self._check_failback_promote(link, mirrors)
+            return
+        if operation is MirrorOperation.FORCE_PROMOTE:
+            return
+        await self._check_partitions(link, mirrors)
+        groups = await unpromoted_groups(
+            self._store, self._sources, self._records.link(link), [m.source_topic for m in mirrors]
+        )
+        if groups:
+            what = f"mirror topic '{names[0]}'" if len(names) == 1 else f"{len(names)} mirror topics"
+            raise Conflict(
+                f"{what} cannot be promoted: these groups read on the source and are not promoted: "
+                f"{', '.join(groups)}; promote them first, or use force"
+            )
+
+    def _check_mirror(self, mirror: MirrorRecord, operation: MirrorOperation) -> None:
+        try:
+            transition(operation, mirror.state)
+        except WrongState as exc:
+            raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
+
+    async def _check_failback_promote(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
+        """No group is asked for: consumers of the gateway go on reading on the target."""
+        for mirror in mirrors:
+            if mirror.failback.epoch >= MAX_FAILBACK_EPOCH:
+                raise Conflict(
+                    f"mirror topic '{mirror.mirror_topic}' has failed back {mirror.failback.epoch} times: there are no "
+                    "producer ids left for another time"
+                )
+        await self._check_partitions(link, mirrors)
+        with target_errors():
+            found = await self._target.topics([mirror.mirror_topic for mirror in mirrors])
+        for mirror in mirrors:
+            topic = found.get(mirror.mirror_topic)
+            if topic is not None and topic.partitions != len(mirror.starts):
+                raise Conflict(
+                    f"topic '{mirror.mirror_topic}' has {topic.partitions} partitions on the target, its mirror on the "
+                    f"source {len(mirror.starts)}; wait until the new ones are mirrored"
+                )
+
+    async def _check_partitions(self, link: str, mirrors: Sequence[MirrorRecord]) -> None:
+        access = await self._sources.reach(self._records.link(link))
+        with source_errors(link):
+            found = await access.topics([mirror.source_topic for mirror in mirrors])
+        for mirror in mirrors:
+            topic = found.get(mirror.source_topic)
+            if topic is not None and topic.partitions != len(mirror.starts):
+                raise Conflict(
+                    f"mirror topic '{mirror.mirror_topic}' has {len(mirror.starts)} partitions, its source topic "
+                    f"{topic.partitions}; wait until the new ones are mirrored"
+                )
+
+
+def _interrupted(mirror: MirrorRecord) -> bool:
+    return mirror.state is MirrorState.PENDING_STOPPED
+
+
+def _set_key(mirror: MirrorRecord) -> tuple[str, int]:
+    return mirror.link, mirror.state_since_ms

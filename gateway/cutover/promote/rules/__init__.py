@@ -1,0 +1,1 @@
+"""The resolver of a promote: snapshot in, next step out, with what must hold. Pure."""

@@ -1,0 +1,95 @@
+"""What must hold in a topic promote, whatever was interrupted where: a second opinion, written apart from the decision.
+
+Checked at every step, in tests and in earnest; see `cutover/promote/rules/promote.py` for why these conditions make a
+cutover safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.cutover.promote.rules.snapshot import PromoteLimits, PromoteSnapshot, PromoteStep, StepKind, TopicSnapshot
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.state.records import MirrorState
+
+
+class InvariantViolated(Exception):
+    """A promote is in a state, or about to take a step, that could lose or fork records. Never expected."""
+
+
+def check_invariants(snapshot: PromoteSnapshot) -> None:
+    """What holds in every snapshot, whatever was interrupted where.
+
+    Raises:
+        InvariantViolated: naming the topic.
+    """
+    for topic in snapshot.topics:
+        phases = set(topic.phases.values())
+        if {WritePhase.FORWARD, WritePhase.SWITCHED} <= phases:
+            raise InvariantViolated(f"{topic.topic} is written on both clusters: {dict(topic.phases)}")
+        if WritePhase.SWITCHED in phases and topic.state is not MirrorState.STOPPED:
+            raise InvariantViolated(f"{topic.topic} is written on the target in state {topic.state}")
+        if WritePhase.FORWARD in phases and (topic.state is MirrorState.STOPPED or snapshot.committing):
+            raise InvariantViolated(f"{topic.topic} is written on the source, but may be STOPPED")
+
+
+def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimits) -> None:
+    """What must hold before a step that cannot be taken back.
+
+    Raises:
+        InvariantViolated: naming the topic and the condition.
+    """
+    if step.kind is StepKind.PERSIST_STOPPED and not snapshot.committing:
+        for topic in snapshot.topics:
+            if (broken := _not_ready_for_cutover(topic, snapshot, limits)) is not None:
+                raise InvariantViolated(f"cutover of {topic.topic} without: {broken}")
+    if step.kind is StepKind.PUBLISH_SWITCHED:
+        _require(snapshot.topics, (MirrorState.STOPPED,), step)
+    if step.kind in (StepKind.RESUME_WRITES, StepKind.MARK_ACTIVE, StepKind.MARK_PENDING):
+        if snapshot.committing:
+            raise InvariantViolated(f"{step.kind} while STOPPED may be persisted")
+        _require(snapshot.topics, tuple(s for s in MirrorState if s is not MirrorState.STOPPED), step)
+
+
+def _require(topics: Iterable[TopicSnapshot], states: tuple[MirrorState, ...], step: PromoteStep) -> None:
+    for topic in topics:
+        if topic.state not in states:
+            raise InvariantViolated(f"{step.kind} of {topic.topic} in state {topic.state}")
+
+
+def _not_ready_for_cutover(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> str | None:
+    """The first condition of the cutover that does not hold. Written apart from the decision."""
+    drain, grace = topic.drain, limits.grace_s
+    if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:
+        grace = limits.unknown_grace_s
+    if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
+        return "a PENDING_STOPPED record of this run"
+    if set(topic.phases) != snapshot.gateways or set(topic.phases.values()) != {WritePhase.PAUSED}:
+        return "a pause at every live gateway"
+    if any(g not in topic.acks or topic.acks[g].epoch != topic.epoch for g in snapshot.gateways):
+        return "an acknowledgement of the present epoch by every live gateway"
+    if drain is None or drain.first.asked < topic.acked_at:
+        return "readings of the source that are younger than the acknowledgements"
+    if drain.last.asked - drain.since < grace:
+        return "source ends that stood still for the grace"
+    if not topic.stopped:
+        return "a stopped mirror"
+    if not (topic.positions == drain.last.mirrored == drain.last.ends == drain.last.log_end_offsets):
+        return f"a mirror at the source's end ({topic.positions}, {drain.last})"
+    if drain.last.last_stable not in (None, drain.last.ends):
+        return f"an end of every transaction ({drain.last})"
+    return _not_recordable(topic, drain.last.ends)
+
+
+def _not_recordable(topic: TopicSnapshot, ends: tuple[int, ...]) -> str | None:
+    """What the record of the cutover would be made of, and is not there or not true."""
+    handed, copy = topic.handed, topic.copy
+    if topic.partitions != len(ends):
+        return f"as many partitions as the origin has ({topic.partitions}, {len(ends)})"
+    if handed is None or not handed.covers(len(ends)):
+        return f"the ends and producers of every partition ({handed})"
+    if handed.mirrored != ends:
+        return f"a mirror that stood at the source's end ({handed.mirrored}, {ends})"
+    if copy is None or not (copy.ends == copy.log_end_offsets == handed.copied):
+        return f"a copy that ends where its mirror stood ({copy}, {handed.copied})"
+    return None

@@ -1,0 +1,181 @@
+"""What one run of a topic promote has learnt and done so far. No I/O; it dies with the process.
+
+Kept apart from the runner so that the exhaustive tests exercise the very object that the runner uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.cutover.promote.rules.snapshot import (
+    CopyReading,
+    Drain,
+    EndReading,
+    PromoteSnapshot,
+    TopicSnapshot,
+    observe,
+)
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
+from gateway.state.records import MirrorRecord, MirrorState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicObservations:
+    """What the runner reads afresh for each decision: the record and the mirror; `phases` as the gateways answered."""
+
+    record: MirrorRecord
+    phases: Mapping[str, WritePhase]
+    running_partitions: RunningPartitions
+    lag: int | None = None
+    blocked_by: str = ""
+
+
+class PromoteMemory:
+    """The memory of one run over a set of topics (mirror topic names). Times are monotonic seconds.
+
+    `paused_at`, `committing`, `unreachable_since`, `source_error` and `gave_up` are as in PromoteSnapshot.
+    `restore_later`: the configs of the topics could not be restored now; that is no reason to wait.
+    """
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        self.topics = tuple(topics)
+        self.paused_at: float | None = None
+        self.committing = False
+        self.gave_up = ""
+        self.unreachable_since: float | None = None
+        self.source_error = ""
+        self.restore_later = False
+        self._epochs: dict[str, int] = {}
+        self._acks: dict[str, dict[str, PauseAck]] = {}
+        self._acked_at: dict[str, float] = {}
+        self._drains: dict[str, Drain] = {}
+        self._stopped: dict[str, CopyEnds] = {}
+        self._copies: dict[str, CopyReading] = {}
+        self._partitions: dict[str, int] = {}
+
+    def marked(self, topic: str, epoch: int) -> None:
+        """This run persisted PENDING_STOPPED with this epoch."""
+        self._epochs[topic] = epoch
+
+    def pause_began(self, now: float) -> None:
+        """Writes pause from now on."""
+        if self.paused_at is None:
+            self.paused_at = now
+
+    def acknowledged(self, ack: PauseAck, now: float) -> None:
+        """A gateway answered a pause. An answer to another epoch is kept out."""
+        if ack.epoch == self._epochs.get(ack.topic):
+            self._acks.setdefault(ack.topic, {})[ack.gateway] = ack
+            self._acked_at[ack.topic] = now
+
+    def acks(self, topic: str) -> Mapping[str, PauseAck]:
+        """The acknowledgements so far, by gateway."""
+        return self._acks.get(topic, {})
+
+    def phases(self, record: MirrorRecord, gateways: frozenset[str]) -> Mapping[str, WritePhase]:
+        """Where the topic's writes go at each of these gateways, as it answered the present pause."""
+        acks = self.acks(record.mirror_topic).items()
+        return {name: ack.phase for name, ack in acks if name in gateways and ack.epoch == record.cutover.pause_epoch}
+
+    def read(self, topic: str, reading: EndReading) -> None:
+        """The source answered."""
+        self.source_answered()
+        self._partitions[topic] = reading.partitions
+        if self.paused_at is not None:
+            self._drains[topic] = observe(self._drains.get(topic), reading, self._acked_at.get(topic, 0.0))
+
+    def source_answered(self) -> None:
+        """The source is reachable."""
+        self.unreachable_since, self.source_error = None, ""
+
+    def source_failed(self, now: float, message: str) -> None:
+        """The source did not answer."""
+        if self.unreachable_since is None:
+            self.unreachable_since = now
+        self.source_error = message
+
+    def ends(self, topic: str) -> tuple[int, ...]:
+        """The source's ends as last read under the write pause; empty before."""
+        drain = self._drains.get(topic)
+        return drain.last.ends if drain is not None else ()
+
+    def mirror_stopped(self, topic: str, ends: CopyEnds) -> None:
+        """The engine appends nothing more to the topic; `ends` is what it answered right before."""
+        self._stopped[topic] = ends
+
+    def handed(self, topic: str) -> CopyEnds | None:
+        """What the mirror answered right before it was stopped; None before that."""
+        return self._stopped.get(topic)
+
+    def copy_read(self, topic: str, reading: CopyReading) -> None:
+        """Where the copy ends, read after the mirror was stopped."""
+        self.source_answered()
+        self._copies[topic] = reading
+
+    def give_up(self, reason: str) -> None:
+        """Remember the first reason; nothing but unfencing follows."""
+        self.gave_up = self.gave_up or reason
+
+    def resumed(self) -> None:
+        """Writes go to the source again: what was learnt under the write pause is worth nothing now."""
+        self.paused_at = None
+        self._acks.clear()
+        self._acked_at.clear()
+        self._drains.clear()
+        self._stopped.clear()
+        self._copies.clear()
+
+    def snapshot(
+        self,
+        now: float,
+        gateways: frozenset[str],
+        facts: Sequence[TopicObservations],
+        *,
+        earliest_pause: float = 0.0,
+        origin: str = "source",
+    ) -> PromoteSnapshot:
+        """All that is known now."""
+        return PromoteSnapshot(
+            now=now,
+            gateways=gateways,
+            topics=tuple(self._topic(each) for each in facts),
+            earliest_pause=earliest_pause,
+            paused_at=self.paused_at,
+            committing=self.committing,
+            unreachable_since=self.unreachable_since,
+            source_error=self.source_error,
+            gave_up=self.gave_up,
+            origin=origin,
+        )
+
+    def _topic(self, facts: TopicObservations) -> TopicSnapshot:
+        record = facts.record
+        topic = record.mirror_topic
+        handed = self._stopped.get(topic)
+        running_partitions = (
+            facts.running_partitions if handed is None else RunningPartitions(handed.mirrored)
+        )  # nothing runs any more
+        return TopicSnapshot(
+            topic=topic,
+            state=record.state,
+            epoch=record.cutover.pause_epoch,
+            marked=self._epochs.get(topic) == record.cutover.pause_epoch
+            and record.state is MirrorState.PENDING_STOPPED,
+            phases=facts.phases,
+            lag=facts.lag,
+            acks=self._acks.get(topic, {}),
+            acked_at=self._acked_at.get(topic, 0.0),
+            drain=self._drains.get(topic),
+            positions=running_partitions.mirrored,
+            absent=running_partitions.absent,
+            cold=running_partitions.cold,
+            partitions=self._partitions.get(topic),
+            stopped=handed is not None,
+            handed=handed,
+            copy=self._copies.get(topic),
+            restored=self.restore_later or not record.restore_configs,
+            blocked_by=facts.blocked_by,
+        )

@@ -1,0 +1,294 @@
+"""Topic promote: from what is known now to the next step. Pure; `cutover/promote/run.py` gathers and acts.
+
+Theory of operation
+-------------------
+A promote moves the place where a topic is written from the source to the target, between two records::
+
+    ACTIVE --MARK_PENDING--> PENDING_STOPPED                            persisted, pause epoch e
+        lag small --PAUSE_WRITES--> every live gateway acknowledged e   writes wait, none is in flight
+        --READ_ENDS--> source ends stable and all of it mirrored        nothing can arrive any more
+        --STOP_MIRROR--> nothing appends to the target any more
+        --READ_COPY--> the target's log ends where the mirror stood
+        --PERSIST_STOPPED--> STOPPED                                    persisted: the point of no return
+        --PUBLISH_SWITCHED--> writes that waited, and new ones, go to the target
+        --RESTORE_CONFIGS--> DONE
+
+    before PERSIST_STOPPED, on any trouble: --RESUME_WRITES--> --MARK_ACTIVE--> DONE (writes go on to the source)
+
+Safety. A write goes to the target only when STOPPED is durable, and STOPPED is persisted only when every record
+that was ever acknowledged through a gateway is on the target:
+
+* every live gateway answered that it has paused new writes under epoch e and has none in flight;
+* the source's log ends were read after the last of these answers and did not move for a grace;
+* when the last reading was asked for, the mirror had already come exactly to the ends that it returned. Ends are
+  high watermarks, and the leaders' log ends were the same: a record acknowledged with acks=1 that its followers
+  have not fetched yet is above the high watermark, and would otherwise be cut off;
+* no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
+  transaction is never cut; one that outlasts the write pause ends the promote;
+* since then the mirror was stopped, and has not gone beyond them;
+* right before that every partition ran in this process, and answered where it stood on both logs and what it knows of
+  producers. The record is made of this answer, which is kept with the run; a partition that was given away meanwhile,
+  or whose producers are not all known, ends the promote;
+* the copy was read after the stop, and ends where that answer says: what the mirror once appended may have been lost;
+* the origin had no more partitions than the mirror when its ends were last read.
+
+Once PERSIST_STOPPED was tried nothing is taken back: its outcome may be unknown, so it is tried again until it is
+known, the topic paused meanwhile. STOPPED is final.
+
+Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
+is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
+
+Several topics in one snapshot are one set: paused together, cut over together, or not at all.
+"""
+
+from __future__ import annotations
+
+from gateway.cutover.promote.rules.checks import check_invariants, check_step
+from gateway.cutover.promote.rules.snapshot import (
+    Drain,
+    PromoteLimits,
+    PromoteSnapshot,
+    PromoteStep,
+    StepKind,
+    TopicSnapshot,
+)
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.state.records import MirrorState
+
+WAIT_S = 0.1
+LOOK_AGAIN_S = 0.003  # under the write pause, where milliseconds count
+
+_READINGS = (StepKind.READ_ENDS, StepKind.READ_COPY)
+_PROMOTABLE = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
+
+
+def next_step(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
+    """The one thing to do now.
+
+    Raises:
+        InvariantViolated: the snapshot is one that no run of these steps leads to.
+    """
+    check_invariants(snapshot)
+    step = _decide(snapshot, limits)
+    check_step(snapshot, step, limits)
+    return step
+
+
+def _decide(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
+    topics = snapshot.topics
+    if all(t.state is MirrorState.STOPPED for t in topics):
+        return _after_cutover(snapshot)
+    if snapshot.committing:
+        return PromoteStep(StepKind.PERSIST_STOPPED, "whether STOPPED was persisted is not known")
+    if trouble := _trouble(snapshot, limits):
+        return _give_up(snapshot, trouble)
+    if any(not t.marked or t.state is not MirrorState.PENDING_STOPPED for t in topics):
+        return PromoteStep(StepKind.MARK_PENDING)
+    if snapshot.paused_at is None:
+        return _before_pause(snapshot, limits)
+    step = _under_pause(snapshot, limits)
+    if snapshot.unreachable_since is not None and step.kind in _READINGS:  # an error may have taken no time at all
+        return step._replace(delay_s=max(step.delay_s, LOOK_AGAIN_S))
+    return step
+
+
+def _after_cutover(snapshot: PromoteSnapshot) -> PromoteStep:
+    behind = any(phase is not WritePhase.SWITCHED for t in snapshot.topics for phase in t.phases.values())
+    if behind or snapshot.paused_at is not None:
+        return PromoteStep(StepKind.PUBLISH_SWITCHED)
+    if not all(t.restored for t in snapshot.topics):
+        return PromoteStep(StepKind.RESTORE_CONFIGS)
+    return PromoteStep(StepKind.DONE)
+
+
+def _give_up(snapshot: PromoteSnapshot, trouble: str) -> PromoteStep:
+    if snapshot.paused_at is not None or any(t.paused for t in snapshot.topics):
+        return PromoteStep(StepKind.RESUME_WRITES, trouble)
+    if any(t.state is MirrorState.PENDING_STOPPED for t in snapshot.topics):
+        return PromoteStep(StepKind.MARK_ACTIVE, trouble)
+    return PromoteStep(StepKind.DONE, trouble)
+
+
+def _trouble(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    """Why the promote must be given up, or ''."""
+    if snapshot.gave_up:
+        return snapshot.gave_up
+    for topic in snapshot.topics:
+        if topic.state not in (*_PROMOTABLE, MirrorState.PENDING_STOPPED):
+            return f"{topic.topic} became {topic.state}"
+        if topic.partitions is not None and topic.partitions != len(topic.positions):
+            return (
+                f"{topic.topic} has {topic.partitions} partitions on the {snapshot.origin}, its mirror "
+                f"{len(topic.positions)}; wait until the new ones are mirrored"
+            )
+    if snapshot.paused_at is None:
+        down = snapshot.unreachable_since
+        if down is not None and snapshot.now - down >= limits.source_timeout_s:
+            return f"the {snapshot.origin} was not reachable for {limits.source_timeout_s:g} s: {snapshot.source_error}"
+        return ""
+    if broken := _bypass(snapshot) or _unlike(snapshot):
+        return broken
+    if snapshot.now - snapshot.paused_at >= limits.pause_timeout_s:
+        return f"not done {limits.pause_timeout_s:g} s after the write pause: {_waiting_for(snapshot, limits)}"
+    return ""
+
+
+def _bypass(snapshot: PromoteSnapshot) -> str:
+    """Writers that no gateway holds: the source's end moved although nothing of ours can have moved it.
+
+    While outcomes are unknown, a transaction was open, or the source does not tell its leaders' log ends, a first move
+    may still be our own; then only the timeout ends a write pause under which the ends never come to rest.
+    """
+    for topic in snapshot.topics:
+        drain = topic.drain
+        if drain is None or not topic.acknowledged(snapshot.gateways) or drain.first.asked < topic.acked_at:
+            continue
+        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or drain.first.open_transactions
+        if drain.moved and not ours_possible:
+            return _moves(topic.topic, drain, snapshot.origin)
+        if topic.stopped and topic.positions != drain.last.ends:
+            return (
+                f"a producer that does not use the gateway wrote to {topic.topic} on the {snapshot.origin} under the "
+                f"write pause: mirrored to {list(topic.positions)}, after the ends were read as {list(drain.last.ends)}"
+            )
+    return ""
+
+
+def _moves(topic: str, drain: Drain, origin: str) -> str:
+    moves = ", ".join(f"partition {p} from offset {old} to {new}" for p, old, new in drain.moved)
+    return f"a producer that does not use the gateway wrote to {topic} on the {origin} under the write pause: {moves}"
+
+
+def _unlike(snapshot: PromoteSnapshot) -> str:
+    """A mirror that does not run here any more, or a copy that does not end where its mirror stood."""
+    for topic in snapshot.topics:
+        if topic.absent:
+            return f"{_named(topic.topic, topic.absent)} not mirrored by this gateway any more"
+        if topic.copy is None or topic.handed is None:
+            continue
+        for partition, (top, at) in enumerate(zip(topic.copy.log_end_offsets, topic.handed.copied, strict=True)):
+            if top < at:
+                what = f"ends at {top}, although its mirror had come to {at}: it lost records"
+            elif top > at:
+                what = f"ends at {top}, its mirror stood at {at}: something else appended to it"
+            else:
+                continue
+            return f"the copy of {topic.topic}, partition {partition}, {what}"
+    return ""
+
+
+def _named(topic: str, partitions: tuple[int, ...]) -> str:
+    if len(partitions) == 1:
+        return f"partition {partitions[0]} of {topic} is"
+    return f"partitions {', '.join(map(str, partitions))} of {topic} are"
+
+
+def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
+    if snapshot.unreachable_since is not None:
+        return PromoteStep(StepKind.WAIT, f"the {snapshot.origin} is not reachable: {snapshot.source_error}", WAIT_S)
+    for topic in snapshot.topics:
+        if topic.absent:
+            return PromoteStep(
+                StepKind.WAIT, f"{_named(topic.topic, topic.absent)} not mirrored by this gateway yet", WAIT_S
+            )
+        if topic.cold:
+            return PromoteStep(StepKind.WAIT, _warming(topic), WAIT_S)
+        if topic.lag is None:
+            return PromoteStep(StepKind.WAIT, f"the lag of {topic.topic} is not known yet", WAIT_S)
+        if topic.lag > limits.lag_threshold:
+            return PromoteStep(StepKind.WAIT, f"a partition of {topic.topic} is {topic.lag} records behind", WAIT_S)
+    if snapshot.lost:  # writes do not pause for the length of a lease
+        return PromoteStep(StepKind.WAIT, snapshot.lost, WAIT_S)
+    if snapshot.now < snapshot.earliest_pause:
+        return PromoteStep(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
+    return PromoteStep(StepKind.PAUSE_WRITES)
+
+
+def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:
+    if not all(t.acknowledged(snapshot.gateways) for t in snapshot.topics):
+        return PromoteStep(StepKind.PAUSE_WRITES, _waiting_for(snapshot, limits))
+    if any(t.drain is None or t.drain.first.asked < t.acked_at for t in snapshot.topics):
+        return PromoteStep(StepKind.READ_ENDS, "the source's ends")
+    if any(_behind(t) or t.cold for t in snapshot.topics):
+        return PromoteStep(StepKind.AWAIT_MIRROR, _waiting_for(snapshot, limits))
+    if not all(_quiet(t, snapshot, limits) for t in snapshot.topics):
+        return PromoteStep(StepKind.READ_ENDS, _waiting_for(snapshot, limits), _until_grace(snapshot, limits))
+    if not all(t.stopped for t in snapshot.topics):
+        return PromoteStep(StepKind.STOP_MIRROR)
+    if not all(_is_read(t) for t in snapshot.topics):
+        again = any(t.copy is not None for t in snapshot.topics)
+        return PromoteStep(StepKind.READ_COPY, _waiting_for(snapshot, limits), LOOK_AGAIN_S if again else 0.0)
+    return PromoteStep(StepKind.PERSIST_STOPPED)
+
+
+def _is_read(topic: TopicSnapshot) -> bool:
+    """The copy was read after its mirror was stopped, and all of it is on all of its replicas."""
+    return topic.copy is not None and topic.copy.ends == topic.copy.log_end_offsets
+
+
+def _mirror_waits(topic: TopicSnapshot) -> str:
+    if topic.stopped and not _is_read(topic):
+        return f"the log ends of the copy of {topic.topic}"
+    return _warming(topic) if topic.cold else ""
+
+
+def _warming(topic: TopicSnapshot) -> str:
+    return f"the last batches of the producers of {topic.topic}, partition {topic.cold[0]}, to be read"
+
+
+def _behind(topic: TopicSnapshot) -> bool:
+    drain = topic.drain
+    if drain is None or len(topic.positions) != len(drain.last.ends):
+        return True
+    return any(at < end for at, end in zip(topic.positions, drain.last.ends, strict=True))
+
+
+def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
+    return limits.unknown_grace_s if snapshot.unknown_outcomes else limits.grace_s
+
+
+def _quiet(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
+    """True when the last reading shows a source that has come to rest, and a mirror that is at its end."""
+    drain = topic.drain
+    return drain is not None and drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
+
+
+def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
+    """When the next reading is worth its while: when the grace is over, if only that is missing."""
+    drains = [topic.drain for topic in snapshot.topics if topic.drain is not None]
+    if not all(drain.last.stable for drain in drains):
+        return LOOK_AGAIN_S
+    over = max(drain.since for drain in drains) + _grace_s(snapshot, limits)
+    timeout = (snapshot.paused_at or snapshot.now) + limits.pause_timeout_s
+    return max(0.0, min(over, timeout) - snapshot.now)
+
+
+def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    if snapshot.source_error:
+        return f"no answer from a cluster: {snapshot.source_error}"
+    for topic in snapshot.topics:
+        if missing := topic.missing(snapshot.gateways):
+            if topic.blocked_by:
+                return f"{topic.topic}: {topic.blocked_by}"
+            return f"writes to {topic.topic} still in flight at {', '.join(sorted(missing))}"
+        drain = topic.drain
+        if waits := _mirror_waits(topic):
+            return waits
+        if drain is None or _quiet(topic, snapshot, limits):
+            continue
+        if drain.moved:
+            return (
+                _moves(topic.topic, drain, snapshot.origin)
+                if not snapshot.unknown_outcomes
+                else f"{topic.topic} does not rest"
+            )
+        if drain.last.open_transactions:
+            return (
+                f"the end of a transaction that is open in {topic.topic}, partition {drain.last.open_transactions[0]}"
+            )
+        pairs = list(zip(topic.positions, drain.last.log_end_offsets, strict=False))
+        late = [f"partition {p} at {at} of {end}" for p, (at, end) in enumerate(pairs) if at != end]
+        if late:
+            return f"the mirror of {topic.topic}: {', '.join(late)}"
+        return f"the ends of {topic.topic} to stand still"
+    return "the last steps"

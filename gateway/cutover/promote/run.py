@@ -1,0 +1,323 @@
+"""One run of a topic promote: gather a snapshot, ask `cutover/promote/rules/promote.py` for the step, take it, again.
+
+One method per step. What is known lives in PromoteMemory; what outlives the process is the record alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import structlog
+
+from gateway.cutover.failback.rules.failback_promote import stopped
+from gateway.cutover.promote.gather import Gatherer, PromoteTools
+from gateway.cutover.promote.pause import PromotePause
+from gateway.cutover.promote.rules.checks import InvariantViolated
+from gateway.cutover.promote.rules.memory import PromoteMemory
+from gateway.cutover.promote.rules.promote import next_step
+from gateway.cutover.promote.rules.snapshot import PromoteStep, StepKind
+from gateway.errors import Conflict, ControlError, TargetUnreachable
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.rules.topic_configs import stamps_itself
+from gateway.mirror.rules.copy_ends import CopyEnds
+from gateway.operations.running_mirrors import run_as
+from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.unknown_outcome import until_known
+
+_AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
+_STORE_AGAIN_S = 0.25
+_INTERRUPTIBLE = frozenset({StepKind.WAIT, StepKind.PAUSE_WRITES, StepKind.READ_ENDS, StepKind.AWAIT_MIRROR})
+"""They only wait, and change nothing that a promote that is given up does not take back."""
+
+_T = TypeVar("_T")
+_log = structlog.get_logger("lockgate.promote")
+
+
+class LeftToTheNext(Conflict):
+    """The gateway leaves; whoever leads next goes on with the promote."""
+
+
+class PromoteRun:
+    """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`."""
+
+    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], operation: MirrorOperation) -> None:
+        self._tools = tools
+        self._store = tools.records.store
+        self._link = link
+        self._topics = tuple(topics)
+        self._operation = operation
+        self._memory = PromoteMemory(topics)
+        self._gather = Gatherer(tools, link, topics, self._memory)
+        self._pause = PromotePause(tools, link, topics, self._memory)
+        self._leaving = ""
+        self._log = _log.bind(link=link, topics=list(topics))
+        self._interruptible: asyncio.Future[object] | None = None
+        self.waiting_for = ""
+        self._actions: Mapping[StepKind, Callable[[PromoteStep], Coroutine[Any, Any, None]]] = {
+            StepKind.MARK_PENDING: self._mark_pending,
+            StepKind.WAIT: self._wait,
+            StepKind.PAUSE_WRITES: self._pause_writes,
+            StepKind.READ_ENDS: self._read_ends,
+            StepKind.AWAIT_MIRROR: self._await_mirror,
+            StepKind.STOP_MIRROR: self._stop_mirror,
+            StepKind.READ_COPY: self._read_copy,
+            StepKind.PERSIST_STOPPED: self._persist_stopped,
+            StepKind.PUBLISH_SWITCHED: self._publish_switched,
+            StepKind.RESTORE_CONFIGS: self._restore_configs,
+            StepKind.RESUME_WRITES: self._resume_writes,
+            StepKind.MARK_ACTIVE: self._mark_active,
+        }
+
+    async def run(self) -> None:
+        """Until all topics are STOPPED.
+
+        Raises:
+            Conflict: given up, with the reason; the writes to the topics go on and they are in the state before.
+            TargetUnreachable: the state could not be written; nothing was begun.
+        """
+        try:
+            while (step := await self._next()).kind is not StepKind.DONE:
+                self.waiting_for = step.reason
+                self._stay(step)
+                action = self._actions[step.kind](step)
+                await (self._unless_ended(action) if step.kind in _INTERRUPTIBLE else action)
+        except (ProducerFenced, LeftToTheNext):
+            raise  # the successor goes on from the record
+        except Exception:
+            await self._let_go()
+            raise
+        if step.reason:  # without one it has cut over, whatever was asked of it meanwhile
+            raise Conflict(self._memory.gave_up or step.reason)
+
+    def leave(self, reason: str) -> None:
+        """This gateway is about to stop: a write pause is held to its end, none are from now on."""
+        self._leaving = reason
+
+    def _stay(self, step: PromoteStep) -> None:
+        """Raises LeftToTheNext when the gateway leaves and no write pause has begun: the next leader goes on."""
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        if self._leaving and begins and self._memory.paused_at is None:
+            raise LeftToTheNext(self._leaving)
+
+    @property
+    def committing(self) -> bool:
+        """The cutover was tried, and what became of it is not known yet."""
+        return self._memory.committing
+
+    def end(self, reason: str) -> None:
+        """Give up as soon as that can be done, unless it has cut over; `run` returns when it is over."""
+        self._memory.give_up(reason)
+        if self._interruptible is not None:
+            self._interruptible.cancel()
+
+    async def _next(self) -> PromoteStep:
+        while (snapshot := await self._unless_ended(self._gather.snapshot())) is None:
+            continue  # once given up, a snapshot asks nobody
+        return next_step(snapshot, self._tools.limits)
+
+    async def _unless_ended(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """What it returns; None when `end` was called meanwhile."""
+        task = asyncio.create_task(work, name="promote step")
+        self._interruptible = task  # type: ignore[assignment]  # only to be cancelled
+        try:
+            return await task
+        except asyncio.CancelledError:
+            run = asyncio.current_task()
+            if run is not None and run.cancelling():
+                raise
+            return None
+        finally:
+            self._interruptible = None
+
+    async def _let_go(self) -> None:
+        """Something went wrong that no step expects: hold no writes for it, once it is known that nothing cut over."""
+        if self._memory.committing:
+            self._log.error(
+                "the promote broke off in its commit; writes stay paused until it is known what became of it"
+            )
+            if not await until_known(self._store):
+                return  # the next leader knows
+            self._memory.committing = False
+            if not any(record.state is MirrorState.PENDING_STOPPED for record in self._gather.records()):
+                await self._publish_switched(PromoteStep(StepKind.PUBLISH_SWITCHED))
+                return
+        if self._memory.paused_at is not None:
+            self._abort_pause()
+            await self._mark_active(PromoteStep(StepKind.MARK_ACTIVE, "the promote broke off; see the gateway's log"))
+
+    # -- before the write pause ----------------------------------------------------------------------------------
+
+    async def _wait(self, step: PromoteStep) -> None:
+        await self._tools.sleep(step.delay_s)
+
+    async def _mark_pending(self, _: PromoteStep) -> None:
+        async with self._tools.locks.hold(*(f"mirror/{topic}" for topic in self._topics)):
+            old = self._gather.records()
+            new = [self._pending(record) for record in old]
+            try:
+                await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+            except ProducerFenced:
+                raise
+            except StoreError as exc:
+                resumed = any(record.state is MirrorState.PENDING_STOPPED for record in old)
+                if not resumed and not isinstance(exc, StoreConflict | StoreUncertain):
+                    raise TargetUnreachable(f"the promote could not be begun: {exc}") from exc
+                self._log.info("promote not begun yet", reason=str(exc))
+                await self._tools.sleep(_STORE_AGAIN_S)
+                return
+            for record in new:  # partitions may have come whose store had an unknown outcome till now
+                await run_as(self._tools.engine, record)
+        for record in new:
+            self._memory.marked(record.mirror_topic, record.cutover.pause_epoch)
+        self._log.info("mirror state", new=MirrorState.PENDING_STOPPED.value)
+
+    def _pending(self, record: MirrorRecord) -> MirrorRecord:
+        """The record with the next epoch. One that is PENDING_STOPPED keeps its time: it names its set."""
+        cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
+        if record.state is MirrorState.PENDING_STOPPED:
+            return replace(record, cutover=cutover)
+        return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
+
+    def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:
+        if any(self._tools.records.mirror(self._link, record.mirror_topic) != record for record in old):
+            raise StoreConflict("the mirror was changed by another operation meanwhile")
+
+    # -- under the write pause -----------------------------------------------------------------------------------
+
+    async def _pause_writes(self, _: PromoteStep) -> None:
+        await self._pause.pause(self._gather.records())
+
+    async def _read_ends(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        for topic, reading in (await self._gather.read(max(0.01, self._pause.left_s()))).items():
+            self._memory.read(topic, reading)
+
+    async def _await_mirror(self, step: PromoteStep) -> None:
+        await self._gather.mirrored(_AWAIT_MIRROR_S)
+        await self._read_ends(step)
+
+    async def _stop_mirror(self, _: PromoteStep) -> None:
+        engine, link = self._tools.engine, self._link
+        found: dict[str, CopyEnds] = {}
+        for record in self._gather.records():  # before the stop: afterwards the engine knows nothing of the topic
+            ends = engine.ends(record)
+            if ends is None:
+                running_partitions = engine.running_partitions(record)
+                self._memory.give_up(
+                    f"the mirror of {record.mirror_topic} is not whole under the write pause: partitions not "
+                    f"mirrored by "
+                    f"this gateway {list(running_partitions.absent)}, with producers that are not all known "
+                    f"{list(running_partitions.cold)}"
+                )
+                return
+            found[record.mirror_topic] = ends
+        try:
+            async with asyncio.timeout(max(0.0, self._pause.left_s())):
+                await asyncio.gather(*(engine.stop_mirror(link, topic) for topic in self._topics))
+        except TimeoutError:
+            self._memory.give_up("the mirror's appends to the copy were not answered in time")
+            return
+        for topic, ends in found.items():
+            self._memory.mirror_stopped(topic, ends)
+
+    async def _read_copy(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._gather.read_copies(max(0.01, self._pause.left_s()))
+
+    async def _persist_stopped(self, _: PromoteStep) -> None:
+        old = self._gather.records()
+        new = [self._stopped(record) for record in old]
+        self._pause.until_stamped(old)
+        self._memory.committing = True
+        try:
+            await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+        except StoreUncertain as exc:
+            self._log.warning("whether the cutover was persisted is not known yet; writes stay paused", reason=str(exc))
+            await self._tools.sleep(_STORE_AGAIN_S)
+            return
+        except ProducerFenced:
+            raise
+        except StoreError as exc:  # nothing was written
+            self._memory.committing = False
+            self._log.warning("the cutover was not persisted", reason=str(exc))
+            await self._tools.sleep(0.01)
+            return
+        self._memory.committing = False
+        await self._restore_timestamp_types()
+        await self._publish_switched(PromoteStep(StepKind.PUBLISH_SWITCHED))
+
+    async def _restore_timestamp_types(self) -> None:
+        """A LogAppendTime topic is one again before it is written to: its routes are paused until the write pause
+        ends."""
+        for record in self._gather.records():
+            if stamps_itself(record.restore_configs):
+                await self._restored(record)
+
+    def _stopped(self, record: MirrorRecord) -> MirrorRecord:
+        handed = self._memory.handed(record.mirror_topic)
+        if handed is None:
+            raise InvariantViolated(f"cutover of {record.mirror_topic} without the answer of its mirror")
+        return stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
+
+    # -- after the cutover ------------------------------------------------------------------------------------
+
+    async def _publish_switched(self, _: PromoteStep) -> None:
+        """The store's change has published the routes already; what is left is the mark of the write pause."""
+        paused_s = self._pause.release("stopped")
+        if paused_s is not None:
+            new = MirrorState.PENDING_MIRROR if self._gather.is_failback else MirrorState.STOPPED
+            self._log.info("mirror state", new=new.value, paused_ms=round(paused_s * 1000, 1))
+        if self._gather.is_failback:
+            for topic in self._topics:
+                self._tools.progress.forget(topic)  # they were offsets of the target
+                self._tools.go_on(self._link, topic)
+
+    async def _restore_configs(self, _: PromoteStep) -> None:
+        for record in self._gather.records():
+            if not await self._restored(record):
+                self._memory.restore_later = True
+
+    async def _restored(self, record: MirrorRecord) -> bool:
+        try:
+            await self._tools.lifted.restore(record)
+        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+            self._log.warning("topic configs not restored yet", topic=record.mirror_topic, error=str(exc))
+            return False
+        return True
+
+    # -- the failback --------------------------------------------------------------------------------------
+
+    async def _resume_writes(self, step: PromoteStep) -> None:
+        self._memory.give_up(step.reason)
+        self._abort_pause()
+
+    def _abort_pause(self) -> None:
+        for topic in self._topics:
+            if self._memory.handed(topic) is not None:  # it begins anew, where its copy ends: perhaps further back
+                self._tools.progress.forget(topic)
+        self._pause.release("aborted")
+        for record in self._gather.records():
+            if record.state is MirrorState.PENDING_STOPPED:
+                self._tools.engine.start_mirror(record)  # one that runs is left as it is
+
+    async def _mark_active(self, step: PromoteStep) -> None:
+        self._memory.give_up(step.reason)
+        old = [record for record in self._gather.records() if record.state is MirrorState.PENDING_STOPPED]
+        now_ms = self._tools.records.now_ms()
+        new = [apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=step.reason) for record in old]
+        try:
+            await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+        except ProducerFenced:
+            raise
+        except StoreError as exc:
+            self._log.warning("the end of the promote was not persisted yet", error=str(exc))
+            await self._tools.sleep(_STORE_AGAIN_S)
+            return
+        self._log.warning("mirror state", new=MirrorState.ACTIVE.value, reason=step.reason)

@@ -1,0 +1,127 @@
+"""Write pauses at each gateway: what it does with the commands of the leader, be it this gateway or another one.
+
+An acknowledgement means: no write to the topic is in flight through this gateway, none begins, and it appends nothing
+more to the topic itself, unless it leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from gateway.cutover.write_pause.interface import InFlight, PauseAck
+from gateway.cutover.write_pause.leader import CUT, DRAIN, PAUSE, RESUME
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.cutover.write_pause.rules.write_pause import Pause, WritePause
+from gateway.kafka.connection.errors import NetError
+
+
+class PauseRefused(NetError):
+    """The command is too late: its operation is over, or was ended while it was awaited."""
+
+
+class PauseAnswers:
+    """One per gateway, for as long as it runs: `PausesWrites`. `handlers` go into `Peers.handlers`.
+
+    Args:
+        name: this gateway's.
+        in_flight: what this gateway's clients have written.
+        quiet: wait until this gateway appends nothing to a paused topic any more (`FleetMirrors.quiet`).
+        changed: called when a pause has ended by command (`FleetMirrors.records_changed`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        publisher: RoutingPublisher,
+        in_flight: InFlight,
+        quiet: Callable[[str], Awaitable[None]],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name = name
+        self._publisher = publisher
+        self._in_flight = in_flight
+        self._quiet = quiet
+        self._changed = changed
+        self.handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
+            PAUSE: self._asked_to_pause,
+            DRAIN: self._asked_to_drain,
+            CUT: self._asked_to_cut,
+            RESUME: self._asked_to_resume,
+        }
+
+    def in_force(self) -> Mapping[str, int]:
+        """The pauses in force here: mirror topic -> epoch."""
+        return self._publisher.pauses.in_force()
+
+    def held(self) -> Mapping[str, str]:
+        """Mirror topic -> what its pause waits for here; for the heartbeats."""
+        found = {topic: self.blocked_by(topic) for topic in self.in_force()}
+        return {topic: why for topic, why in found.items() if why}
+
+    # -- what a leader asks ----------------------------------------------------------------------------------------
+
+    async def pause(self, pause: Pause) -> None:
+        """See `PausesWrites`. Raises PauseRefused."""
+        topic = self._begin(pause)
+        await self._quiet(pause.topic)
+        _require_in_force(topic, pause)
+
+    async def drain(self, pause: Pause) -> PauseAck:
+        """See `PausesWrites`. Raises PauseRefused."""
+        topic = self._begin(pause)
+        unknown = await self._in_flight.drain(pause.topic)
+        await self._quiet(pause.topic)
+        _require_in_force(topic, pause)
+        return PauseAck(self._name, pause.topic, pause.epoch, unknown, topic.phase)
+
+    async def cut(self, pause: Pause) -> None:
+        """See `interface.PausesWrites`. Raises PauseRefused."""
+        self._begin(pause)
+        self._in_flight.cut(pause.topic)
+
+    def blocked_by(self, topic: str) -> str:
+        """See `PausesWrites`."""
+        return self._in_flight.blocked_by(topic)
+
+    def _begin(self, pause: Pause) -> WritePause:
+        begun = self._publisher.pause([pause])
+        topic = self._publisher.pauses.get(pause.topic)
+        if topic is None:
+            raise PauseRefused(f"mirror topic '{pause.topic}' is not known here yet")
+        if not begun:
+            raise PauseRefused(
+                f"the pause of '{pause.topic}' with epoch {pause.epoch} of term {pause.term} is over here; "
+                f"epoch {topic.newest[1]} of term {topic.term} is known"
+            )
+        return topic
+
+    # -- over the channel ------------------------------------------------------------------------------------------
+
+    async def _asked_to_pause(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self.pause(_pause_of(body))
+        return {}
+
+    async def _asked_to_drain(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        ack = await self.drain(_pause_of(body))
+        return {"epoch": ack.epoch, "unknown_outcomes": ack.unknown_outcomes, "phase": ack.phase.value}
+
+    async def _asked_to_cut(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        await self.cut(_pause_of(body))
+        return {}
+
+    async def _asked_to_resume(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._publisher.resume([_pause_of(body)])
+        self._changed()
+        return {}
+
+
+def _pause_of(body: Mapping[str, Any]) -> Pause:
+    return Pause(str(body["topic"]), int(body["epoch"]), int(body["term"]))
+
+
+def _require_in_force(topic: WritePause, pause: Pause) -> None:
+    if not topic.is_in_force(pause.epoch, pause.term):
+        raise PauseRefused(
+            f"the pause of '{pause.topic}' with epoch {pause.epoch} was ended before it was acknowledged"
+        )

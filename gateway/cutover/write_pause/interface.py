@@ -1,0 +1,74 @@
+"""The write pause as a promote and the fleet see it. Everything is called on the one event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.cutover.write_pause.rules.write_pause import Pause, WritePhase
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAck:
+    """A gateway's answer to a pause: nothing of `topic` is in flight through it, and it copies nothing of it.
+
+    `phase`: where writes go at that gateway when it answers. `unknown_outcomes`: forwarded requests whose connection
+    broke before the source answered.
+    """
+
+    gateway: str
+    topic: str
+    epoch: int
+    unknown_outcomes: int
+    phase: WritePhase
+
+
+class PausesWrites(Protocol):
+    """One gateway, this one or another, as whoever leads a cutover sees it."""
+
+    async def pause(self, pause: Pause) -> None:
+        """New writes wait from here on. What is in flight goes on."""
+
+    async def drain(self, pause: Pause) -> PauseAck:
+        """As `pause`, and wait until nothing is in flight.
+
+        Raises:
+            NetError: it did not answer, or it was too late: the pause is over there.
+        """
+
+    async def cut(self, pause: Pause) -> None:
+        """As `pause`, and whatever is in flight is not waited for any more: no answer to it reaches a client.
+
+        Raises:
+            NetError: as `drain`.
+        """
+
+    def blocked_by(self, topic: str) -> str:
+        """What a pause of the topic waits for there, such as an open transaction; '' when nothing but an answer."""
+
+
+class InFlight(Protocol):
+    """The writes that are in flight through this gateway."""
+
+    async def drain(self, topic: str) -> int:
+        """Wait until none of the topic's is, new ones being paused. Returns how many of late had no known outcome."""
+
+    def cut(self, topic: str) -> None:
+        """Give up what is in flight of the topic: its outcome is unknown."""
+
+    def blocked_by(self, topic: str) -> str:
+        """See `PausesWrites`."""
+
+
+class Coverage(Protocol):
+    """Whom a pause covers beside the gateways that are asked. Times are monotonic seconds."""
+
+    def lost(self) -> str:
+        """Why a pause would not be acknowledged by all now, and until when; '' when nobody is lost."""
+
+    def departed(self, since: float, acknowledged: Collection[str]) -> int:
+        """Gateways that went since then without having acknowledged: their last writes may land yet."""
+
+    def last_departure(self) -> float:
+        """When the last gateway went; minus infinity when none has."""

@@ -1,0 +1,1 @@
+"""Where a write goes now, and which operations pause it. Pure."""

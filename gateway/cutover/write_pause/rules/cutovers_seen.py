@@ -1,0 +1,48 @@
+"""For how long a producer may still retry a batch from before a cutover, counted here from when the cutover was first
+seen.
+
+The time that a record names is another machine's time of day, and nothing may be decided by it: a gateway whose clock
+is ahead would drop the producer table at the cutover, and append a retry again. A gateway that starts counts anew; it
+is asked of a little longer, that is all. Pure: the clock is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.state.records import MirrorRecord
+
+RETRIED_S = 15 * 60.0
+"""Longer than clients retry: delivery.timeout.ms is 2 minutes in Java, message.timeout.ms 5 in librdkafka."""
+
+_Cutover = tuple[int, int, bool]
+
+
+class CutoversSeen:
+    """Of one gateway. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[_Cutover, float]] = {}
+
+    def saw(self, mirrors: Iterable[MirrorRecord], now: float) -> None:
+        """These are all the mirrors there are."""
+        found = {mirror.mirror_topic: _cutover_of(mirror) for mirror in mirrors if any(mirror.cutover.producers)}
+        self._first = {
+            topic: kept if (kept := self._first.get(topic)) is not None and kept[0] == cutover else (cutover, now)
+            for topic, cutover in found.items()
+        }
+
+    def retried(self, now: float) -> frozenset[str]:
+        """The mirror topics of whose last cutover a retry may still come."""
+        return frozenset(topic for topic, (_, first) in self._first.items() if now - first < RETRIED_S)
+
+    def left_s(self, topic: str, now: float) -> float:
+        """For how long one may still come; 0 when none does."""
+        found = self._first.get(topic)
+        return 0.0 if found is None else max(0.0, found[1] + RETRIED_S - now)
+
+
+def _cutover_of(mirror: MirrorRecord) -> _Cutover:
+    """Tells the cutovers of a topic apart; its time is a name here, no time."""
+    return mirror.cutover.at_ms or mirror.state_since_ms, mirror.failback.epoch, written_on_target(mirror)

@@ -1,0 +1,116 @@
+"""How mirrored topics are served: a snapshot of their routes, and the holder that publishes it.
+
+The proxy reads `RoutingTable.current` once per request; the control plane replaces it. One event loop, so a
+swap is atomic for every handler. Where a topic's writes go now is asked of the route's `pause` (`write_pause.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
+from gateway.state.ack import Ack
+from gateway.state.records import ProducerEntry
+
+__all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRoute:
+    """How one mirrored topic is served. Topics without a route go to the target untouched.
+
+    `readable` is False while partitions are being padded: nothing of the topic may be read then.
+    `producers[p]`: the last batches of each producer from before the last cutover; empty once no client retries them.
+    `pause`: where its writes go; the same object in every snapshot. `failback_epoch`: see `state/producer_ids.py`.
+    `counted`: what is in flight to the target is counted as what is in flight to a source, so that a pause can wait
+    for it: the topic is mirrored back. `goes_on`: the last cutover has left nothing behind that was acknowledged, so a
+    producer's next batch follows its last one in `producers`; False after a failover.
+    """
+
+    link: str
+    mirror_topic: str
+    source_topic: str
+    pause: WritePause
+    ack: Ack = Ack.SOURCE
+    readable: bool = True
+    producers: tuple[tuple[ProducerEntry, ...], ...] = ()
+    failback_epoch: int = 0
+    counted: bool = False
+    goes_on: bool = True
+
+    @property
+    def phase(self) -> WritePhase:
+        """Where writes go now, but for the lease."""
+        return self.pause.phase
+
+    @property
+    def passes(self) -> bool:
+        """True when a Produce of the topic needs nothing but to be passed on to the target."""
+        return self.pause.phase is WritePhase.SWITCHED and not (
+            any(self.producers) or self.failback_epoch or self.counted
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """All routes, by mirror topic name (the name clients of the gateway use).
+
+    The flags are worked out once per snapshot, since they are asked for at every request:
+    `intercepts_produce`: some Produce may need more than passing through; `unreadable`: some mirror topic is still
+    being padded. `group_prefixes`: source cluster id -> what mirror groups have before their names there.
+    """
+
+    topics: Mapping[str, TopicRoute] = field(default_factory=dict)
+    topic_ids: Mapping[bytes, str] = field(default_factory=dict)  # target topic id (16 bytes) -> mirror topic
+    group_prefixes: Mapping[str, str] = field(default_factory=dict)
+    intercepts_produce: bool = field(init=False)
+    unreadable: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        routes = self.topics.values()
+        produce = any(not r.passes for r in routes)
+        object.__setattr__(self, "intercepts_produce", produce)
+        object.__setattr__(self, "unreadable", any(not r.readable for r in routes))
+
+    def passes(self, topic: str) -> bool:
+        """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
+        route = self.topics.get(topic)
+        return route is None or route.passes
+
+    def group_at(self, cluster_id: str, group: str) -> str:
+        """A group's name on the source with this cluster id, which is "" for the target."""
+        return group.removeprefix(self.group_prefixes.get(cluster_id, ""))
+
+
+class RoutingTable:
+    """Holds the current Routing; `subscribe` is called with each new one, in order."""
+
+    __slots__ = ("_current", "_subscribers")
+
+    def __init__(self, routing: Routing | None = None) -> None:
+        self._current = routing or Routing()
+        self._subscribers: list[Callable[[Routing], None]] = []
+
+    @property
+    def current(self) -> Routing:
+        """The snapshot in force."""
+        return self._current
+
+    def publish(self, routing: Routing) -> None:
+        """Put a new snapshot in force, tell the subscribers, and then release the writes whose pause is over."""
+        before, self._current = self._current, routing
+        for subscriber in tuple(self._subscribers):
+            subscriber(routing)
+        for topic, route in before.topics.items():
+            now = routing.topics.get(topic)
+            if now is None or now.pause is not route.pause or now.phase is not WritePhase.PAUSED:
+                route.pause.let_go()
+
+    def subscribe(self, subscriber: Callable[[Routing], None]) -> None:
+        """Call `subscriber` with every later snapshot."""
+        self._subscribers.append(subscriber)
+
+    def unsubscribe(self, subscriber: Callable[[Routing], None]) -> None:
+        """End a `subscribe`."""
+        self._subscribers.remove(subscriber)

@@ -1,0 +1,1 @@
+"""The gateways of a fleet: membership, leadership, who mirrors which partition, leases. See docs/fleet.md."""

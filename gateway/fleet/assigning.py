@@ -1,0 +1,53 @@
+"""The leader's part in who mirrors what: partitions are assigned with the group's assignment, one move per round."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.membership import Gateway, Role, assign, balanced
+from gateway.fleet.rules.ownership import spread
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.views import StateViews
+
+ASSIGN_S = 1.0
+
+
+class PartitionAssigner:
+    """`rebalance` has the group agree anew; it is called ASSIGN_S after there was a reason, once for all reasons."""
+
+    def __init__(self, views: StateViews, rebalance: Callable[[], None]) -> None:
+        self._views = views
+        self._rebalance = rebalance
+        self._due: asyncio.TimerHandle | None = None
+
+    def owners(self, members: Iterable[Gateway]) -> dict[str, frozenset[MirrorPartition]]:
+        """Each node's partitions from now on. Another round follows when they are not even yet."""
+        nodes = {each.name: each.owned for each in members if each.role is Role.NODE}
+        found = assign(nodes, spread(self._views.mirrors.values()))
+        if not balanced(found):
+            self.soon()
+        return found
+
+    def records_changed(self, assignment: FleetAssignment | None) -> None:
+        """Mirrors that have settled are given out, together if several do."""
+        if assignment is None or self._due is not None or len(assignment.owners) < 2:
+            return
+        given = frozenset[MirrorPartition]().union(*assignment.owners.values())
+        if spread(self._views.mirrors.values()) - given:
+            self.soon()
+
+    def soon(self) -> None:
+        """There is a reason."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(ASSIGN_S, self._now)
+
+    def close(self) -> None:
+        """No more rounds."""
+        if self._due is not None:
+            self._due.cancel()
+
+    def _now(self) -> None:
+        self._due = None
+        self._rebalance()

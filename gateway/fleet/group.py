@@ -1,0 +1,170 @@
+"""Keeps a gateway in the fleet's group on the target: join, sync, heartbeat. It decides nothing, see `fleet/rules/`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from gateway.fleet.rules.assignment import (
+    PROTOCOL_NAME,
+    PROTOCOL_TYPE,
+    FleetAssignment,
+    MalformedAssignment,
+    encode_assignment,
+    encode_subscription,
+)
+from gateway.fleet.rules.group import FleetGroupState, MembershipPhase
+from gateway.fleet.rules.membership import Gateway, steps_back
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.routed import on_coordinator
+from gateway.transport.host import boot_clock
+from protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+SESSION_MS = 6000  # the shortest that a stock broker takes (group.min.session.timeout.ms)
+REBALANCE_MS = 6000
+HEARTBEAT_S = 0.3  # how late a member learns of a rebalance
+_ALONE_S = 1.0  # the same for a gateway that has nobody to hand over to, or to take over from
+_AGAIN_S = 0.3
+_JOIN_S = 3 * (REBALANCE_MS / 1000 + 2)  # a try has a third of it, and may have to wait for everybody else
+_CAP = 4  # JoinGroup and SyncGroup from 5 on ask for what is not used here
+_log = structlog.get_logger("lockgate.fleet")
+
+
+class FleetGroup:
+    """One member of the fleet's group.
+
+    Args:
+        cluster: one of its own: a JoinGroup holds up everything behind it on its connection.
+        describe: this gateway as it is now.
+        assign: called when this member leads; what it returns goes to every member. It writes the registry first.
+        assigned: told each assignment, and None when the group has forgotten this gateway.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        state: FleetGroupState,
+        describe: Callable[[], Gateway],
+        assign: Callable[[Mapping[str, Gateway]], Awaitable[FleetAssignment]],
+        assigned: Callable[[FleetAssignment | None], None],
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self.state = state
+        self._describe = describe
+        self._assign = assign
+        self._assigned = assigned
+        self._clock = clock
+        self._again = asyncio.Event()
+        self._told: FleetAssignment | None = None
+
+    async def run(self) -> None:
+        """Until cancelled; then `leave` says good-bye.
+
+        Raises:
+            GroupRefused: the coordinator will not have this group.
+        """
+        steps = {
+            MembershipPhase.JOIN: self._join,
+            MembershipPhase.SYNC: self._sync,
+            MembershipPhase.HEARTBEAT: self._heartbeat,
+        }
+        while True:
+            try:
+                await steps[self.state.phase]()
+            except ClusterUnavailable as exc:  # the lease runs on; whether to stop is not decided here
+                _log.warning("the coordinator of the fleet does not answer", reason=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            except MalformedAssignment as exc:
+                _log.error("the fleet's leader sent an assignment that cannot be read", reason=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            if self.state.assignment is not self._told:
+                self._told = self.state.assignment
+                self._assigned(self._told)
+
+    def rebalance(self) -> None:
+        """What this gateway says of itself, or the partitions, changed: join again."""
+        if self.state.phase is MembershipPhase.HEARTBEAT:
+            self.state.phase = MembershipPhase.JOIN
+            self._again.set()
+
+    async def leave(self) -> None:
+        """Leave in order; the caller has stopped writing before."""
+        self.state.leaving()
+        await self._say_goodbye(self.state.member_id)
+
+    async def remove(self, member_id: str) -> None:
+        """Have the group drop a member that fell silent, long before its session ends. Its lease runs on."""
+        await self._say_goodbye(member_id)
+
+    async def _join(self) -> None:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(
+            name=PROTOCOL_NAME, metadata=encode_subscription(self._describe())
+        )
+        request = JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.state.member_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[protocol],
+        )
+        answer = await self._ask(request, _JOIN_S)
+        members = {each.member_id: bytes(each.metadata) for each in answer.members}
+        strange = self.state.joined(answer.error_code, answer.member_id, answer.generation_id, answer.leader, members)
+        if strange:
+            _log.error("members of the fleet's group that are no gateways of this version", members=sorted(strange))
+        if self.state.leads and steps_back(self._describe(), list(self.state.members.values())):
+            member_id = self.state.member_id
+            self.state.step_back()
+            await self._say_goodbye(member_id)
+
+    async def _sync(self) -> None:
+        part = SyncGroupRequest.SyncGroupRequestAssignment
+        assignments = []
+        if self.state.leads:
+            data = encode_assignment(await self._assign(self.state.members))
+            assignments = [part(member_id=member_id, assignment=data) for member_id in self.state.members]
+        sent_at = self._clock()
+        request = SyncGroupRequest(
+            group_id=self._group,
+            generation_id=self.state.generation,
+            member_id=self.state.member_id,
+            assignments=assignments,
+        )
+        answer = await self._ask(request, _JOIN_S)
+        self.state.synced(answer.error_code, bytes(answer.assignment), sent_at)
+
+    async def _heartbeat(self) -> None:
+        sent_at, generation = self._clock(), self.state.generation
+        request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=self.state.member_id)
+        answer = await self._ask(request, SESSION_MS / 1000)
+        self.state.heartbeat(answer.error_code, generation, sent_at)
+        if self.state.phase is MembershipPhase.HEARTBEAT:
+            self._again.clear()
+            try:
+                async with asyncio.timeout(self._pause_s()):
+                    await self._again.wait()
+            except TimeoutError:
+                return
+
+    def _pause_s(self) -> float:
+        """Between two heartbeats."""
+        assignment = self.state.assignment
+        return _ALONE_S if assignment is not None and len(assignment.peers) < 2 else HEARTBEAT_S
+
+    async def _say_goodbye(self, member_id: str) -> None:
+        if member_id:
+            members = [LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None)]
+            await self._ask(LeaveGroupRequest(group_id=self._group, member_id=member_id, members=members), 5.0)
+
+    async def _ask(self, request: Any, timeout_s: float) -> Any:
+        return await on_coordinator(
+            self._cluster, self._group, request, lambda answer: (answer.error_code,), cap=_CAP, timeout_s=timeout_s
+        )

@@ -1,0 +1,260 @@
+"""Which partitions this gateway mirrors, from moment to moment: the shell of `fleet/rules/ownership.py`.
+
+Every gateway of a fleet has one, sidecars too: it sends heartbeats (`heartbeats.py`), and knows from the others'
+heartbeats how far
+their mirrors are. How a partition goes from one gateway to the next is in `fleet/rules/ownership_transfer.py` and
+`releases.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gateway.fleet.claims import OwnershipOverrides
+from gateway.fleet.heartbeats import FleetHeartbeats
+from gateway.fleet.mirror_map import MirrorMap
+from gateway.fleet.peer_progress import PeerProgress
+from gateway.fleet.peers.channel import Peers
+from gateway.fleet.releases import Releases
+from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.heartbeats import tag_of
+from gateway.fleet.rules.ownership import partitions_of
+from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.interface import OwnedMirrors, PartitionStatus
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.records import MirrorRecord, MirrorState
+
+LEAVE_S = 2.0
+
+
+class StillAppending(NetError):
+    """Appends to a topic were not answered in the longest time that they can take."""
+
+
+class FleetMirrors:
+    """See the module.
+
+    Args:
+        name: this gateway's.
+        peers: its `handlers` get what other gateways ask of mirrors; `Peers.on_heartbeat` must be `heard`.
+        engine: links and mirrors are started and stopped in it by others, as the records say; this decides which of
+            their partitions run here. Nothing does before the first assignment.
+        progress: advanced for the partitions that others mirror, too.
+        records: the mirrors of the state topic, as read now.
+
+    Attributes:
+        on_silent: told who is suspected, when that changes; the leader has the group drop them.
+        paused: mirror topics whose writes are paused here (`PauseAnswers.in_force`).
+        held: mirror topic -> what its pause waits for here, of those.
+        aside: at the leader: (link, topic) of mirrors that somebody else copies now (`PausedForJob`).
+        promoted: at the leader: (link, topic) that it promotes. While their records say so they are not given away.
+        claimed: at the leader, (link, topic): a context in which this gateway mirrors the topic itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        peers: Peers,
+        engine: OwnedMirrors,
+        progress: MirrorProgress,
+        records: Callable[[], Iterable[MirrorRecord]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._engine = engine
+        self._records = records
+        self._clock = clock
+        self._transfer = OwnershipTransfer()
+        self._releases = Releases(peers, engine, self._transfer, self._follow, clock, self._kept)
+        self._places: frozenset[TopicPartition] = frozenset()  # what runs here
+        self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
+        self._tags: dict[str, str] = {}
+        self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
+        self._heartbeats = FleetHeartbeats(name, peers, self._progress, self, clock)
+        self._map = MirrorMap(name)
+        self.overridden = OwnershipOverrides(self._map, engine, self.here, self.status, self.decide).take
+        self._changed = asyncio.Event()
+        self._leaving = False
+        self.on_silent: Callable[[frozenset[str]], None] = lambda silent: None
+        self.paused: Callable[[], Collection[str]] = tuple
+        self.held: Callable[[], Mapping[str, str]] = dict
+        self.paused_for_job: Callable[[], Collection[tuple[str, str]]] = tuple
+        self.promoted: Callable[[], Collection[tuple[str, str]]] = tuple
+        engine.own(frozenset())
+
+    # -- for whoever runs the fleet ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to heartbeat and to listen."""
+        self._heartbeats.start()
+
+    def assigned(self, assignment: FleetAssignment | None) -> None:
+        """The group's assignment; None: the group has forgotten this gateway, which mirrors nothing then."""
+        self._map.assignment = assignment
+        self._transfer.reassigned()
+        self._heartbeats.expect(() if assignment is None else assignment.peers)
+        self.decide()
+
+    def records_changed(self) -> None:
+        """The state topic was read on; or `paused` or `paused_for_job` changed."""
+        self.decide()
+
+    def heard(self, gateway: str, said: Mapping[str, Any]) -> None:
+        """A heartbeat came. For `Peers`."""
+        self._heartbeats.heard(gateway, said)
+
+    async def quiet(self, topic: str) -> None:
+        """Of a topic that is `paused`: mirror nothing of it here, and wait until no append is in flight.
+
+        The leader mirrors it, and stops that itself.
+
+        Raises:
+            StillAppending: some were not answered.
+        """
+        if self.leader == self._name:
+            return
+        self.decide()
+        link, _ = self._mirrors.get(topic, ("", ""))
+        if not await self._engine.quiet([(link, topic)]):
+            raise StillAppending(f"appends to '{topic}' are still unanswered")
+
+    async def leave(self) -> None:
+        """Hand everything over to the others; at most LEAVE_S, then it is stopped."""
+        self._leaving = True
+        self.decide()
+        self._heartbeats.heartbeat()
+        if self._others():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    while self._places:
+                        self._changed.clear()
+                        await self._changed.wait()
+        self._transfer.want(frozenset(), {}, self._clock(), at_once=self._transfer.here)
+        self._follow()
+
+    async def close(self) -> None:
+        """Stop beating."""
+        await self._heartbeats.close()
+        await self._releases.close()
+
+    # -- what is known -------------------------------------------------------------------------------------
+
+    def silent(self) -> frozenset[str]:
+        """Who is suspected now; not those who have said that they stop."""
+        return self._heartbeats.silent - self._heartbeats.leaving
+
+    def here(self) -> frozenset[MirrorPartition]:
+        """What this gateway mirrors now: what it says that it owns when it joins the group."""
+        return self._transfer.here
+
+    def mirrored_by(self, partition: MirrorPartition) -> str:
+        """The gateway that mirrors a partition; '' while nobody does."""
+        return self._map.holder(partition)
+
+    def mirrored(self) -> Mapping[str, frozenset[MirrorPartition]]:
+        """What each gateway mirrors, as far as is known here: started or not."""
+        return self._map.by_name()
+
+    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+        """All known partitions of a mirror, in order, whoever mirrors them; others' as told in the last second."""
+        return self._progress.merged(link, topic, self._engine.status(link, topic))
+
+    def blocked(self, gateway: str, topic: str) -> str:
+        """What a pause of the topic waits for at another gateway, as it said last. For `RemotePauses`."""
+        return self._heartbeats.blocked(gateway, topic)
+
+    def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
+        """A client's Produce was written to the source through this gateway: told to whoever mirrors it."""
+        if (topic, partition) in self._places:
+            self._engine.forwarded(topic, partition, base_offset, records)
+        else:
+            self._heartbeats.forwarded(topic, partition, base_offset, records)
+
+    # -- for the heartbeats -------------------------------------------------------------------------------------
+
+    @property
+    def leaving(self) -> bool:
+        """`leave` was called."""
+        return self._leaving
+
+    @property
+    def leader(self) -> str:
+        """Of the present assignment; '' without one."""
+        return self._map.leader
+
+    def due(self, now: float) -> bool:
+        """A time has passed that `decide` looks at."""
+        return self._transfer.due(now)
+
+    def own_statuses(self) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
+        """Of what is mirrored here."""
+        keys = {(each.link, each.topic) for each in self._transfer.here}
+        return {key: self._engine.status(*key) for key in sorted(keys)}
+
+    def written_elsewhere(self, place: TopicPartition, base_offset: int, records: int) -> None:
+        """Another gateway wrote to a source partition, perhaps one that is mirrored here."""
+        if place in self._places:
+            self._engine.forwarded(*place, base_offset, records)
+
+    def decide(self) -> None:
+        """Work out what is to run here, and have it so."""
+        records = list(self._records())
+        self._note(records)
+        absent = self._heartbeats.silent | self._heartbeats.leaving
+        found = self._map.find(records, absent)
+        wanted, holders = self.here(), dict[MirrorPartition, str]()
+        if not self._leaving:
+            wanted = found.get(self._name, frozenset()) | self._kept()
+            holders = dict(self._map.whom_to_ask(wanted, self._others()))
+        ask = self._transfer.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=absent)
+        self._map.keep(found)
+        self._follow()
+        for holder, partitions in ask.items():
+            self._releases.ask(holder, partitions)
+
+    def _kept(self) -> frozenset[MirrorPartition]:
+        """What runs here and stays: a promote or a failover of this gateway stands on it."""
+        under_way = frozenset(self.promoted())
+        keys = {
+            (record.link, record.mirror_topic)
+            for record in self._records()
+            if record.state is MirrorState.PENDING_STOPPED and (record.link, record.mirror_topic) in under_way
+        } | self._map.overridden
+        return frozenset(each for each in self.here() if (each.link, each.topic) in keys)
+
+    def _others(self) -> frozenset[str]:
+        """The other nodes that can be asked: also those that are leaving."""
+        return self._map.nodes(self._heartbeats.silent - self._heartbeats.leaving)
+
+    def _banned(self, records: Sequence[MirrorRecord]) -> frozenset[MirrorPartition]:
+        """What must not run here: paused by another gateway, or copied by a job. The leader knows what it does."""
+        if self.leader == self._name:
+            return frozenset()
+        paused, paused_for_job = frozenset(self.paused()), self._heartbeats.paused_for_job
+        out = (r for r in records if r.mirror_topic in paused or (r.link, r.mirror_topic) in paused_for_job)
+        return frozenset(each for record in out for each in partitions_of(record))
+
+    def _note(self, records: Sequence[MirrorRecord]) -> None:
+        """A topic whose mirror is another one now, or gone: what was known of it counts no more."""
+        mirrors = {record.mirror_topic: (record.link, tag_of(record)) for record in records}
+        for topic, (link, tag) in self._mirrors.items():
+            if mirrors.get(topic) != (link, tag):
+                self._progress.forget(link, topic)
+        self._mirrors = mirrors
+        self._tags.clear()
+        self._tags.update({topic: tag for topic, (_, tag) in mirrors.items()})
+
+    def _follow(self) -> None:
+        """Have the engine run what is to run here."""
+        here = self._transfer.here
+        self._places = frozenset((each.topic, each.partition) for each in here)
+        self._engine.own(here)
+        self._changed.set()

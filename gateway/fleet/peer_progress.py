@@ -1,0 +1,149 @@
+"""How far the mirrors of the other gateways are, from their heartbeats; and to tell them at once what they wait for.
+
+`ack: both` waits for a partition that another gateway mirrors: heartbeats would tell every 100 ms. So whoever waits
+says so
+to all (`watch`), and the one that mirrors the partition tells it within some 2 ms of each append, for a few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+from gateway.fleet.peers.channel import Peers
+from gateway.fleet.rules.heartbeats import PeerHeartbeat, encode_heartbeat
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.rules.progress import MirrorProgress
+
+WATCH_S = 3.0
+_ASK_AGAIN_S = 1.0
+_GATHER_S = 0.002
+
+
+class PeerProgress:
+    """See the module.
+
+    Args:
+        tags: of the mirrors as this gateway's records say, by topic; a position of another mirror does not count.
+        here: whether a partition is mirrored in this process.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        progress: MirrorProgress,
+        tags: Mapping[str, str],
+        here: Callable[[TopicPartition], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self._peers = peers
+        self._progress = progress
+        self._tags = tags
+        self._here = here
+        self._clock = clock
+        self._asked: dict[TopicPartition, float] = {}  # until when it need not be asked for again
+        self._watchers: dict[TopicPartition, dict[str, float]] = {}  # who wants it, until when
+        self._followed: set[TopicPartition] = set()
+        self._news: set[TopicPartition] = set()
+        self._telling = False
+        self._statuses: dict[tuple[str, str], dict[int, PartitionStatus]] = {}
+        progress.moved = set()
+        progress.on_wait = self._waits
+
+    # -- what is told --------------------------------------------------------------------------------------
+
+    def moved(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
+        """What has moved here since the last time, for a heartbeat."""
+        places, self._progress.moved = self._progress.moved or set(), set()
+        return self.at(places)
+
+    def at(self, places: Collection[TopicPartition]) -> Mapping[str, tuple[str, Mapping[int, int]]]:
+        """Where these stand, of those that are mirrored here."""
+        found: dict[str, tuple[str, dict[int, int]]] = {}
+        for topic, index in places:
+            position, tag = self._progress.position(topic, index), self._tags.get(topic)
+            if position is not None and tag is not None and self._here((topic, index)):
+                found.setdefault(topic, (tag, {}))[1][index] = position
+        return found
+
+    def watched(self, gateway: str, places: Collection[TopicPartition]) -> None:
+        """Another gateway waits for these."""
+        until = self._clock() + WATCH_S
+        for place in places:
+            if not self._here(place):
+                continue
+            self._watchers.setdefault(place, {})[gateway] = until
+            self._news.add(place)
+        self._tell_soon()
+
+    def _follow(self, place: TopicPartition) -> None:
+        """Hear of its next step, once."""
+        if place in self._followed:
+            return
+        self._followed.add(place)
+        self._progress.when(*place, (self._progress.position(*place) or 0) + 1, partial(self._stepped, place))
+
+    def _stepped(self, place: TopicPartition) -> None:
+        self._followed.discard(place)
+        now = self._clock()
+        watchers = {name: until for name, until in self._watchers.get(place, {}).items() if until > now}
+        if not watchers:
+            self._watchers.pop(place, None)
+            return
+        self._watchers[place] = watchers
+        self._news.add(place)
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        if self._news and not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_later(_GATHER_S, self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        news, self._news = self._news, set()
+        wanted: dict[str, list[TopicPartition]] = {}
+        for place in news:
+            for gateway in self._watchers.get(place, ()):
+                wanted.setdefault(gateway, []).append(place)
+        for gateway, places in wanted.items():
+            self._peers.tell(gateway, encode_heartbeat(PeerHeartbeat(at=self.at(places))))
+        for place in news:
+            if place in self._watchers:
+                self._follow(place)
+
+    # -- what is heard -------------------------------------------------------------------------------------
+
+    def heard(self, heartbeat: PeerHeartbeat) -> None:
+        """Another gateway's heartbeat."""
+        for topic, (tag, ends) in heartbeat.at.items():
+            if self._tags.get(topic) != tag:
+                continue
+            for index, position in ends.items():
+                if not self._here((topic, index)):
+                    self._progress.heard(topic, index, position)
+        for key, statuses in heartbeat.statuses.items():
+            self._statuses.setdefault(key, {}).update({one.partition: one for one in statuses})
+
+    def _waits(self, place: TopicPartition) -> None:
+        now = self._clock()
+        if self._asked.get(place, 0.0) > now or self._here(place):
+            return
+        self._asked[place] = now + _ASK_AGAIN_S
+        self._peers.heartbeat(encode_heartbeat(PeerHeartbeat(watch=[place])))
+
+    def statuses(self, link: str, topic: str) -> Mapping[int, PartitionStatus]:
+        """The last measurements that others have told, by partition."""
+        return self._statuses.get((link, topic), {})
+
+    def forget(self, link: str, topic: str) -> None:
+        """The topic's mirror is another one now, or none."""
+        self._progress.forget(topic)
+        self._statuses.pop((link, topic), None)
+
+    def merged(self, link: str, topic: str, own: Sequence[PartitionStatus]) -> Sequence[PartitionStatus]:
+        """All that is known of a mirror's partitions, in order; what is measured here counts."""
+        found = {**self.statuses(link, topic), **{one.partition: one for one in own}}
+        return tuple(found[index] for index in sorted(found))

@@ -1,0 +1,1 @@
+"""The channel between gateways: questions with answers, and heartbeats."""

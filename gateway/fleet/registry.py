@@ -1,0 +1,232 @@
+"""The leader's book of who may write to sources: who was admitted, who of them is gone, and from when one may say so.
+
+Records of the state topic hold who was admitted; the rest is of one term of leadership and counted anew by the next
+leader. See docs/fleet.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import structlog
+
+from gateway.errors import Conflict, NotFound
+from gateway.fleet.rules.leases import Presumptions
+from gateway.fleet.rules.membership import Gateway, Registered, admit, newest, predecessor
+from gateway.state.codec import Record
+from gateway.state.gateway_records import FleetRecord, GatewayRecord
+from gateway.state.store import StateStore
+
+_DEPARTURES = 100
+_log = structlog.get_logger("lockgate.fleet")
+
+
+class FleetRegistry:
+    """One per term.
+
+    Args:
+        me: this gateway's name; it is never lost.
+        clock: of leases, see `fleet/rules/leases.py`. monotonic: of promotes.
+        new_secret: makes the fleet's, if it has none yet.
+    """
+
+    def __init__(
+        self,
+        store: StateStore,
+        me: str,
+        *,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+        wall_ms: Callable[[], int],
+        new_secret: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._me = me
+        self._clock = clock
+        self._monotonic = monotonic
+        self._wall_ms = wall_ms
+        self._new_secret = new_secret
+        self._presumptions = Presumptions()
+        # Who comes and who goes, one after the other: a delete that a slow target has not answered yet would else take
+        # out a gateway that was found in the registry meanwhile, and admitted because of that.
+        self._changing = asyncio.Lock()
+        self._goodbyes: set[tuple[str, str]] = set()  # name, incarnation
+        self._replaced: set[tuple[str, str]] = set()  # likewise: another process has the name by now
+        self._present: frozenset[tuple[str, str]] = frozenset()  # likewise: in the present generation
+        self._members: Mapping[str, str] = {}
+        self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
+        self.silent: frozenset[str] = frozenset()
+
+    @property
+    def members(self) -> Mapping[str, str]:
+        """Who is in the present generation of the group: name -> member id."""
+        return self._members
+
+    # -- who comes and goes --------------------------------------------------------------------------------------
+
+    async def admit(self, members: Mapping[str, Gateway]) -> Mapping[str, Gateway]:
+        """A generation of the group begins with these (by member id): who is new is registered.
+
+        Of two processes of one name the younger has a place in the fleet. The other is waited for like any that cannot
+        be asked, from the first generation without it, unless it is certainly dead.
+
+        Returns:
+            Those that have a place.
+
+        Raises:
+            StoreError: not written; nobody may be told an assignment.
+        """
+        async with self._changing:
+            await self._store.resolve_outcome()
+            self._present = frozenset((gateway.name, gateway.incarnation) for gateway in members.values())
+            registered = {name: record.incarnation for name, record in self._store.gateways.items()}
+            older = {(one.succeeded, one.incarnation) for one in self._store.gateways.values() if one.succeeded}
+            kept = newest(members, registered, self._replaced | older)
+            # Who has said good-bye may be in the group yet: it writes nothing more, and need not be waited for again.
+            await self._admit(
+                {
+                    member_id: gateway
+                    for member_id, gateway in kept.items()
+                    if (gateway.name, gateway.incarnation) not in self._goodbyes
+                }
+            )
+            return kept
+
+    async def _admit(self, members: Mapping[str, Gateway]) -> None:
+        registry = {name: _registered(record) for name, record in self._store.gateways.items()}
+        admission = admit(members.values(), registry)
+        by_name = {gateway.name: gateway for gateway in members.values()}
+        records: list[Record] = [self._record(by_name[entry.name]) for entry in admission.register]
+        records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
+        if not self._store.secret:
+            records.append(FleetRecord(self._new_secret()))
+        if records:
+            await self._store.put(*records)
+        for old in admission.replaced:
+            self._has_departed(old.name, "a new process holds the lock of its name")
+        for old in (*admission.replaced, *admission.succeeded):
+            self._replaced.add((old.name, old.incarnation))
+        for entry in admission.register:
+            _log.info("gateway admitted", gateway=entry.name, role=by_name[entry.name].role.value)
+        self._members = {gateway.name: member_id for member_id, gateway in members.items()}
+        self._look()
+
+    async def forget(self, name: str, why: str, incarnation: str = "") -> None:
+        """Take a gateway out of the registry: it has stopped, for certain. With `incarnation`: it says so itself.
+
+        Raises:
+            NotFound: there is none of this name, or another incarnation has it.
+            StoreError: not written.
+        """
+        async with self._changing:
+            await self._forget(name, why, incarnation)
+            if incarnation:
+                self._goodbyes.add((name, incarnation))
+
+    async def forget_absent(self, name: str, why: str) -> None:
+        """The same on somebody's word. Raises as `forget`, and Conflict when the gateway is heard: it may write."""
+        async with self._changing:
+            self._require_absent(name)
+            await self._forget(name, why)
+
+    async def forget_presumed(self) -> None:
+        """Drop those whose leases are over; to be called now and then."""
+        for name in sorted(self._presumed()):
+            async with self._changing:
+                if name in self._presumed():  # it may have come back while others were dropped
+                    await self._forget(name, "its lease is over")
+
+    async def _forget(self, name: str, why: str, incarnation: str = "") -> None:
+        record = self._store.gateways.get(name)
+        if incarnation and (record is None or record.incarnation != incarnation):
+            name = predecessor(name, incarnation)  # another process has its name by now
+            record = self._store.gateways.get(name)
+        if record is None:
+            raise NotFound(f"the fleet has no gateway '{name}'")
+        await self._store.delete(record)
+        self._members = {other: member_id for other, member_id in self._members.items() if other != name}
+        self._has_departed(name, why)
+        self._look()
+
+    def _require_absent(self, name: str) -> None:
+        if name == self._me or (name in self._members and name not in self.silent):
+            raise Conflict(f"gateway '{name}' is there: stop it first; then it is forgotten by itself")
+
+    def _has_departed(self, name: str, why: str) -> None:
+        self._departed.append((self._monotonic(), name))
+        _log.info("gateway is waited for no more", gateway=name, reason=why)
+
+    def _look(self) -> None:
+        leases = {name: record.lease_ms / 1000 for name, record in self._store.gateways.items()}
+        # One whose name another has taken may be in the group yet, and renew its lease.
+        present = {
+            name
+            for name, record in self._store.gateways.items()
+            if record.succeeded and (record.succeeded, record.incarnation) in self._present
+        }
+        self._presumptions.generation(leases, frozenset(self._members) | present, self._clock())
+
+    def _record(self, gateway: Gateway) -> GatewayRecord:
+        return GatewayRecord(
+            name=gateway.name,
+            incarnation=gateway.incarnation,
+            role=gateway.role.value,
+            peer=gateway.peer,
+            lease_ms=round(gateway.lease_s * 1000),
+            since_ms=self._wall_ms(),
+            place=gateway.place,
+        )
+
+    # -- who must acknowledge ------------------------------------------------------------------------------------
+
+    def required(self) -> frozenset[str]:
+        """Who has to acknowledge a write pause: everybody who was admitted, but those whose leases are certainly
+        over."""
+        return (frozenset(self._store.gateways) | frozenset(self._members)) - self._presumed()
+
+    def lost(self) -> str:
+        """See `Coverage`: of the required ones those that cannot be asked, and until when they count."""
+        return "; ".join(self._until(name) for name in sorted(self.required()) if self.is_lost(name))
+
+    def departed(self, since: float, besides: Collection[str]) -> int:
+        """How many gateways have departed since then (monotonic) who are not among `besides`."""
+        return sum(1 for at, name in self._departed if at >= since and name not in besides)
+
+    def last_departure(self) -> float:
+        """When the last one departed (monotonic); what it had sent may land for a while."""
+        return self._departed[-1][0] if self._departed else float("-inf")
+
+    def lease_left_s(self, name: str) -> float | None:
+        """How long a lost gateway is waited for yet; None while that is not known, or it is not lost."""
+        at = self._presumptions.at(name)
+        return None if at is None else max(0.0, at - self._clock())
+
+    def _presumed(self) -> frozenset[str]:
+        return self._presumptions.presumed(self._clock()) & frozenset(self._store.gateways)
+
+    def is_lost(self, name: str) -> bool:
+        """True for a gateway that cannot be asked now."""
+        return name != self._me and (name not in self._members or name in self.silent)
+
+    def _until(self, name: str) -> str:
+        left = self.lease_left_s(name)
+        record = self._store.gateways.get(name)
+        lease_s = 0.0 if record is None else record.lease_ms / 1000
+        over = f"is over in {left:.0f} s" if left is not None else f"of {lease_s:.0f} s runs on"
+        return (
+            f"gateway '{name}' does not answer and may still write: its lease {over}; if it has certainly stopped: "
+            f"lockgate gateway forget {name}"
+        )
+
+
+def _registered(record: GatewayRecord) -> Registered:
+    lease_s = record.lease_ms / 1000
+    return Registered(name=record.name, incarnation=record.incarnation, lease_s=lease_s, place=record.place)
+
+
+def _succeeded(record: GatewayRecord) -> GatewayRecord:
+    """Of a process whose name another one has taken, and which may write until its lease is over."""
+    return replace(record, name=predecessor(record.name, record.incarnation), succeeded=record.name)

@@ -1,0 +1,1 @@
+"""The decisions of the fleet: assignment, membership, leases, takeover, ownership transfer. Pure."""

@@ -1,0 +1,130 @@
+"""A gateway's membership in the fleet's group, as a state machine: what to ask the coordinator next, what answers mean.
+
+Kafka's classic group protocol (KIP-62, KIP-394): join, sync, then heartbeats; an answer that says so begins it anew.
+The write lease is renewed by what the coordinator accepts of the *present* generation, and counted from when it was
+sent; see `fleet/rules/leases.py`. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from gateway.fleet.rules.assignment import FleetAssignment, MalformedAssignment, decode_assignment, decode_subscription
+from gateway.fleet.rules.leases import WriteLease
+from gateway.fleet.rules.membership import Gateway
+from protocol.errors import ErrorCode, error_name
+
+_FORGOTTEN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
+_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS})
+
+
+class GroupRefused(Exception):
+    """The coordinator refuses the group for good, such as GROUP_AUTHORIZATION_FAILED. The message names the reason."""
+
+
+class MembershipPhase(StrEnum):
+    """What to ask for next."""
+
+    JOIN = "join"
+    SYNC = "sync"
+    HEARTBEAT = "heartbeat"
+
+
+class FleetGroupState:
+    """One member. `member_id` and `generation` go into each request; 0 or '' before the first answer.
+
+    Attributes:
+        leads: the coordinator named this member to make the assignment.
+        members: member id -> gateway, known to the leader alone.
+        assignment: the present one, None while there is none.
+    """
+
+    def __init__(self, lease: WriteLease) -> None:
+        self.lease = lease
+        self.phase = MembershipPhase.JOIN
+        self.member_id = ""
+        self.generation = -1
+        self.leads = False
+        self.members: Mapping[str, Gateway] = {}
+        self.assignment: FleetAssignment | None = None
+
+    def joined(
+        self, code: int, member_id: str, generation: int, leader: str, members: Mapping[str, bytes]
+    ) -> frozenset[str]:
+        """JoinGroup was answered. Returns the member ids whose metadata nobody can read; they get no assignment.
+
+        Raises:
+            GroupRefused: for good.
+        """
+        if code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = member_id
+            return frozenset()
+        if code:
+            self._failed(code, "JoinGroup")
+            return frozenset()
+        self.phase, self.member_id, self.generation = MembershipPhase.SYNC, member_id, generation
+        self.leads = leader == member_id
+        known: dict[str, Gateway] = {}
+        strange = set()
+        for each, metadata in members.items():
+            try:
+                known[each] = decode_subscription(metadata)
+            except MalformedAssignment:
+                strange.add(each)
+        self.members = known
+        return frozenset(strange)
+
+    def synced(self, code: int, assignment: bytes, sent_at: float) -> None:
+        """SyncGroup was answered.
+
+        Raises:
+            GroupRefused: for good.
+            MalformedAssignment: the leader sent what this version cannot read; the member joins again.
+        """
+        if code:
+            self._failed(code, "SyncGroup")
+            return
+        try:
+            self.assignment = decode_assignment(assignment)
+        except MalformedAssignment:
+            self.phase, self.assignment = MembershipPhase.JOIN, None
+            raise
+        self.phase = MembershipPhase.HEARTBEAT
+        self.lease.renewed(sent_at)
+
+    def heartbeat(self, code: int, generation: int, sent_at: float) -> None:
+        """A heartbeat of that generation was answered. While a rebalance goes on it renews nothing.
+
+        Raises:
+            GroupRefused: for good.
+        """
+        if code:
+            self._failed(code, "Heartbeat")
+        elif generation == self.generation and self.phase is MembershipPhase.HEARTBEAT:
+            self.lease.renewed(sent_at)
+
+    def leaving(self) -> None:
+        """The gateway writes nothing more, and says so to the group."""
+        self.lease.revoked()
+
+    def step_back(self) -> None:
+        """This member should not lead: it leaves, and joins as a new one."""
+        self._forgotten()
+
+    def _failed(self, code: int, what: str) -> None:
+        if code in _FORGOTTEN:
+            self._forgotten()
+        elif code in _AGAIN:
+            self.phase = MembershipPhase.JOIN
+        else:
+            raise GroupRefused(f"{what}: {error_name(code)}")
+
+    def _forgotten(self) -> None:
+        """The group does not count this member among its own: what it mirrored is another's by now.
+
+        The lease runs on: whoever pauses writes waits for its end, so nobody's writes need to stop for a new
+        coordinator.
+        """
+        self.phase, self.member_id, self.generation = MembershipPhase.JOIN, "", -1
+        self.leads, self.members, self.assignment = False, {}, None

@@ -1,0 +1,178 @@
+"""The fleet: which gateways there are, which of them leads, and who mirrors which partition.
+
+Members come from the fleet's group on the target. The **registry** (records of the state topic, written by the leader
+before it admits a gateway) says who may hold a write lease; so a new leader knows whom to ask even when the group has
+already forgotten a member. Pure: `control` asks the coordinator and writes the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+
+
+class Role(StrEnum):
+    """What a gateway does beside serving clients."""
+
+    NODE = "node"  # owns mirror partitions, may lead
+    SIDECAR = "sidecar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A member as it describes itself when it joins.
+
+    `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
+    `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
+    (`transport/name_lock.py`), '' for nowhere.
+    """
+
+    name: str
+    incarnation: str
+    role: Role
+    peer: str
+    lease_s: float
+    owned: frozenset[MirrorPartition] = frozenset()
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A gateway that was admitted: it may write under a lease until it is known or presumed to have stopped."""
+
+    name: str
+    incarnation: str
+    lease_s: float
+    place: str = ""
+
+
+def steps_back(leader: Gateway, members: Collection[Gateway]) -> bool:
+    """True when the member that the coordinator made the leader should leave and join again.
+
+    The coordinator takes any member. A sidecar must not lead while there is a node: the leader writes the state.
+    """
+    return leader.role is Role.SIDECAR and any(member.role is Role.NODE for member in members)
+
+
+def newest(
+    members: Mapping[str, Gateway], registered: Mapping[str, str], replaced: Collection[tuple[str, str]] = ()
+) -> dict[str, Gateway]:
+    """By member id, without those whose name a younger process has: the group may not have noticed their death yet.
+
+    No clock tells which is younger, since they may have run on different machines: one that was replaced before is not,
+    and one that is not registered has come after the one that is.
+
+    Args:
+        registered: name -> incarnation.
+        replaced: (name, incarnation) of those that others have taken the place of.
+    """
+
+    def age(gateway: Gateway) -> tuple[int, str]:
+        if (gateway.name, gateway.incarnation) in replaced:
+            return 0, gateway.incarnation
+        return 1 if registered.get(gateway.name) == gateway.incarnation else 2, gateway.incarnation
+
+    latest: dict[str, tuple[int, str]] = {}
+    for gateway in members.values():
+        latest[gateway.name] = max(latest.get(gateway.name, (0, "")), age(gateway))
+    return {key: gateway for key, gateway in members.items() if latest[gateway.name] == age(gateway)}
+
+
+def predecessor(name: str, incarnation: str) -> str:
+    """The name by which a process goes on being waited for whose own name another one has taken."""
+    return f"{name}@{incarnation}"
+
+
+class Admission(NamedTuple):
+    """What to write before the members may be told their assignment.
+
+    `replaced`: dead, for certain; what they had sent may land yet. `succeeded`: their names have been taken, and they
+    may live and write: they are waited for as every gateway is that cannot be asked.
+    """
+
+    register: tuple[Registered, ...]
+    replaced: tuple[Registered, ...]
+    succeeded: tuple[Registered, ...]
+
+
+def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Admission:
+    """Who must be registered anew.
+
+    A name is no identity: another process may have been given it elsewhere while the old one goes on, cut off from the
+    target alone. Only the lock of the name, held by both at one place, says that the old one is dead. What it had sent
+    may land until the grace for unknown outcomes is over.
+    """
+    new: list[Registered] = []
+    replaced: list[Registered] = []
+    succeeded: list[Registered] = []
+    for member in members:
+        old = registry.get(member.name)
+        entry = Registered(name=member.name, incarnation=member.incarnation, lease_s=member.lease_s, place=member.place)
+        if old != entry:
+            new.append(entry)
+        if old is not None and old.incarnation != member.incarnation:
+            (replaced if old.place and old.place == member.place else succeeded).append(old)
+    return Admission(tuple(new), tuple(replaced), tuple(succeeded))
+
+
+class PauseQuorum(NamedTuple):
+    """Who has to acknowledge a write pause. `departed`: gone without an answer; their last writes may land yet."""
+
+    required: frozenset[str]
+    departed: frozenset[str]
+
+
+def pause_quorum(registry: Collection[str], presumed: frozenset[str], acknowledged: Collection[str]) -> PauseQuorum:
+    """Every registered gateway but those whose leases are certainly over.
+
+    A gateway that acknowledged and then died is required no longer, and owes nothing: it had nothing in flight.
+    """
+    required = frozenset(registry) - presumed
+    return PauseQuorum(required, presumed.intersection(registry) - frozenset(acknowledged))
+
+
+# -- who mirrors what ------------------------------------------------------------------------------------------
+
+
+def assign(
+    nodes: Mapping[str, Collection[MirrorPartition]], partitions: Iterable[MirrorPartition], *, moves: int = 1
+) -> dict[str, frozenset[MirrorPartition]]:
+    """Each node's partitions from now on, given those it has: sticky and, after enough rounds, even.
+
+    What nobody owns is given out at once. Of what is owned at most `moves` partitions change their owner, so that a
+    rebalance never interrupts more than that at a time; `balanced` tells whether another round is due. Should two
+    own the same partition (a takeover), the one with fewer keeps it. Deterministic.
+    """
+    if not nodes:
+        return {}
+    wanted = set(partitions)
+    owned: dict[str, set[MirrorPartition]] = {name: set() for name in sorted(nodes)}
+    overrides = sorted((len(nodes[name]), name) for name in nodes)
+    free = set(wanted)
+    for _, name in overrides:
+        owned[name] = free.intersection(nodes[name])
+        free -= owned[name]
+    for partition in sorted(free):
+        owned[_least(owned)].add(partition)
+    for _ in range(moves):
+        most, least = max(owned, key=lambda name: (len(owned[name]), name)), _least(owned)
+        if len(owned[most]) - len(owned[least]) < 2:
+            break
+        partition = max(owned[most])
+        owned[most].remove(partition)
+        owned[least].add(partition)
+    return {name: frozenset(held) for name, held in owned.items()}
+
+
+def _least(owned: Mapping[str, Collection[MirrorPartition]]) -> str:
+    return min(owned, key=lambda name: (len(owned[name]), name))
+
+
+def balanced(owned: Mapping[str, Collection[MirrorPartition]]) -> bool:
+    """True when no node has two more than another."""
+    counts = [len(held) for held in owned.values()]
+    return not counts or max(counts) - min(counts) < 2

@@ -1,0 +1,1 @@
+"""Consumer groups: watched, promoted, demoted, failed over, their offsets synced."""

@@ -1,0 +1,201 @@
+"""Watches groups: classifies those whose first request comes, promotes those that are ready, and looks after
+promoted ones whose members turn up on the source again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from gateway.errors import ControlError
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates
+from gateway.groups.mirror_groups import reads_mirrored, record_group
+from gateway.groups.offset_sync import OffsetSync
+from gateway.groups.promote import POLL_S, GroupPromotions
+from gateway.groups.reports import GroupReports
+from gateway.operations.cluster_errors import source_errors
+from gateway.operations.records import Records
+from gateway.operations.sources import Sources, SourcesForViews
+from gateway.state.link_config import parse
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorState
+from gateway.state.store import StoreError
+from gateway.transport.background import Background
+
+_RETRY_S = 1.0
+_AFTER_PROMOTE_S = 5.0
+_ASK_S = 5.0
+_LOOK_S = 1.0
+_PARALLEL = 8  # groups that sources are asked about at a time: a mirror more has all be asked about again
+_ASKED_PER_S = 500  # groups that sources are asked about, since any client can name any number of them
+_OTHERS_PER_TICK = 5  # with a tick of 200 ms: 25 groups a second, at most
+_log = structlog.get_logger("lockgate.control")
+
+
+class GroupMonitor:
+    """One per process. `late`: members on the source of groups that are promoted, by (link, group);
+    `commits_after_promote`: partitions for which offsets were committed there since.
+    """
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        sources: Sources,
+        views: SourcesForViews,
+        gates: GroupGates,
+        promoter: GroupPromotions,
+        offset_sync: OffsetSync,
+        reports: GroupReports,
+        background: Background,
+        clock: Callable[[], float],
+    ) -> None:
+        """`offset_sync` is started with it."""
+        self._records = records
+        self._store = records.store
+        self._sources = sources
+        self._views = views
+        self._gates = gates
+        self._background = background
+        self._promoter = promoter
+        self._busy: set[str] = set()
+        self._asking = asyncio.Semaphore(_PARALLEL)
+        self._asks_next = float("-inf")
+        self._clock = clock
+        self._looked: dict[tuple[str, str], float] = {}
+        self._offset_sync = offset_sync
+        self.members_after_promote = reports.members_after_promote
+        self.commits_after_promote = reports.commits_after_promote
+        self.unknown: dict[str, str] = {}  # group that made its first request -> why it is not classified yet
+
+    def start(self) -> None:
+        """Answer the gates, and begin to watch."""
+        self._gates.on_unknown = self._first_requested
+        for group in self._gates.unknown():  # the leader before has not answered
+            self._first_requested(group)
+        groups = self._store.groups
+        self._background.every(lambda: POLL_S if groups else _LOOK_S, self._tick, "group promote")
+        self._offset_sync.start()
+        self._background.every(_AFTER_PROMOTE_S, self._look_for_members_after_promote, "late group members")
+
+    def _once(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` unless something of that name still runs."""
+        if name in self._busy:
+            work.close()
+            return
+        self._busy.add(name)
+        self._background.spawn(self._run(name, work), name)
+
+    async def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._busy.discard(name)
+
+    # -- groups that make a first request
+    # ---------------------------------------------------------------------------------
+
+    def _first_requested(self, group: str) -> None:
+        self._once(f"classify {group}", self._classify(group))
+
+    async def _classify(self, group: str) -> None:
+        """Ask every link's source whether the group is one of its own; held meanwhile.
+
+        The answer is about the mirrors that are stored when the asking begins. When one more is stored before it ends,
+        it says nothing, and the sources are asked again.
+        """
+        while self._gates.status(group) is GateStatus.UNKNOWN:
+            try:
+                async with self._asking:
+                    await self._turn()
+                    await self._ask_sources(group)
+            except (ControlError, StoreError) as error:
+                self.unknown[group] = str(error)
+                await asyncio.sleep(_RETRY_S)
+        self.unknown.pop(group, None)
+
+    async def _turn(self) -> None:
+        now = self._clock()
+        turn = max(now, self._asks_next)
+        self._asks_next = turn + 1 / _ASKED_PER_S
+        if turn > now:
+            await asyncio.sleep(turn - now)
+
+    async def _ask_sources(self, group: str) -> None:
+        as_of = self._store.applied
+        try:
+            link = await self._link_of(group)
+        except ControlError:
+            if any(mirror.state is not MirrorState.STOPPED for mirror in self._store.mirrors.values()):
+                raise
+            link = None  # nothing is mirrored any more, and the source may well be gone for good
+        if link is None:
+            self._gates.let_in(group, as_of)
+        else:  # Closed by its record alone: whoever leads next finds it, or has the group ask again.
+            await record_group(self._records, link, group, parse(link.configs).source_group(group) or group)
+
+    async def _link_of(self, group: str) -> LinkRecord | None:
+        """The link whose source has this group reading a mirrored topic; None if there is none."""
+        for link in list(self._store.links.values()):
+            named = parse(link.configs).source_group(group)
+            if named is not None and await reads_mirrored(self._store, self._sources, link, named):
+                return link
+        return None
+
+    # -- groups that are ready -----------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        """Groups that somebody waits for at every tick; the others now and then, so that what is known of them is
+        fresh when their first member makes its first request."""
+        now = self._clock()
+        others: list[tuple[float, tuple[str, str]]] = []
+        for key, record in list(self._store.groups.items()):
+            waiting = bool(self._gates.waiters(record.group))
+            if record.state is GroupState.PENDING_PROMOTED or (record.state is GroupState.ACTIVE and waiting):
+                self._look(key, now)
+            elif record.state is GroupState.ACTIVE and now - self._looked.get(key, 0.0) >= _LOOK_S:
+                others.append((self._looked.get(key, 0.0), key))
+        for _, key in sorted(others)[:_OTHERS_PER_TICK]:
+            self._look(key, now)
+
+    def _look(self, key: tuple[str, str], now: float) -> None:
+        self._looked[key] = now
+        self._once(f"promote {key[1]}", self._attempt(*key))
+
+    async def _attempt(self, link: str, group: str) -> None:
+        try:
+            await self._promoter.attempt(link, group)
+        except (ControlError, StoreError) as error:
+            _log.warning("group promote has to wait", link=link, group=group, reason=str(error))
+            await asyncio.sleep(_RETRY_S)
+
+    # -- groups that are done ------------------------------------------------------------------------------
+
+    async def _look_for_members_after_promote(self) -> None:
+        for (link, group), record in list(self._store.groups.items()):
+            if record.state is not GroupState.PROMOTED:
+                self.members_after_promote.pop((link, group), None)
+                self.commits_after_promote.pop((link, group), None)
+                continue
+            try:
+                access = await self._views.reach(self._records.link(link))
+                with source_errors(link):
+                    async with asyncio.timeout(_ASK_S):
+                        members = (await access.describe_group(record.source_name)).members
+                await self._look_for_commits_after_promote(record)
+            except ControlError:
+                self.members_after_promote.pop((link, group), None)  # a source that is gone has no members
+                continue
+            if members and not self.members_after_promote.get((link, group)):
+                who = sorted({f"{member.client_id} ({member.host})" for member in members})
+                _log.warning("a promoted group has members on the source again", link=link, group=group, members=who)
+            self.members_after_promote[link, group] = len(members)
+
+    async def _look_for_commits_after_promote(self, record: GroupRecord) -> None:
+        """A consumer that assigns its partitions itself is no member: only its commits tell of it."""
+        key, late = (record.link, record.group), await self._promoter.commits_after_promote(record)
+        if late and not self.commits_after_promote.get(key):
+            _log.warning("a promoted group commits on the source again", link=key[0], group=key[1], partitions=late)
+        self.commits_after_promote[key] = late

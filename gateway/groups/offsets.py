@@ -1,0 +1,189 @@
+"""A mirror group's members, offsets and record, on both clusters: the I/O that promote and demote share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from gateway.errors import Conflict
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.admin import describe_broker_configs
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import Committed, commit_offsets, committed_offsets
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.groups import GroupView, describe_group
+from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.fleet_wide import FleetWide
+from gateway.operations.offset_translation import OffsetMaps
+from gateway.operations.records import Records
+from gateway.operations.sources import Sources
+from gateway.state.records import GroupRecord, GroupState, SourceOffset
+from gateway.transport.background import Background
+
+Offsets = Mapping[TopicPartition, tuple[int, str]]  # offset and metadata
+_log = structlog.get_logger("lockgate.control")
+
+
+class GroupOffsets:
+    """Reads and writes; decides nothing. Errors are ControlErrors, of the store StoreErrors."""
+
+    def __init__(
+        self,
+        records: Records,
+        sources: Sources,
+        target: ClusterAccess,
+        may_commit: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_commit`: False when this gateway was not heard by its fleet for too long: another one may lead by
+        now."""
+        self._records = records
+        self._store = records.store
+        self._sources = sources
+        self._target = target
+        self._may_commit = may_commit
+
+    async def source(self, record: GroupRecord) -> Cluster:
+        """The client of the link's source."""
+        return (await self._sources.reach(self._records.link(record.link))).cluster
+
+    async def on_source(self, record: GroupRecord) -> tuple[tuple[SourceOffset, ...], list[str]]:
+        """What is to be carried, and the topics whose offsets stay behind since they are not mirrored."""
+        cluster = await self.source(record)
+        with source_errors(record.link):
+            committed = await committed_offsets(cluster, record.source_name)
+        names = self._mirror_topics(record.link)
+        found = tuple(
+            SourceOffset(names[topic], partition, value.offset, value.metadata)
+            for (topic, partition), value in sorted(committed.items())
+            if topic in names and value.offset >= 0
+        )
+        return found, sorted({topic for topic, _ in committed} - names.keys())
+
+    def _mirror_topics(self, link: str) -> Mapping[str, str]:
+        """Source topic -> mirror topic."""
+        return {
+            mirror.source_topic: mirror.mirror_topic
+            for (name, _), mirror in self._store.mirrors.items()
+            if name == link
+        }
+
+    def _source_topics(self, link: str) -> Mapping[str, str]:
+        """Mirror topic -> source topic."""
+        return {mirror: source for source, mirror in self._mirror_topics(link).items()}
+
+    async def source_ranges(
+        self, record: GroupRecord, offsets: Iterable[SourceOffset]
+    ) -> Mapping[TopicPartition, tuple[int, int]]:
+        """(log start, log end) on the source of the offsets' partitions; empty when the source does not tell."""
+        cluster, names = await self.source(record), self._source_topics(record.link)
+        asked = {(offset.topic, offset.partition): (names[offset.topic], offset.partition) for offset in offsets}
+        keys = list(asked.values())
+        try:
+            starts, ends = await asyncio.gather(_list(cluster, keys, EARLIEST), _list(cluster, keys, LATEST))
+        except NetError as error:
+            _log.info("log ranges not read", link=record.link, group=record.group, reason=str(error))
+            return {}
+        return {key: (starts[at].offset, ends[at].offset) for key, at in asked.items()}
+
+    async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
+        """Commit, and read back what the source holds then of the link's topics; both by mirror topic."""
+        cluster, names = await self.source(record), self._source_topics(record.link)
+        self._require_lease(record.group)
+        with source_errors(record.link):
+            await commit_offsets(
+                cluster, record.source_name, {(names[topic], index): value for (topic, index), value in offsets.items()}
+            )
+            held = await committed_offsets(cluster, record.source_name)
+        back = self._mirror_topics(record.link)
+        return {(back[topic], index): value for (topic, index), value in held.items() if topic in back}
+
+    async def commit_on_target(self, group: str, offsets: Offsets) -> None:
+        """Commit; Conflict when the target refuses, as it does for a group with members."""
+        self._require_lease(group)
+        with target_errors():
+            await commit_offsets(self._target.cluster, group, offsets)
+
+    def _require_lease(self, group: str) -> None:
+        """A leader that was stopped, and wakes up behind another one's back, must not rewind a group that it has
+        promoted meanwhile: the other one has waited for the end of this lease."""
+        if not self._may_commit():
+            raise Conflict(
+                f"no offsets are committed for group '{group}': this gateway was not heard by its fleet for too long, "
+                "and another one may lead; ask again"
+            )
+
+    async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
+        """All that the group has committed on the target."""
+        with target_errors():
+            return await committed_offsets(self._target.cluster, group)
+
+    async def target_members(self, record: GroupRecord) -> str:
+        """Client ids and hosts of the group's members on the target, '' when there are none."""
+        with target_errors():
+            return _names(await describe_group(self._target.cluster, record.group))
+
+    async def target_retention_minutes(self) -> int | None:
+        """The target's offsets.retention.minutes; None where it does not tell."""
+        cluster = self._target.cluster
+        try:
+            configs = await describe_broker_configs(cluster, next(iter(cluster.view.brokers)), timeout_s=5.0)
+            return int(configs["offsets.retention.minutes"].value or "")
+        except (NetError, TimeoutError, OSError, KeyError, ValueError, StopIteration) as exc:
+            _log.info("offsets.retention.minutes of the target not read", reason=str(exc))
+            return None
+
+    async def source_view(self, record: GroupRecord, timeout_s: float) -> GroupView:
+        """The group as it is on the source now."""
+        cluster = await self.source(record)
+        with source_errors(record.link):
+            return await describe_group(cluster, record.source_name, timeout_s=timeout_s)
+
+    async def source_members(self, record: GroupRecord) -> str:
+        """As `target_members`, on the source."""
+        cluster = await self.source(record)
+        with source_errors(record.link):
+            return _names(await describe_group(cluster, record.source_name))
+
+    async def store(
+        self, record: GroupRecord, state: GroupState, guard: Callable[[], None] = lambda: None, **changes: Any
+    ) -> GroupRecord:
+        """Write the record in another state, if it is still what is stored. `guard`: see `StateStore.put`."""
+        values = {"error_message": "", **changes}
+        new = replace(record, state=state, state_since_ms=self._records.now_ms(), **values)
+        await self._store.replace(record, new, guard)
+        _log.info("group state", link=record.link, group=record.group, old=str(record.state), new=str(state))
+        return new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTools:
+    """What promotes and demotes use. `progress`: how far the mirrors are. `clock`: monotonic seconds."""
+
+    records: Records
+    gates: GroupGates
+    maps: OffsetMaps
+    progress: MirrorProgress
+    target: ClusterAccess
+    offsets: GroupOffsets
+    fleet: FleetWide
+    background: Background
+    clock: Callable[[], float]
+
+
+def _names(view: GroupView) -> str:
+    return ", ".join(sorted({f"{member.client_id} ({member.host})" for member in view.members}))
+
+
+async def _list(cluster: Cluster, keys: Iterable[TopicPartition], at: int) -> Mapping[TopicPartition, OffsetAt]:
+    wanted: dict[str, dict[int, int]] = {}
+    for topic, partition in keys:
+        wanted.setdefault(topic, {})[partition] = at
+    return await list_offsets(cluster, wanted)

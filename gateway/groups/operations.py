@@ -1,0 +1,176 @@
+"""Operations on mirror groups. Promote and demote are the group promoter's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from gateway.errors import BadRequest, Conflict, ControlError, NotFound
+from gateway.groups.gate.rules.gates import GroupGates, Waiter
+from gateway.groups.reports import GroupReports
+from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import DEAD, GroupView
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.operations.cluster_errors import source_errors
+from gateway.operations.partners import GroupPromoter
+from gateway.operations.records import Records
+from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
+from gateway.state.link_config import parse
+from gateway.state.records import GroupRecord, GroupState
+from gateway.transport.locks import KeyedLocks
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorGroupView:
+    """A mirror group as shown.
+
+    `source` and `offsets` (committed on the source) are None when the source did not tell; `unknown` then says why.
+    `waits_for`: why it is not promoted yet. `members_after_promote`: a promoted group has members on the source
+    again. `sync`:
+    how its offset sync stands, None where there is none. `commits_after_promote`: partitions for which offsets were
+    committed on the source since the promote.
+    """
+
+    record: GroupRecord
+    source: GroupView | None
+    waiting: Sequence[Waiter]
+    waits_for: str = ""
+    offsets: Mapping[TopicPartition, Committed] | None = None
+    unknown: str = ""
+    sync: OffsetSyncStatus | None = None
+    commits_after_promote: int = 0
+
+    @property
+    def members_after_promote(self) -> bool:
+        """True when members turned up on the source after the promote."""
+        return self.record.state is GroupState.PROMOTED and self.source is not None and bool(self.source.members)
+
+
+class Groups:
+    """Create, list, describe, promote, demote."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        sources: Sources,
+        views: SourcesForViews,
+        gates: GroupGates,
+        promoter: GroupPromoter,
+        reports: GroupReports,
+        locks: KeyedLocks,
+    ) -> None:
+        self._records = records
+        self._store = records.store
+        self._sources = sources
+        self._views = views
+        self._gates = gates
+        self._promoter = promoter
+        self._locks = locks
+        self._reports = reports
+
+    async def create(self, link: str, group: str) -> MirrorGroupView:
+        """Declare a group of the source a mirror group: gated on the target from now on.
+
+        `group` is its name on the target: with `consumer.group.prefix.enable` the link's prefix and the source's name.
+
+        Raises:
+            BadRequest: no name, or one without the link's prefix.
+            NotFound: no such link, or no such group on the source.
+            Conflict: it is a mirror group already, of this link or another.
+            SourceUnreachable: the source does not answer.
+        """
+        if not group:
+            raise BadRequest("a group needs a name")
+        record = self._records.link(link)
+        source_group = parse(record.configs).source_group(group)
+        if source_group is None:
+            prefix = parse(record.configs).prefix
+            raise BadRequest(f"mirror groups of link '{link}' are named '{prefix}' and the source group, not '{group}'")
+        async with self._locks.hold(f"group/{group}"):
+            self._require_absent(group)
+            access = await self._sources.reach(record)
+            with source_errors(link):
+                source = await access.describe_group(source_group)
+                if source.state == DEAD and not await access.committed_offsets(source_group):
+                    raise NotFound(f"group '{source_group}' does not exist on the source of link '{link}'")
+            created = GroupRecord(
+                link=link,
+                group=group,
+                state_since_ms=self._records.now_ms(),
+                source_group=source_group if source_group != group else "",
+            )
+
+            def still_allowed() -> None:
+                self._records.link(link)
+                self._require_absent(group)
+
+            await self._store.insert(created, guard=still_allowed)
+        _log.info("mirror group declared", link=link, group=group)
+        return MirrorGroupView(record=created, source=source, waiting=self._gates.waiters(group))
+
+    async def list(self, link: str) -> Sequence[MirrorGroupView]:
+        """The link's mirror groups, by name; NotFound if there is no such link."""
+        self._records.link(link)
+        records = sorted(
+            (record for key, record in self._store.groups.items() if key[0] == link),
+            key=lambda record: record.group,
+        )
+        return list(await asyncio.gather(*(self._view(record, with_offsets=False) for record in records)))
+
+    async def describe(self, link: str, group: str) -> MirrorGroupView:
+        """One mirror group with its members, waiters and offsets."""
+        return await self._view(self._record(link, group), with_offsets=True)
+
+    async def promote(self, link: str, group: str, *, force: bool = False) -> MirrorGroupView:
+        """Let the group read on the target, from exactly where it was on the source."""
+        self._record(link, group)
+        record = await self._promoter.promote(link, group, force=force)
+        return await self._view(record, with_offsets=True)
+
+    async def demote(self, link: str, group: str, *, force: bool = False) -> MirrorGroupView:
+        """The failback from `promote`."""
+        self._record(link, group)
+        record = await self._promoter.demote(link, group, force=force)
+        return await self._view(record, with_offsets=True)
+
+    def _record(self, link: str, group: str) -> GroupRecord:
+        self._records.link(link)
+        record = self._store.groups.get((link, group))
+        if record is None:
+            raise NotFound(f"link '{link}' has no mirror group '{group}'")
+        return record
+
+    def _require_absent(self, group: str) -> None:
+        for (link, name), record in self._store.groups.items():
+            if name == group:
+                raise Conflict(f"group '{group}' is already a mirror group of link '{link}' ({record.state})")
+
+    async def _view(self, record: GroupRecord, *, with_offsets: bool) -> MirrorGroupView:
+        waiting = self._gates.waiters(record.group)
+        promoted = record.state is GroupState.PROMOTED
+        key, reports = (record.link, record.group), self._reports
+        waits_for = self._promoter.waits_for(record.link, record.group)
+        view = MirrorGroupView(
+            record=record,
+            source=None,
+            waiting=waiting,
+            waits_for=waits_for,
+            sync=reports.offset_sync.get(key),
+            commits_after_promote=reports.commits_after_promote.get(key, 0) if promoted else 0,
+        )
+        try:
+            access = await self._views.reach(self._records.link(record.link))
+            with source_errors(record.link):
+                async with asyncio.timeout(VIEW_S):
+                    source = await access.describe_group(record.source_name)
+                    offsets = await access.committed_offsets(record.source_name) if with_offsets else None
+        except ControlError as exc:
+            return replace(view, unknown=str(exc))
+        return replace(view, source=source, offsets=offsets)

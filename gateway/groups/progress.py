@@ -1,0 +1,54 @@
+"""What a process has learned of one group on its way to the target. Lost at a restart, and learned again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules.translation import Maps
+from gateway.state.records import CarriedOffset, SourceOffset
+
+
+@dataclass(slots=True)
+class GroupProgress:
+    """One group's promote so far. Times are one monotonic clock in seconds.
+
+    `known`: what the group had committed on the source when last read, at `known_at`; kept for a failover, which may
+    not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
+    commits for the group. `arrived`: a demoted group was seen to read on the source again, and no record says so yet.
+    """
+
+    members: int | None = None
+    members_at: float = 0.0
+    static: tuple[str, ...] = ()
+    seen: Sequence[SourceOffset] | None = None
+    seen_at: float = 0.0
+    memberless_at: float | None = None
+    empty_since: float | None = None
+    source_error: str = "not asked yet"
+    unreachable_since: float | None = None
+    offsets: tuple[SourceOffset, ...] | None = None
+    offsets_at: float = 0.0
+    ranges: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    maps: Maps = field(default_factory=dict)
+    note: str = ""
+    carried: tuple[CarriedOffset, ...] | None = None
+    read_back: Mapping[TopicPartition, tuple[int, str]] | None = None
+    failure: str = ""
+    waits_for: str = ""
+    known: tuple[SourceOffset, ...] | None = None
+    known_at: float = 0.0
+    mirrors_at: int = -1
+    gated_everywhere: bool = False
+    arrived: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def forget_offsets(self) -> None:
+        """Whatever was read may be stale by now."""
+        self.offsets = self.carried = self.read_back = None
+
+    def remember(self, offsets: tuple[SourceOffset, ...], now: float) -> None:
+        """They were read on the source just now."""
+        self.known, self.known_at = offsets, now

@@ -1,0 +1,22 @@
+"""What is seen of mirror groups besides their records, for `describe` and the metrics: written by those that look."""
+
+from __future__ import annotations
+
+from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
+
+_Key = tuple[str, str]
+
+
+class GroupReports:
+    """Of one term of leadership, by (link, group); a group of which nothing is known is not there.
+
+    Attributes:
+        members_after_promote: members on the source after the promote; written by the group monitor.
+        commits_after_promote: partitions for which offsets were committed on the source since; likewise.
+        offset_sync: how the offset sync stands; written by it.
+    """
+
+    def __init__(self) -> None:
+        self.members_after_promote: dict[_Key, int] = {}
+        self.commits_after_promote: dict[_Key, int] = {}
+        self.offset_sync: dict[_Key, OffsetSyncStatus] = {}

@@ -1,0 +1,65 @@
+"""What an attempt and the driver say to each other: lines, the first one JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.kafka.topic_partition import TopicPartition
+
+MAY: Final = b"may\n"
+"""The driver: append. Also its answer to each `HEARTBEAT`."""
+
+FENCED: Final = b"fenced\n"
+"""The driver: a newer attempt is here, append no more."""
+
+HEARTBEAT: Final = b"beat\n"
+ENDED: Final = b"ended\n"
+"""The attempt: it appends no more."""
+
+LIMIT: Final = 16 * 1024 * 1024
+"""Bytes of a line, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the driver listens, and the word that lets an attempt in."""
+
+    host: str
+    port: int
+    token: str
+
+    def text(self) -> str:
+        """As an option of the writer."""
+        return f"{self.host} {self.port} {self.token}"
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """From the option. Raises ValueError when it is not what `text` makes."""
+        host, port, token = text.split()
+        return cls(host=host, port=int(port), token=token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """The first line of an attempt."""
+
+    token: str
+    attempt: int
+    keys: tuple[TopicPartition, ...]
+
+    def line(self) -> bytes:
+        """As sent."""
+        return json.dumps({"token": self.token, "attempt": self.attempt, "keys": self.keys}).encode() + b"\n"
+
+    @classmethod
+    def parse(cls, line: bytes) -> Hello:
+        """As received. Raises ValueError when it is none."""
+        try:
+            value = json.loads(line)
+            keys: Sequence[TopicPartition] = [(str(topic), int(index)) for topic, index in value["keys"]]
+            return cls(token=str(value["token"]), attempt=int(value["attempt"]), keys=tuple(keys))
+        except (TypeError, KeyError, ValueError) as exc:
+            raise ValueError(f"not the first line of an attempt: {exc}") from None

@@ -1,0 +1,57 @@
+"""Which rights on the target a migration takes, beyond those to create its topics, and why. Pure.
+
+Brokers tell which operations their authorizer allows a user on a topic, or on the cluster, as bits (KIP-430): bit n is
+AclOperation n. A topic need not exist for that: an ACL goes by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+NOT_TOLD: Final = -(2**31)
+"""What a broker answers that was not asked, or does not know."""
+
+
+class Right(NamedTuple):
+    """`bit`: the AclOperation. `why`: what cannot be done without it, for people."""
+
+    bit: int
+    name: str
+    why: str
+
+
+NEEDED: Final = (
+    Right(3, "READ", "its end is read back, and offsets of groups are committed for it"),
+    Right(4, "WRITE", "records are appended to it"),
+    Right(10, "DESCRIBE_CONFIGS", "its configs are compared with the source's"),
+    Right(11, "ALTER_CONFIGS", "its configs follow the source's, and its retention is switched on at the promote"),
+)
+"""On each mirror topic."""
+
+DELETE: Final = Right(6, "DELETE", "what the source deletes is deleted there by DeleteRecords")
+"""On mirror topics whose records the source deletes by time or size."""
+
+ALTER: Final = Right(7, "ALTER", "partitions that the source adds cannot be added there")
+"""On each mirror topic, to follow the source; no mirror fails without it at once."""
+
+DESCRIBE: Final = Right(
+    8, "DESCRIBE", "an audit is not told the sizes of its logs, and explains nothing there by retention.bytes"
+)
+"""On the target's cluster."""
+
+
+def may(operations: int, right: Right) -> bool:
+    """Whether a broker's answer has a right in it."""
+    return bool(operations >> right.bit & 1)
+
+
+def missing(operations: int, configs: Mapping[str, str]) -> tuple[Right, ...]:
+    """The rights on a mirror topic without which its migration fails.
+
+    Args:
+        operations: as the target's broker told them; 0 for a user who may not even describe the topic.
+        configs: of the source's topic.
+    """
+    deletes = "delete" in configs.get("cleanup.policy", "delete")
+    return tuple(right for right in (*NEEDED, *([DELETE] if deletes else [])) if not may(operations, right))

@@ -1,0 +1,1 @@
+"""Our own client of a Kafka cluster: metadata, coordinators, admin, offsets, groups, compacted topics."""

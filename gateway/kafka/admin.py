@@ -1,0 +1,268 @@
+"""Topics and their configs: created, changed, described, deleted.
+
+A change is sent once (`controller.py`): when the connection breaks before the answer, ClusterUnavailable says so and
+the caller looks at what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.controller import on_controller
+from gateway.transport.backoff import Backoff
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+
+SET_ON_TOPIC = 1
+"""The `source` of a config that is set on the topic itself."""
+
+_DEFAULT_SOURCE = 5
+_SET, _DELETE = 0, 1
+_SEEN_S = 3.0
+_CANNOT_TELL = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_DELETE_BY_ID = ApiKey.DELETE_TOPICS, 6
+
+
+class AdminError(BrokerError):
+    """The cluster refused a change or a question. `code` is Kafka's error code, `message` its words for it."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.message = message
+
+
+class ConfigEntry(NamedTuple):
+    """One config in force. `value` is None when sensitive. `source` is Kafka's ConfigSource (1 = set on the topic)."""
+
+    value: str | None
+    source: int
+    is_default: bool
+    read_only: bool = False
+
+
+async def create_topic(
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int,
+    replication_factor: int = -1,
+    configs: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> bytes:
+    """Create a topic and wait a little until the view has it; -1 partitions or replicas is the broker's default.
+
+    Returns:
+        The topic id (16 bytes), zero from brokers that have none.
+
+    Raises:
+        AdminError: for example TOPIC_ALREADY_EXISTS (36), POLICY_VIOLATION (44), INVALID_CONFIG (40).
+        ClusterUnavailable: no answer within the deadline; the topic may exist.
+    """
+    entries = [
+        CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()
+    ]
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=entries
+    )
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    _check(f"create topic {name}", response.topics)
+    await _until_seen(cluster, name, max(1, partitions))
+    topic_id = response.topics[0].topic_id
+    return bytes(16) if topic_id is None else bytes(topic_id.bytes)
+
+
+async def is_absent(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> bool:
+    """True when there is certainly no topic of this name: the controller would create it (and is told not to).
+
+    What a broker's metadata lacks may be there: brokers hear of a topic a little later than the controller, and one
+    that lags much later.
+
+    Raises:
+        AdminError: it cannot be told, such as TOPIC_AUTHORIZATION_FAILED (29) without the right to create it.
+        ClusterUnavailable: no answer within the deadline.
+    """
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=True),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    code = response.topics[0].error_code
+    if code in _CANNOT_TELL or is_retriable(code):
+        _check(f"look for topic {name}", response.topics)
+    return bool(code != ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+async def delete_topic(cluster: Cluster, name: str, *, topic_id: bytes = b"", timeout_s: float | None = None) -> None:
+    """Delete a topic; with `topic_id` (16 bytes, KIP-516, DeleteTopics v6) no other one that has the name by then.
+
+    A request whose answer was lost may be carried out much later, as by a broker that was paused. One that goes by name
+    then deletes whatever topic has the name.
+
+    Raises:
+        AdminError: for example UNKNOWN_TOPIC_OR_PARTITION (3), UNKNOWN_TOPIC_ID (100), TOPIC_DELETION_DISABLED (73).
+        UnsupportedVersion: the cluster cannot delete by topic id; nothing was deleted.
+        ClusterUnavailable: no answer within the deadline; the topic may be gone, or may go yet.
+    """
+    state = DeleteTopicsRequest.DeleteTopicState(name=name)
+    if topic_id:
+        state = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=UUID(bytes=topic_id))
+    names = [] if topic_id else [name]
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: DeleteTopicsRequest(topics=[state], topic_names=names, timeout_ms=wait_ms),
+        lambda answer: answer.responses,
+        timeout_s,
+        least=_DELETE_BY_ID if topic_id else None,
+    )
+    _check(f"delete topic {name}", response.responses)
+    cluster.invalidate(name)
+
+
+async def create_partitions(cluster: Cluster, name: str, total: int, *, timeout_s: float | None = None) -> None:
+    """Grow a topic to `total` partitions.
+
+    Raises:
+        AdminError: for example INVALID_PARTITIONS (37) when it has as many already.
+        ClusterUnavailable: no answer within the deadline; the topic may have grown.
+    """
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: CreatePartitionsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=False),
+        lambda answer: answer.results,
+        timeout_s,
+    )
+    _check(f"grow topic {name} to {total} partitions", response.results)
+    await _until_seen(cluster, name, total)
+
+
+async def alter_topic_configs(
+    cluster: Cluster,
+    name: str,
+    configs: Mapping[str, str],
+    *,
+    reset: Collection[str] = (),
+    timeout_s: float | None = None,
+) -> None:
+    """Set some configs of a topic, take others back to their default, leave the rest.
+
+    Raises:
+        AdminError: for example INVALID_CONFIG (40).
+        ClusterUnavailable: no answer within the deadline; they may be set.
+    """
+    entry = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
+    entries = [entry(name=config, config_operation=_SET, value=value) for config, value in configs.items()]
+    entries += [entry(name=config, config_operation=_DELETE, value=None) for config in reset]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=name, configs=entries
+    )
+    response = await on_controller(
+        cluster,
+        lambda _: IncrementalAlterConfigsRequest(resources=[resource], validate_only=False),
+        lambda answer: answer.responses,
+        timeout_s,
+    )
+    _check(f"alter configs of topic {name}", response.responses)
+
+
+async def describe_topic_configs(
+    cluster: Cluster, names: Collection[str], *, timeout_s: float | None = None
+) -> dict[str, dict[str, ConfigEntry]]:
+    """The configs in force of each topic, defaults included.
+
+    Raises:
+        AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
+        ClusterUnavailable: no answer within the deadline.
+    """
+    if not names:
+        return {}
+    request = DescribeConfigsRequest(
+        resources=[_resource(TOPIC_RESOURCE, name) for name in names],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    response = await cluster.request(request, timeout_s=timeout_s)
+    for result in response.results:
+        _check(f"describe configs of topic {result.resource_name}", (result,))
+    return {result.resource_name: _entries(result.configs) for result in response.results}
+
+
+async def describe_broker_configs(
+    cluster: Cluster, node_id: int, *, timeout_s: float | None = None
+) -> dict[str, ConfigEntry]:
+    """The configs in force of one broker.
+
+    Raises:
+        AdminError: for example CLUSTER_AUTHORIZATION_FAILED (31).
+        ClusterUnavailable: no answer within the deadline.
+    """
+    request = DescribeConfigsRequest(
+        resources=[_resource(BROKER_RESOURCE, str(node_id))], include_synonyms=False, include_documentation=False
+    )
+    response = await cluster.request(request, node_id=node_id, timeout_s=timeout_s)
+    _check(f"describe configs of broker {node_id}", response.results)
+    return _entries(response.results[0].configs)
+
+
+def _resource(kind: int, name: str) -> Any:
+    return DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+
+
+def _entries(configs: Iterable[Any]) -> dict[str, ConfigEntry]:
+    return {
+        entry.name: ConfigEntry(
+            entry.value, entry.config_source, entry.config_source == _DEFAULT_SOURCE, bool(entry.read_only)
+        )
+        for entry in configs
+    }
+
+
+async def _until_seen(cluster: Cluster, name: str, partitions: int) -> None:
+    """Refresh until every partition has a leader: brokers hear of a change a little later than the controller.
+
+    Gives up without an error after a while: the change itself was made.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _SEEN_S
+    backoff = Backoff(0.02, 0.2, cluster.rng)
+    while loop.time() < deadline:
+        try:
+            await cluster.refresh([name], timeout_s=deadline - loop.time())
+        except ClusterUnavailable:
+            return
+        if all(cluster.leader(name, index) is not None for index in range(partitions)):
+            return
+        await asyncio.sleep(backoff.next())
+
+
+def _check(what: str, results: Iterable[Any]) -> None:
+    for result in results:
+        if result.error_code:
+            why = result.error_message or error_name(result.error_code)
+            raise AdminError(result.error_code, f"{what}: {why}")

@@ -1,0 +1,245 @@
+"""One Kafka cluster, as a client sees it: a view of its brokers and topics, and pooled connections to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ClusterUnavailable,
+    ConnectionClosed,
+    NetError,
+    PartitionErrors,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from gateway.kafka.connection.pool import Lane, Pool
+from gateway.kafka.coordinators import TRANSACTION, Coordinators
+from gateway.kafka.metadata import MetadataKeeper
+from gateway.kafka.view import BrokerView, ClusterView, PartitionView, TopicView
+from gateway.transport.backoff import Backoff
+from gateway.transport.host import MACHINE, Host
+
+CONTROL_LANE = "control"
+_LEAST_S = 0.1  # what a broker is given to answer in, while there is so much
+_NO_TIME_S = 0.01  # less than that nobody can answer in
+
+
+class Cluster:
+    """A client of one cluster. Everything runs on one event loop; every await has a deadline.
+
+    Deadlines are `timeout_s` where given, else `config.api_timeout_s`; when one passes, ClusterUnavailable says
+    what went wrong last.
+
+    Args:
+        config: how to reach it.
+        host: the machine this client runs on.
+        rng: random numbers in [0, 1) for jitter and the choice of brokers; the host's by default.
+    """
+
+    def __init__(self, config: ClusterConfig, *, host: Host = MACHINE, rng: Callable[[], float] | None = None) -> None:
+        self.config = config
+        self.host = host
+        self.rng = rng = rng or host.rng.random
+        self._ssl_context = config.ssl_context()
+        self._metadata = MetadataKeeper(config, self._open, rng)
+        self._pool = Pool(config, self._address, self._open, self.invalidate, rng)
+        self._coordinators = Coordinators(
+            self.request, lambda: self.view.brokers, lambda: Backoff(*config.retry_backoff_s, self.rng)
+        )
+        self._metadata.on_view.append(lambda _: self._pool.forget_missing())
+
+    async def start(self, timeout_s: float | None = None, *, topics: Collection[str] | None = None) -> None:
+        """Fetch the first view.
+
+        Args:
+            topics: these topics only (none of them if empty), and never all unasked; None for every topic.
+
+        Raises:
+            ClusterUnavailable: not within the deadline. The client goes on trying in the background until `close`.
+        """
+        self._metadata.start(everything=topics is None)
+        if not self._metadata.view.brokers:
+            await self._metadata.refresh(topics, self._deadline_s(timeout_s))
+
+    async def close(self) -> None:
+        """Close every connection and end every task. Whoever still waits gets ClusterUnavailable."""
+        await self._metadata.close()
+        await self._pool.close()
+
+    @property
+    def view(self) -> ClusterView:
+        """The latest snapshot; empty before `start`."""
+        return self._metadata.view
+
+    @property
+    def on_view(self) -> list[Callable[[ClusterView], None]]:
+        """Callbacks, called with each view that differs from the one before."""
+        return self._metadata.on_view
+
+    @property
+    def available(self) -> bool:
+        """True when the last attempt to refresh the view succeeded."""
+        return bool(self.view.brokers) and not self._metadata.last_error
+
+    @property
+    def last_error(self) -> str:
+        """Why the cluster, or a broker of it, could not be reached last; empty when all is well."""
+        return self._metadata.last_error or self._pool.last_error
+
+    async def refresh(self, topics: Collection[str] | None = None, timeout_s: float | None = None) -> ClusterView:
+        """Wait for a view that is newer than this call; calls at the same time share a request.
+
+        Args:
+            topics: these topics, which are then kept fresh; None for every topic of the cluster.
+
+        Raises:
+            ClusterUnavailable: not within the deadline.
+        """
+        await self._metadata.refresh(topics, self._deadline_s(timeout_s))
+        return self.view
+
+    def invalidate(self, topic: str | None = None) -> None:
+        """Something in the view was wrong (a leader, an address): refresh it soon. Does not wait."""
+        self._metadata.hint(() if topic is None else (topic,))
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The node that leads a partition, None when unknown or leaderless."""
+        known = self._metadata.view.topics.get(topic)
+        found = None if known is None else known.partitions.get(partition)
+        return None if found is None or found.leader < 0 else found.leader
+
+    def cached_connection(self, node_id: int, lane: Lane = 0) -> Connection | None:
+        """The open connection to a node, None if there is none at the moment. For the hot path."""
+        return self._pool.get(node_id, lane)
+
+    async def connection(self, node_id: int, lane: Lane = 0, timeout_s: float | None = None) -> Connection:
+        """An open connection to a node, one per lane; opened, with backoff, if there is none.
+
+        Raises:
+            ClusterUnavailable: none within the deadline, or the node is not in the cluster.
+        """
+        deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
+        if self._address(node_id) is None:
+            await self._metadata.refresh((), self._deadline_s(timeout_s))
+        return await self._pool.connection(node_id, lane, deadline)
+
+    def drop(self, lanes: Collection[str], reason: str) -> None:
+        """Close the connections of these lanes at once, with what waits to be sent; they are opened again when needed.
+
+        A lane is named by what comes before a '-'.
+        """
+        self._pool.drop(lanes, reason)
+
+    async def request(
+        self, message: Any, node_id: int | None = None, cap: int | None = None, timeout_s: float | None = None
+    ) -> Any:
+        """Send a message on the control lane and return the decoded response.
+
+        Args:
+            node_id: the broker to ask. None for any: then another one is asked when a connection fails, so the
+                request must be one that may be carried out twice.
+            cap: highest version to use.
+
+        Raises:
+            ClusterUnavailable: no answer within the deadline; outcome unknown if it was sent.
+            UnsupportedVersion: no common version.
+        """
+        deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
+        if node_id is not None:
+            return await self._request_once(message, node_id, cap, deadline)
+        failed: set[int] = set()
+        while True:
+            node = await self._any_node(failed, deadline)
+            try:
+                return await self._request_once(message, node, cap, self._fair_share(deadline))
+            except AuthenticationFailed:
+                raise
+            except ClusterUnavailable:
+                failed.add(node)
+                if asyncio.get_running_loop().time() + _NO_TIME_S >= deadline:
+                    raise
+
+    async def coordinator(self, group: str, timeout_s: float | None = None) -> int:
+        """The node that coordinates a group; kept until `invalidate_coordinator`.
+
+        Raises:
+            ClusterUnavailable: not found within the deadline.
+            BrokerError: the broker refuses to say, for example GROUP_AUTHORIZATION_FAILED (30).
+        """
+        return await self._coordinators.find(group, self._deadline_s(timeout_s))
+
+    def invalidate_coordinator(self, group: str) -> None:
+        """The group has moved: ask again next time."""
+        self._coordinators.forget(group)
+
+    async def transaction_coordinator(self, transactional_id: str, timeout_s: float | None = None) -> int:
+        """The node that coordinates a transactional id; kept until `invalidate_transaction_coordinator`.
+
+        Raises:
+            ClusterUnavailable: not found within the deadline.
+            BrokerError: refused, for example TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53).
+        """
+        return await self._coordinators.find(transactional_id, self._deadline_s(timeout_s), TRANSACTION)
+
+    def invalidate_transaction_coordinator(self, transactional_id: str) -> None:
+        """The transactional id has moved: ask again next time."""
+        self._coordinators.forget(transactional_id, TRANSACTION)
+
+    async def _request_once(self, message: Any, node_id: int, cap: int | None, deadline: float) -> Any:
+        loop = asyncio.get_running_loop()
+        connection = await self.connection(node_id, CONTROL_LANE, deadline - loop.time())
+        return await connection.request(message, cap=cap, timeout_s=max(0.001, deadline - loop.time()))
+
+    async def _any_node(self, failed: set[int], deadline: float) -> int:
+        """A node that is connected already, else one at random; those that failed only when all have."""
+        loop = asyncio.get_running_loop()
+        if not self.view.brokers:
+            await self._metadata.refresh((), max(0.001, deadline - loop.time()))
+        if failed >= self.view.brokers.keys():
+            await asyncio.sleep(min(self.config.retry_backoff_s[0], max(0.0, deadline - loop.time())))
+            failed.clear()
+        nodes = [node for node in self.view.brokers if node not in failed]
+        connected = [node for node in nodes if self._pool.get(node, CONTROL_LANE) is not None]
+        choice = connected or nodes
+        return choice[int(self.rng() * len(choice))]
+
+    def _fair_share(self, deadline: float) -> float:
+        """One broker that does not answer must leave time to ask another."""
+        now = asyncio.get_running_loop().time()
+        left_s = deadline - now
+        share_s = left_s / min(3, max(1, len(self.view.brokers)))
+        return deadline if share_s < _LEAST_S else now + share_s
+
+    def _address(self, node_id: int) -> tuple[str, int] | None:
+        broker = self._metadata.view.brokers.get(node_id)
+        return None if broker is None else (broker.host, broker.port)
+
+    async def _open(self, host: str, port: int) -> Connection:
+        return await Connection.open(host, port, self.config, self._ssl_context)
+
+    def _deadline_s(self, timeout_s: float | None) -> float:
+        return self.config.api_timeout_s if timeout_s is None else max(0.001, timeout_s)
+
+
+__all__ = [
+    "CONTROL_LANE",
+    "AuthenticationFailed",
+    "BrokerError",
+    "BrokerView",
+    "Cluster",
+    "ClusterUnavailable",
+    "ClusterView",
+    "ConnectionClosed",
+    "NetError",
+    "PartitionErrors",
+    "PartitionView",
+    "RequestTimedOut",
+    "TopicView",
+    "UnsupportedVersion",
+]

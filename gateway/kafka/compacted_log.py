@@ -1,0 +1,232 @@
+"""A compacted topic of one partition that lockgate keeps for itself: created, read on, appended to.
+
+The last value of a key is in force; several processes may write. Who must write alone, and several records at once,
+writes with a `TransactionalProducer`, and follows with a `LogFollower`.
+
+A connection whose answer is late stays open: the broker carries out the requests of one connection in their order, so
+what was written later is not overtaken by what was written before. One that answers nothing at all is closed by its
+own request timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from gateway.kafka.admin import AdminError, create_topic, describe_topic_configs, is_absent
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
+from gateway.kafka.offsets import EARLIEST, LATEST, list_offsets
+from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.rules.topic_configs import INTERNAL
+from gateway.transport.backoff import Backoff
+from protocol.apis import ApiKey
+from protocol.batch.keyed import KeyValue, keyed_batch
+from protocol.batch.record_reader import Record, read_records
+from protocol.errors import ErrorCode, error_name, is_retriable
+from protocol.produce import PartitionResult, build_request_body, scan_response
+
+_T = TypeVar("_T")
+_REPLICAS: Final = 3
+_ALL_REPLICAS: Final = -1
+_BY_NAME: Final = 11
+"""The last Produce version that neither names topics by id (13) nor begins transactions by itself (12, KIP-890)."""
+
+
+class CompactedLog:
+    """One process's view of the topic. Calls of `news` must not overlap: the caller has a lock.
+
+    Args:
+        configs: those that the topic is created with.
+        lane: of the connections that records are appended on.
+
+    Attributes:
+        position: the offset after the last record that was read; -1 before the first reading.
+    """
+
+    def __init__(
+        self, cluster: Cluster, topic: str, *, configs: Mapping[str, str] = INTERNAL, lane: str = "compacted log"
+    ) -> None:
+        self.topic = topic
+        self.position = -1
+        self._cluster = cluster
+        self._configs = configs
+        self._lane = lane
+        self._exists = False
+
+    async def exists(self, timeout_s: float) -> bool:
+        """False when there certainly is no such topic. That a broker does not know it is no proof.
+
+        Raises:
+            ClusterUnavailable, BrokerError: it is not known now.
+        """
+        if not await self._is_seen(timeout_s) and not await is_absent(self._cluster, self.topic, timeout_s=timeout_s):
+            raise ClusterUnavailable(f"topic {self.topic} is there, but the broker that was asked lacks it yet")
+        return self._exists
+
+    async def ensure(self, timeout_s: float) -> None:
+        """Create the topic if there is none; it has three replicas, or as many as there are brokers.
+
+        Raises:
+            ClusterUnavailable: not known to be there.
+            BrokerError: refused.
+        """
+        if await self._is_seen(timeout_s):
+            return
+        replicas = max(1, min(_REPLICAS, len(self._cluster.view.brokers)))
+        try:
+            await create_topic(
+                self._cluster,
+                self.topic,
+                partitions=1,
+                replication_factor=replicas,
+                configs=self._configs,
+                timeout_s=timeout_s,
+            )
+        except AdminError as exc:
+            if exc.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+            await self._cluster.refresh((self.topic,), timeout_s)
+
+    async def _is_seen(self, timeout_s: float) -> bool:
+        if not self._exists:
+            topic = (await self._cluster.refresh((self.topic,), timeout_s)).topics.get(self.topic)
+            self._exists = topic is not None and not topic.error and bool(topic.partitions)
+        return self._exists
+
+    async def is_well_formed(self, timeout_s: float) -> bool:
+        """True when the topic, which is there, has one partition, and is compacted.
+
+        Raises:
+            ClusterUnavailable: the broker that was asked does not know it yet.
+            BrokerError: as before, or refused.
+        """
+        topic = (await self._cluster.refresh((self.topic,), timeout_s)).topics.get(self.topic)
+        if topic is None or not topic.partitions:
+            raise ClusterUnavailable(f"topic {self.topic} is there, but the broker that was asked lacks it yet")
+        found = await describe_topic_configs(self._cluster, (self.topic,), timeout_s=timeout_s)
+        return len(topic.partitions) == 1 and found[self.topic]["cleanup.policy"].value == "compact"
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def news(self, timeout_s: float) -> AsyncGenerator[list[Record], None]:
+        """Every record with a key since the last call, in order, up to the end as of now; none while there is no topic.
+
+        `position` moves on when the next records are asked for: who gives up gets them again.
+
+        Raises:
+            ClusterUnavailable: nothing came within the time.
+            BrokerError: refused.
+        """
+        if not await self.exists(timeout_s):
+            return
+        end = (await list_offsets(self._cluster, {self.topic: {0: LATEST}}, timeout_s=timeout_s))[self.topic, 0].offset
+        if self.position < 0:
+            starts = await list_offsets(self._cluster, {self.topic: {0: EARLIEST}}, timeout_s=timeout_s)
+            self.position = starts[self.topic, 0].offset
+        reader = RangeReader(
+            self._cluster, self.topic, 0, self.position, end, read_committed=False, patience_s=timeout_s
+        )
+        while (chunk := await reader.next()) is not None:
+            records: list[Record] = []
+            for index, header in enumerate(chunk.headers):
+                batch = chunk.records[chunk.bounds[index] : chunk.bounds[index + 1]]
+                found = read_records(header, batch)
+                records += (each for each in found if each.key is not None and each.offset >= self.position)
+            yield records
+            self.position = max(self.position, chunk.headers[-1].next_offset)
+        self.position = max(self.position, end)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def put(self, changes: Sequence[KeyValue], timeout_s: float) -> None:
+        """Append, again and again while that may help; on every in-sync replica when this returns. May append twice.
+
+        Raises:
+            ClusterUnavailable: not within the time; it may be there.
+            BrokerError: refused, for example TOPIC_AUTHORIZATION_FAILED (29).
+        """
+
+        async def once(left_s: float) -> None:
+            await self.ensure(left_s)
+            await self.append(changes, left_s)
+
+        await until_answered(self._cluster, f"write {self.topic}", once, timeout_s)
+
+    async def append(self, changes: Sequence[KeyValue], timeout_s: float) -> None:
+        """Append once, as one batch; on every in-sync replica when this returns.
+
+        Raises:
+            ClusterUnavailable: it may be there.
+            BrokerError: refused.
+        """
+        batch = keyed_batch(changes, self._cluster.host.wall_ms())
+        result = await produce(self._cluster, self.topic, batch, lane=self._lane, timeout_s=timeout_s)
+        if result.error_code:
+            raise BrokerError(result.error_code, f"{self.topic}: Produce: {error_name(result.error_code)}")
+
+
+async def until_answered(cluster: Cluster, what: str, ask: Callable[[float], Awaitable[_T]], timeout_s: float) -> _T:
+    """Ask again and again while that may help. `ask` is given the seconds that are left.
+
+    Raises:
+        ClusterUnavailable: not within the time, with the last reason; at once when the credentials are refused.
+        BrokerError: refused.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await ask(deadline - loop.time())
+        except AuthenticationFailed:
+            raise
+        except (ClusterUnavailable, BrokerError, TimeoutError) as exc:
+            wait_s = backoff.next()
+            if isinstance(exc, BrokerError) and not is_retriable(exc.code):
+                raise
+            if loop.time() + wait_s >= deadline:
+                why = str(exc) or "no answer"
+                raise ClusterUnavailable(f"{what}: not within {timeout_s:g} s: {why}") from exc
+        await asyncio.sleep(wait_s)
+
+
+async def produce(
+    cluster: Cluster, topic: str, batch: bytes, *, lane: str, timeout_s: float, transactional_id: str | None = None
+) -> PartitionResult:
+    """Append a batch to partition 0 with acks=all, once. The view is refreshed soon when that fails.
+
+    Raises:
+        ClusterUnavailable: no answer within the time; it may be there.
+    """
+    try:
+        connection = await leader_connection(cluster, topic, lane, timeout_s)
+        version = connection.version(ApiKey.PRODUCE, _BY_NAME)
+        wait_ms = max(1, int(timeout_s * 1000))
+        pieces = build_request_body(version, transactional_id, _ALL_REPLICAS, wait_ms, {topic: [(0, batch)]})
+        answer = await connection.exchange(connection.send, ApiKey.PRODUCE, version, b"".join(pieces), timeout_s)
+    except ClusterUnavailable:
+        cluster.invalidate(topic)
+        raise
+    result = scan_response(answer, version)[0]
+    if result.error_code:
+        cluster.invalidate(topic)
+    return result
+
+
+async def leader_connection(cluster: Cluster, topic: str, lane: str, timeout_s: float) -> Connection:
+    """A connection to whoever leads partition 0.
+
+    Raises:
+        ClusterUnavailable: none within the time, or nobody leads it.
+    """
+    leader = cluster.leader(topic, 0)
+    if leader is None:
+        await cluster.refresh((topic,), timeout_s)
+        leader = cluster.leader(topic, 0)
+    if leader is None:
+        raise ClusterUnavailable(f"{topic} has no leader")
+    return await cluster.connection(leader, lane, timeout_s)

@@ -1,0 +1,171 @@
+"""How to reach a cluster: Kafka client properties, checked and turned into values.
+
+The names are Kafka's own, as the Java client and librdkafka write them; where the two differ both are taken.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gateway.kafka.connection.properties import PROPERTIES
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_BACKOFFS = {"retry_backoff_s": (0.1, 1.0), "reconnect_backoff_s": (0.05, 2.0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    """PEM files and checks for TLS. An empty path means: the system's CAs, or no client certificate."""
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    key_password: str = field(default="", repr=False)
+    verify_certificate: bool = True
+    verify_hostname: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """A client context.
+
+        Raises:
+            ValueError: a file that cannot be read or is not PEM; names the property.
+        """
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+        context.check_hostname = self.verify_hostname and self.verify_certificate
+        if not self.verify_certificate:
+            context.verify_mode = ssl.CERT_NONE
+        if self.ca:
+            _load("ssl.ca.location", self.ca, lambda: context.load_verify_locations(self.ca))
+        if self.certificate:
+            key, password = self.key or None, self.key_password
+            # A password callback, so that OpenSSL never asks on the terminal.
+            _load(
+                "ssl.certificate.location",
+                self.certificate,
+                lambda: context.load_cert_chain(self.certificate, key, lambda: password),
+            )
+        return context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """One cluster's client configuration. Times are in seconds.
+
+    Attributes:
+        bootstrap: (host, port) pairs to begin with.
+        request_timeout_s: a broker that owes an answer for longer loses its connection.
+        connect_timeout_s: for DNS, TCP, TLS, ApiVersions and SASL of one connection together.
+        api_timeout_s: default deadline of the calls of `Cluster` and the helpers, with all their retries.
+        metadata_max_age_s: the view is refreshed at least this often.
+        retry_backoff_s, reconnect_backoff_s: (first, longest) waits.
+        max_response_bytes: a larger response frame closes the connection.
+        properties: the properties this was made of, for whoever hands them to another client library.
+    """
+
+    bootstrap: tuple[tuple[str, int], ...]
+    client_id: str = "lockgate"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    sasl_username: str = ""
+    sasl_password: str = field(default="", repr=False)
+    tls: TlsConfig = TlsConfig()
+    request_timeout_s: float = 30.0
+    connect_timeout_s: float = 10.0
+    api_timeout_s: float = 15.0
+    metadata_max_age_s: float = 30.0
+    retry_backoff_s: tuple[float, float] = _BACKOFFS["retry_backoff_s"]
+    reconnect_backoff_s: tuple[float, float] = _BACKOFFS["reconnect_backoff_s"]
+    max_response_bytes: int = 256 * 1024 * 1024
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def uses_tls(self) -> bool:
+        """True for SSL and SASL_SSL."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """True for SASL_PLAINTEXT and SASL_SSL."""
+        return self.security_protocol.startswith("SASL")
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """The TLS context, None without TLS. Reads the PEM files; raises ValueError naming the property."""
+        return self.tls.context() if self.uses_tls else None
+
+    def ssl_context_for_others(self) -> ssl.SSLContext | None:
+        """As `ssl_context`, without this configuration's own certificate: for connections on which others speak.
+
+        A broker with `ssl.client.auth` would take whoever speaks on a connection for the certificate's owner.
+        """
+        return replace(self.tls, certificate="", key="", key_password="").context() if self.uses_tls else None
+
+    @property
+    def is_certificate_only(self) -> bool:
+        """The certificate is all that tells the cluster who this is."""
+        return self.security_protocol == "SSL" and bool(self.tls.certificate)
+
+    @classmethod
+    def from_client_properties(cls, properties: Mapping[str, str]) -> ClusterConfig:
+        """Make a config of Kafka client properties.
+
+        Raises:
+            ValueError: one line that names an unknown property, a bad value, or one that is missing.
+        """
+        values: dict[str, Any] = {}
+        for name, raw in properties.items():
+            known = PROPERTIES.get(name)
+            if known is None:
+                raise ValueError(f"{name}: unknown client property")
+            try:
+                values[known.field] = known.parse(str(raw))
+            except ValueError as exc:
+                raise ValueError(f"{name}: {exc}") from None
+        config = _assemble(values, dict(properties))
+        config.ssl_context()
+        return config
+
+
+def _assemble(values: dict[str, Any], properties: Mapping[str, str]) -> ClusterConfig:
+    if "bootstrap" not in values:
+        raise ValueError("bootstrap.servers: missing")
+    tls = {name[4:]: values.pop(name) for name in tuple(values) if name.startswith("tls_")}
+    jaas = values.pop("jaas", None)
+    if jaas is not None:
+        values.setdefault("sasl_username", jaas[0])
+        values.setdefault("sasl_password", jaas[1])
+    for name in _BACKOFFS:
+        first, longest = values.pop(f"{name}_min", None), values.pop(f"{name}_max", None)
+        low = _BACKOFFS[name][0] if first is None else first
+        values[name] = (low, max(low, _BACKOFFS[name][1] if longest is None else longest))
+    config = ClusterConfig(tls=TlsConfig(**tls), properties=properties, **values)
+    _check(config)
+    return config
+
+
+def _check(config: ClusterConfig) -> None:
+    if config.security_protocol not in PROTOCOLS:
+        raise ValueError(f"security.protocol: {config.security_protocol!r} is not one of {', '.join(PROTOCOLS)}")
+    if config.uses_sasl:
+        if config.sasl_mechanism not in MECHANISMS:
+            raise ValueError(f"sasl.mechanism: {config.sasl_mechanism!r} is not one of {', '.join(MECHANISMS)}")
+        if not config.sasl_username:
+            raise ValueError(f"sasl.username: missing for security.protocol {config.security_protocol}")
+        if not config.sasl_password:
+            raise ValueError(f"sasl.password: missing for security.protocol {config.security_protocol}")
+    elif config.sasl_mechanism:
+        raise ValueError(f"sasl.mechanism: security.protocol is {config.security_protocol}, which has no SASL")
+    if config.tls.key and not config.tls.certificate:
+        raise ValueError("ssl.key.location: ssl.certificate.location is missing")
+
+
+def _load(name: str, path: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except ssl.SSLError as exc:
+        raise ValueError(f"{name}: {path} is not a usable PEM file ({exc.reason or exc})") from None
+    except OSError as exc:
+        raise ValueError(f"{name}: cannot read {path}: {exc.strerror or exc}") from None

@@ -1,0 +1,62 @@
+"""What can go wrong between us and a Kafka cluster. Few classes, split by what the caller can do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.kafka.topic_partition import TopicPartition
+
+
+class NetError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class ClusterUnavailable(NetError):
+    """The cluster, or the broker that was needed, could not be used before the deadline; the message says why."""
+
+
+class ConnectionClosed(ClusterUnavailable):
+    """The connection is gone. When a request raises this, whether the broker acted on it is unknown."""
+
+
+class RequestTimedOut(ClusterUnavailable):
+    """No response within the request's time. Whether the broker acted on it is unknown."""
+
+
+class AuthenticationFailed(ClusterUnavailable):
+    """The broker refused the credentials or the SASL mechanism. Trying again does not help."""
+
+
+class UnsupportedVersion(NetError):
+    """The broker and this client have no version of an API in common."""
+
+
+class BrokerError(NetError):
+    """A broker answered a whole request with an error code of the Kafka protocol.
+
+    Attributes:
+        code: the error code (`protocol.errors.ErrorCode` value).
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class PartitionErrors(NetError):
+    """Some partitions of a request failed.
+
+    Attributes:
+        errors: (topic, partition) -> error code.
+        partial: the results of the partitions that did not fail, as the call would have returned them.
+    """
+
+    def __init__(self, what: str, errors: Mapping[TopicPartition, int], partial: Mapping[TopicPartition, Any]) -> None:
+        worst = ", ".join(
+            f"{topic}-{partition}: error {code}" for (topic, partition), code in sorted(errors.items())[:5]
+        )
+        more = f" and {len(errors) - 5} more" if len(errors) > 5 else ""
+        super().__init__(f"{what} failed for {worst}{more}")
+        self.errors = dict(errors)
+        self.partial = dict(partial)

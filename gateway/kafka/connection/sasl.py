@@ -1,0 +1,99 @@
+"""SASL, the client's side, as tokens in and out: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677). No I/O."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from functools import lru_cache
+from typing import Protocol
+
+from gateway.kafka.connection.errors import AuthenticationFailed
+
+_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+_MIN_ITERATIONS = 4096  # RFC 7677, and the least a broker stores
+_MAX_ITERATIONS = 1_000_000  # more would block the loop for a second
+
+
+class Mechanism(Protocol):
+    """One authentication. `respond` takes the broker's token and gives the next, None when done."""
+
+    def first(self) -> bytes:
+        """The token that opens the exchange."""
+
+    def respond(self, token: bytes) -> bytes | None:
+        """The next token. Raises AuthenticationFailed when the broker's is wrong."""
+
+
+class Plain:
+    """PLAIN: user name and password in one token."""
+
+    def __init__(self, username: str, password: str) -> None:
+        self._token = f"\0{username}\0{password}".encode()
+
+    def first(self) -> bytes:
+        """`NUL user NUL password`, no authorisation identity."""
+        return self._token
+
+    def respond(self, token: bytes) -> bytes | None:
+        """Done: the broker has nothing to say in PLAIN."""
+        return None
+
+
+class Scram:
+    """SCRAM with SHA-256 or SHA-512, no channel binding. The broker proves that it knows the password too."""
+
+    def __init__(self, mechanism: str, username: str, password: str, nonce: str | None = None) -> None:
+        self._hash = _HASHES[mechanism]
+        self._password = password.encode()
+        self._nonce = nonce or secrets.token_urlsafe(24)
+        escaped = username.replace("=", "=3D").replace(",", "=2C")
+        self._first_bare = f"n={escaped},r={self._nonce}"
+        self._expected: bytes | None = None
+
+    def first(self) -> bytes:
+        """client-first-message."""
+        return f"n,,{self._first_bare}".encode()
+
+    def respond(self, token: bytes) -> bytes | None:
+        """client-final-message for the server's first; None once the server's signature is found right."""
+        try:
+            text = token.decode()
+            fields = dict(part.split("=", 1) for part in text.split(","))
+            if "e" in fields:
+                raise AuthenticationFailed(f"SCRAM: the broker says {fields['e']}")
+            if self._expected is None:
+                return self._final(text, fields)
+            if not hmac.compare_digest(base64.b64decode(fields["v"], validate=True), self._expected):
+                raise AuthenticationFailed("SCRAM: the broker does not know the password (wrong signature)")
+        except (ValueError, KeyError) as exc:
+            raise AuthenticationFailed("SCRAM: a malformed message from the broker") from exc
+        return None
+
+    def _final(self, server_first: str, fields: dict[str, str]) -> bytes:
+        nonce, iterations = fields["r"], int(fields["i"])
+        if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
+            raise AuthenticationFailed("SCRAM: the broker's nonce does not extend ours")
+        if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
+            raise AuthenticationFailed(f"SCRAM: {iterations} iterations are out of range")
+        without_proof = f"c=biws,r={nonce}"
+        message = f"{self._first_bare},{server_first},{without_proof}".encode()
+        salt = base64.b64decode(fields["s"], validate=True)
+        client_key, server_key = _keys(self._hash, self._password, salt, iterations)
+        signature = hmac.digest(hashlib.new(self._hash, client_key).digest(), message, self._hash)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        self._expected = hmac.digest(server_key, message, self._hash)
+        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+
+
+@lru_cache(maxsize=32)
+def _keys(hash_name: str, password: bytes, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
+    """Client key and server key. Cached, because one pool logs in many times with the same salt."""
+    salted = hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
+    return hmac.digest(salted, b"Client Key", hash_name), hmac.digest(salted, b"Server Key", hash_name)
+
+
+def mechanism(name: str, username: str, password: str) -> Mechanism:
+    """The mechanism of that name (`config.MECHANISMS`)."""
+    return Plain(username, password) if name == "PLAIN" else Scram(name, username, password)

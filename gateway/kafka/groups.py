@@ -1,0 +1,222 @@
+"""Consumer groups: which there are, who is in them, what they have committed. Classic and KIP-848 groups alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import Committed, commit_offsets, committed_offsets
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, UnsupportedVersion
+from gateway.kafka.routed import on_coordinator
+from protocol.apis import ApiKey
+from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
+from protocol.errors import ErrorCode, MalformedFrame, error_name, is_retriable
+from protocol.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest, ListGroupsRequest
+
+DEAD = "Dead"
+EMPTY = "Empty"
+
+_NOT_THIS_TYPE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+
+
+class GroupListing(NamedTuple):
+    """A group as its coordinator lists it. `state` and `type` are empty from brokers too old to tell."""
+
+    group: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberView:
+    """A member of a group. `assigned` is topic -> partitions it has; `subscribed` what it asks for by name.
+
+    Both are empty where the group's protocol is not the consumers' own. `subscribed_regex` is the pattern of a
+    KIP-848 member that subscribes by one.
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    subscribed: frozenset[str] = frozenset()
+    subscribed_regex: str = ""
+    assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that the member is known to read."""
+        return self.subscribed | self.assigned.keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A group, described. `state` has Kafka's name; `Dead` is a group that does not exist.
+
+    `type` is `classic` or `consumer` (KIP-848); `protocol_type` is `consumer` for consumers of either type,
+    `connect` and the like for others.
+    """
+
+    group: str
+    state: str
+    type: str
+    protocol_type: str
+    members: tuple[MemberView, ...] = ()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that a member is known to read."""
+        return frozenset().union(*(member.topics for member in self.members))
+
+
+async def list_groups(cluster: Cluster, *, timeout_s: float | None = None) -> tuple[GroupListing, ...]:
+    """Every group of the cluster, asked of every broker, in order of name.
+
+    Raises:
+        ClusterUnavailable: a broker did not answer within the deadline: the list would not be whole.
+        BrokerError: a broker refuses.
+    """
+    answers = await asyncio.gather(
+        *(_list_on(cluster, node, timeout_s) for node in tuple(cluster.view.brokers)), return_exceptions=True
+    )
+    found: dict[str, GroupListing] = {}
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+        found.update((listing.group, listing) for listing in answer)
+    return tuple(found[name] for name in sorted(found))
+
+
+async def _list_on(cluster: Cluster, node: int, timeout_s: float | None) -> list[GroupListing]:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
+    while True:
+        request = ListGroupsRequest(states_filter=[], types_filter=[])
+        response = await cluster.request(request, node_id=node, timeout_s=deadline - loop.time())
+        code = response.error_code
+        if not code:
+            break
+        if not is_retriable(code):
+            raise BrokerError(code, f"ListGroups on broker {node}: {error_name(code)}")
+        if loop.time() + cluster.config.retry_backoff_s[1] >= deadline:
+            raise ClusterUnavailable(f"ListGroups on broker {node}: {error_name(code)}")
+        await asyncio.sleep(cluster.config.retry_backoff_s[0])
+    return [
+        GroupListing(item.group_id, item.protocol_type, item.group_state or "", (item.group_type or "").lower())
+        for item in response.groups
+    ]
+
+
+async def describe_group(cluster: Cluster, group: str, *, timeout_s: float | None = None) -> GroupView:
+    """State and members of a group. A group that does not exist is `Dead` and has none.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline.
+        BrokerError: the coordinator refuses, for example GROUP_AUTHORIZATION_FAILED (30).
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
+    for describe in (_describe_consumer, _describe_classic):
+        found = await describe(cluster, group, max(0.001, deadline - loop.time()))
+        if found is not None:
+            return found
+    return GroupView(group=group, state=DEAD, type="", protocol_type="")
+
+
+async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
+    """None when it is not a KIP-848 group, or the broker does not know of such."""
+    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    try:
+        described = await _describe(cluster, group, request, ApiKey.CONSUMER_GROUP_DESCRIBE, timeout_s)
+    except UnsupportedVersion:
+        return None
+    if described is None:
+        return None
+    members = tuple(
+        MemberView(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            instance_id=member.instance_id,
+            subscribed=frozenset(member.subscribed_topic_names or ()),
+            subscribed_regex=member.subscribed_topic_regex or "",
+            assigned={part.topic_name: tuple(part.partitions) for part in member.assignment.topic_partitions},
+        )
+        for member in described.members
+    )
+    return GroupView(
+        group=group, state=described.group_state, type="consumer", protocol_type="consumer", members=members
+    )
+
+
+async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
+    request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+    described = await _describe(cluster, group, request, ApiKey.DESCRIBE_GROUPS, timeout_s)
+    if described is None or described.group_state == DEAD:
+        return None
+    ours = described.protocol_type == PROTOCOL_TYPE
+    members = tuple(
+        MemberView(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            instance_id=member.group_instance_id,
+            subscribed=_subscribed(member.member_metadata) if ours else frozenset(),
+            assigned=_assigned(member.member_assignment) if ours else {},
+        )
+        for member in described.members
+    )
+    return GroupView(
+        group=group,
+        state=described.group_state,
+        type="classic",
+        protocol_type=described.protocol_type,
+        members=members,
+    )
+
+
+async def _describe(cluster: Cluster, group: str, request: Any, key: ApiKey, timeout_s: float) -> Any:
+    """The one described group of either API, None when the coordinator has no group of this type."""
+    response = await on_coordinator(
+        cluster, group, request, lambda answer: [item.error_code for item in answer.groups], timeout_s=timeout_s
+    )
+    described = response.groups[0]
+    if described.error_code in _NOT_THIS_TYPE:
+        return None
+    if described.error_code:
+        why = described.error_message or error_name(described.error_code)
+        raise BrokerError(described.error_code, f"{key.name} {group}: {why}")
+    return described
+
+
+def _subscribed(metadata: bytes | None) -> frozenset[str]:
+    """A member may put anything into its metadata; what cannot be read counts as nothing."""
+    try:
+        return frozenset(decode_subscription(metadata or b"").topics)
+    except MalformedFrame:
+        return frozenset()
+
+
+def _assigned(assignment: bytes | None) -> Mapping[str, tuple[int, ...]]:
+    try:
+        return decode_assignment(assignment or b"").partitions
+    except MalformedFrame:
+        return {}
+
+
+__all__ = [
+    "DEAD",
+    "EMPTY",
+    "Committed",
+    "GroupListing",
+    "GroupView",
+    "MemberView",
+    "commit_offsets",
+    "committed_offsets",
+    "describe_group",
+    "list_groups",
+]

@@ -1,0 +1,110 @@
+"""Follows a topic of one partition from its beginning, as a consumer with isolation level read_committed.
+
+One Fetch at a time, which the broker answers when there is something (long poll). What passes (a leader that has moved,
+a connection that broke) costs a pause and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.compacted_log import leader_connection
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, RequestTimedOut
+from gateway.transport.backoff import Backoff
+from protocol.apis import ApiKey
+from protocol.batch.aborted import AbortedTransactions
+from protocol.batch.header import crc_is_valid, iter_batches
+from protocol.batch.record_reader import Record, read_records
+from protocol.errors import ErrorCode, MalformedFrame, error_name, is_retriable
+from protocol.fetch import FetchedPartition, FetchPartition, build_request_body, scan_response
+
+_log = logging.getLogger(__name__)
+
+_LANE: Final = "log follower"
+_BY_NAME: Final = 12  # the last Fetch version that names topics
+_FETCH_BYTES: Final = 1024 * 1024  # a batch comes whole, however large
+_ANSWER_S: Final = 10.0  # beyond the time that the broker may wait
+
+
+class LogFollower:
+    """Calls must not overlap. One that is cancelled has read nothing.
+
+    Attributes:
+        position: everything before it was read.
+        at_end: everything was read that was committed when the last answer was made.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self.position = 0
+        self.at_end = False
+        self._cluster = cluster
+        self._topic = topic
+        self._backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
+
+    async def read(self, wait_s: float) -> list[Record]:
+        """The next committed records; waits up to `wait_s` for the first. Empty also when something passing went wrong.
+
+        Raises:
+            BrokerError: the topic cannot be read any more, for example OFFSET_OUT_OF_RANGE (1).
+        """
+        try:
+            part = await fetch_committed(self._cluster, self._topic, self.position, wait_s)
+            if part.error_code and not is_retriable(part.error_code):
+                raise BrokerError(part.error_code, f"{self._topic}: {error_name(part.error_code)}")
+            if not part.error_code:
+                records = self._take(part)
+                self._backoff.reset()
+                return records
+        except ClusterUnavailable as exc:
+            _log.debug("%s is not read: %s", self._topic, exc)
+        except MalformedFrame as exc:
+            _log.warning("%s is not read: %s", self._topic, exc)
+        self._cluster.invalidate(self._topic)
+        await asyncio.sleep(self._backoff.next())
+        return []
+
+    def _take(self, part: FetchedPartition) -> list[Record]:
+        records: list[Record] = []
+        position = self.position
+        aborted = AbortedTransactions(part.aborted)
+        for header, batch in iter_batches(part.records):
+            gone = aborted.is_aborted(header)
+            if header.last_offset < self.position:  # a broker may begin with a batch below the position
+                continue
+            if not crc_is_valid(batch, header):
+                raise MalformedFrame(f"the batch at offset {header.base_offset} fails its checksum")
+            if not gone and not header.is_control:
+                records += (each for each in read_records(header, batch) if each.offset >= self.position)
+            position = header.next_offset
+        self.position = position
+        self.at_end = position >= part.last_stable_offset
+        return records
+
+
+async def fetch_committed(cluster: Cluster, topic: str, offset: int, wait_s: float) -> FetchedPartition:
+    """One Fetch of partition 0 up to the last stable offset; the broker may wait `wait_s` for something to send.
+
+    Raises:
+        ClusterUnavailable: no answer.
+    """
+    connection = await leader_connection(cluster, topic, _LANE, _ANSWER_S)
+    version = connection.version(ApiKey.FETCH, _BY_NAME)
+    body = build_request_body(
+        version,
+        {topic: [FetchPartition(0, offset, _FETCH_BYTES)]},
+        max_wait_ms=int(wait_s * 1000),
+        max_bytes=_FETCH_BYTES,
+        read_committed=True,
+    )
+    try:
+        answer = await connection.exchange(connection.send, ApiKey.FETCH, version, body, wait_s + _ANSWER_S)
+    except RequestTimedOut:
+        cluster.drop((_LANE,), "a Fetch was not answered")
+        raise
+    response = scan_response(answer, version)
+    if response.error_code or not response.parts:
+        raise ClusterUnavailable(f"Fetch: {error_name(response.error_code or ErrorCode.UNKNOWN_SERVER_ERROR)}")
+    return response.parts[0]

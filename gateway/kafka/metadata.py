@@ -1,0 +1,219 @@
+"""Keeps the view fresh: one Metadata request at a time, over a connection of its own, from whoever answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
+from random import random
+
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable, NetError
+from gateway.kafka.view import ClusterView, next_view
+from gateway.transport.background import kept_running
+from gateway.transport.backoff import Backoff
+from protocol.errors import error_name
+from protocol.messages import MetadataRequest
+
+_log = logging.getLogger(__name__)
+
+_TRY_S = 4.0  # one broker's time to answer before the next is asked; doubled while nobody does
+_REFUSED_PAUSE_S = 5.0  # after refused credentials: brokers lock accounts that try too often
+_MIN_INTERVAL_S = 0.1  # between refreshes that were only hinted at
+_COMPLETE_LIMIT = 2000  # partitions up to which the periodic refresh asks for every topic (about 5 ms to decode)
+
+
+class MetadataKeeper:
+    """Owns the `ClusterView` and the task that refreshes it.
+
+    Attributes:
+        view: the latest snapshot.
+        last_error: why the last refresh failed; empty when it did not.
+        on_view: called with each view that differs from the one before.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        opener: Callable[[str, int], Awaitable[Connection]],
+        rng: Callable[[], float] = random,
+    ) -> None:
+        self.view = ClusterView()
+        self.last_error = ""
+        self.on_view: list[Callable[[ClusterView], None]] = []
+        self._config = config
+        self._opener = opener
+        self._rng = rng
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._urgent = asyncio.Event()  # somebody waits, so the pause after a refresh is cut short
+        self._everything = True
+        self._follow_all = True
+        self._named: set[str] = set()
+        self._tracked: set[str] = set()
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def start(self, *, everything: bool = True) -> None:
+        """Begin to refresh: every topic, now and from time to time, or only those that somebody asks for."""
+        if self._task is None:
+            self._everything = self._follow_all = everything
+            if everything:
+                self._wake.set()
+            self._task = asyncio.get_running_loop().create_task(
+                kept_running(self._run, "kafka metadata"), name="kafka metadata"
+            )
+
+    async def close(self) -> None:
+        """Stop. Whoever waits for a refresh gets ClusterUnavailable."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+        self._refuse_waiting(ClusterUnavailable("this client is closed"))
+        if self._connection is not None:
+            self._connection.close()
+
+    def hint(self, topics: Iterable[str] = ()) -> None:
+        """Refresh soon: something in the view turned out to be wrong. Nobody waits for it."""
+        self._named.update(topics)
+        self._wake.set()
+
+    async def refresh(self, topics: Collection[str] | None, timeout_s: float) -> None:
+        """Wait for a refresh that begins after this call; None asks for every topic.
+
+        Raises:
+            ClusterUnavailable: none within `timeout_s`; the message has the last reason.
+        """
+        if self._task is None or self._task.done():
+            raise ClusterUnavailable("this client is closed" if self._task else "this client was not started")
+        if topics is None:
+            self._everything = True
+        else:
+            self._named.update(topics)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wake.set()
+        self._urgent.set()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await waiter
+        except TimeoutError:
+            raise ClusterUnavailable(self.last_error or f"no metadata within {timeout_s:g} s") from None
+
+    async def _run(self) -> None:
+        backoff = Backoff(*self._config.retry_backoff_s, self._rng)
+        while True:
+            await self._until_wanted()
+            everything, self._everything = self._everything, False
+            asked, self._named = self._named, set()
+            waiters, self._waiters = self._waiters, []
+            try_s = min(_TRY_S * 2.0 ** min(backoff.failures, 5), self._config.request_timeout_s)
+            try:
+                await self._refresh_once(None if everything else asked, try_s)
+            except Exception as exc:  # noqa: BLE001 - whatever it was: this task must go on
+                self._everything |= everything
+                self._named |= asked
+                self._failed(exc, waiters)
+                await asyncio.sleep(_REFUSED_PAUSE_S if isinstance(exc, AuthenticationFailed) else backoff.next())
+                continue
+            except BaseException:
+                self._waiters += waiters
+                raise
+            backoff.reset()
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_MIN_INTERVAL_S):
+                    await self._urgent.wait()
+
+    async def _until_wanted(self) -> None:
+        """Wait for somebody who wants a refresh, or until the view is too old."""
+        try:
+            async with asyncio.timeout(self._config.metadata_max_age_s * (0.9 + 0.2 * self._rng())):
+                await self._wake.wait()
+        except TimeoutError:
+            self._everything |= self._follow_all and self.view.partition_count <= _COMPLETE_LIMIT
+            self._named |= self._tracked
+        self._wake.clear()
+        self._urgent.clear()
+
+    def _failed(self, exc: Exception, waiters: list[asyncio.Future[None]]) -> None:
+        """Nobody answered: try again for those who still wait, unless trying again cannot help."""
+        if not isinstance(exc, NetError):
+            _log.error("the metadata refresh failed", exc_info=exc)
+        elif not self.last_error:
+            _log.warning("no metadata: %s", exc)
+        self.last_error = str(exc) or type(exc).__name__
+        self._waiters += [waiter for waiter in waiters if not waiter.done()]
+        if isinstance(exc, AuthenticationFailed):
+            self._refuse_waiting(exc)
+        self._wake.set()
+
+    def _refuse_waiting(self, exc: ClusterUnavailable) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(exc)
+
+    async def _refresh_once(self, asked: Collection[str] | None, try_s: float) -> None:
+        """Ask one broker after the other until one answers."""
+        reasons: list[str] = []
+        if self._connection is not None and not self._connection.closed:
+            try:
+                return await self._ask(self._connection, asked, try_s)
+            except NetError as exc:
+                reasons.append(str(exc))
+                self._connection.close(f"metadata: {exc}")
+        for host, port in self._candidates():
+            try:
+                async with asyncio.timeout(try_s):
+                    self._connection = await self._opener(host, port)
+                self._connection.on_closed.append(lambda _: self.hint())
+                return await self._ask(self._connection, asked, try_s)
+            except TimeoutError:
+                reasons.append(f"{host}:{port}: no answer within {try_s:g} s")
+            except AuthenticationFailed:
+                raise
+            except NetError as exc:
+                reasons.append(str(exc))
+                if self._connection is not None:
+                    self._connection.close(f"metadata: {exc}")
+        raise ClusterUnavailable("; ".join(dict.fromkeys(reasons)))
+
+    def _candidates(self) -> list[tuple[str, int]]:
+        """Known brokers in random order, then the bootstrap servers that are not among them."""
+        brokers = [(broker.host, broker.port) for broker in self.view.brokers.values()]
+        brokers.sort(key=lambda _: self._rng())
+        return brokers + [server for server in self._config.bootstrap if server not in brokers]
+
+    async def _ask(self, connection: Connection, asked: Collection[str] | None, try_s: float) -> None:
+        topics = None if asked is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(asked)]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        response = await connection.request(request, timeout_s=try_s)
+        error = getattr(response, "error_code", 0)
+        where = f"{connection.host}:{connection.port}"
+        if error:
+            raise ClusterUnavailable(f"{where}: Metadata: {error_name(error)}")
+        if not response.brokers:
+            raise ClusterUnavailable(f"{where}: Metadata without brokers")
+        known = self.view.cluster_id
+        if known and response.cluster_id and response.cluster_id != known:
+            raise ClusterUnavailable(f"{where} is a broker of another cluster: {response.cluster_id}, not {known}")
+        self._accept(next_view(self.view, response, asked), asked)
+
+    def _accept(self, view: ClusterView, asked: Collection[str] | None) -> None:
+        if self.last_error:
+            _log.info("metadata is back")
+        self.last_error = ""
+        self._tracked.update(asked or ())
+        self._tracked &= view.topics.keys()
+        if view != self.view:
+            self.view = view
+            for callback in tuple(self.on_view):
+                try:
+                    callback(view)
+                except Exception:  # noqa: BLE001 - a subscriber's fault must not end the refreshes
+                    _log.exception("a view subscriber failed")

@@ -1,0 +1,196 @@
+"""Requests that go to many brokers at once, or to one that may move: split, sent, and tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import ClusterUnavailable, NetError, PartitionErrors
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.transport.backoff import Backoff
+from protocol.errors import ErrorCode, error_name, is_retriable
+
+Result = TypeVar("Result")
+Parser: TypeAlias = Callable[[Any], Iterable[tuple[TopicPartition, int, Result]]]
+
+_LEAST_TRY_S = 0.05  # with less left another try would only hide why the one before failed
+_COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_COORDINATOR_BUSY = (
+    *_COORDINATOR_MOVED,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+)
+
+
+class ByLeader:
+    """One request per leader for a set of partitions, repeated for those whose leader was not the one.
+
+    Args:
+        what: names the call in messages.
+        build: partitions -> request for one leader.
+        parse: response -> (partition, error code, result) of each partition in it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        what: str,
+        build: Callable[[Collection[TopicPartition]], Any],
+        parse: Parser[Result],
+    ) -> None:
+        self._cluster = cluster
+        self._what = what
+        self._build = build
+        self._parse = parse
+        self._results: dict[TopicPartition, Any] = {}
+        self._errors: dict[TopicPartition, int] = {}
+        self._pending: dict[TopicPartition, int] = {}
+        self._reason = ""
+
+    async def run(self, wanted: Collection[TopicPartition], timeout_s: float | None) -> dict[TopicPartition, Any]:
+        """The results of all partitions.
+
+        Raises:
+            PartitionErrors: some failed, with the results of the others.
+            ClusterUnavailable: the brokers of some could not be reached within the deadline.
+        """
+        cluster, loop = self._cluster, asyncio.get_running_loop()
+        total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
+        deadline = loop.time() + total_s
+        backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
+        self._pending = dict.fromkeys(wanted, int(ErrorCode.NONE))
+        if any(cluster.leader(*partition) is None for partition in self._pending):
+            await self._look_again(deadline)
+        while self._pending:
+            leaders = self._by_leader()
+            try_s = max(1.0, total_s / 3)
+            outcomes = [
+                self._ask(node, group, max(0.001, min(try_s, deadline - loop.time())))
+                for node, group in leaders.items()
+            ]
+            for failure in await asyncio.gather(*outcomes):
+                if failure is not None:
+                    raise failure
+            if not self._pending:
+                break
+            if not await self._wait(backoff.next(), deadline):
+                self._give_up()
+                break
+        if self._errors:
+            raise PartitionErrors(self._what, self._errors, self._results)
+        return self._results
+
+    async def _wait(self, wait_s: float, deadline: float) -> bool:
+        """Wait, then look where the leaders are now. False when no time is left for that or for another try."""
+        if asyncio.get_running_loop().time() + wait_s + _LEAST_TRY_S >= deadline:
+            return False
+        await asyncio.sleep(wait_s)
+        try:
+            await self._look_again(deadline)
+        except ClusterUnavailable as exc:
+            self._reason = self._reason or str(exc)
+            return False
+        return True
+
+    def _by_leader(self) -> Mapping[int, list[TopicPartition]]:
+        leaders: dict[int, list[TopicPartition]] = {}
+        for partition in self._pending:
+            leader = self._cluster.leader(*partition)
+            if leader is None:
+                self._pending[partition] = ErrorCode.LEADER_NOT_AVAILABLE
+            else:
+                leaders.setdefault(leader, []).append(partition)
+        return leaders
+
+    async def _ask(self, node: int, partitions: list[TopicPartition], timeout_s: float) -> NetError | None:
+        """Ask one leader. Returns an error that no further try can mend."""
+        try:
+            response = await self._cluster.request(self._build(partitions), node_id=node, timeout_s=timeout_s)
+        except ClusterUnavailable as exc:
+            self._reason = str(exc)
+            for partition in partitions:
+                self._pending[partition] = ErrorCode.NETWORK_EXCEPTION
+            return None
+        except NetError as exc:
+            return exc
+        for partition, code, result in self._parse(response):
+            if partition not in self._pending:
+                continue
+            if not code:
+                self._results[partition] = result
+                del self._pending[partition]
+            elif is_retriable(code):
+                self._pending[partition] = code
+            else:
+                self._errors[partition] = code
+                del self._pending[partition]
+        return None
+
+    async def _look_again(self, deadline: float) -> None:
+        """New metadata; a partition that is not in it does not exist."""
+        topics = {topic for topic, _ in self._pending}
+        remaining_s = deadline - asyncio.get_running_loop().time()
+        view = await self._cluster.refresh(topics, timeout_s=max(0.001, remaining_s))
+        for topic, partition in tuple(self._pending):
+            known = view.topics.get(topic)
+            if known is not None and partition in known.partitions:
+                continue
+            refused = known.error if known is not None and not is_retriable(known.error) else 0
+            self._errors[topic, partition] = refused or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            del self._pending[topic, partition]
+
+    def _give_up(self) -> None:
+        if all(code == ErrorCode.NETWORK_EXCEPTION for code in self._pending.values()) and not self._errors:
+            raise ClusterUnavailable(f"{self._what}: {self._reason}")
+        self._errors.update(self._pending)
+
+
+async def on_coordinator(
+    cluster: Cluster,
+    group: str,
+    message: Any,
+    codes: Callable[[Any], Iterable[int]],
+    *,
+    cap: int | None = None,
+    timeout_s: float | None = None,
+) -> Any:
+    """Send a request to a group's coordinator, again when it has moved or is loading.
+
+    The request must be one that may be carried out twice.
+
+    Args:
+        codes: response -> the error codes in it.
+
+    Returns:
+        The response; its error codes are 0 or such as no further try can mend.
+
+    Raises:
+        ClusterUnavailable: no such response within the deadline.
+    """
+    loop = asyncio.get_running_loop()
+    total_s = cluster.config.api_timeout_s if timeout_s is None else timeout_s
+    deadline = loop.time() + total_s
+    backoff = Backoff(*cluster.config.retry_backoff_s, cluster.rng)
+    while True:
+        remaining_s = max(0.001, deadline - loop.time())
+        try:
+            node = await cluster.coordinator(group, timeout_s=remaining_s)
+            try_s = min(max(0.001, deadline - loop.time()), max(1.0, total_s / 3))
+            response = await cluster.request(message, node_id=node, cap=cap, timeout_s=try_s)
+        except ClusterUnavailable as exc:
+            failure, moved = exc, True
+        else:
+            found = [code for code in codes(response) if code in _COORDINATOR_BUSY]
+            if not found:
+                return response
+            failure = ClusterUnavailable(f"group {group}: {error_name(found[0])}")
+            moved = any(code in _COORDINATOR_MOVED for code in found)
+        if moved:
+            cluster.invalidate_coordinator(group)
+        wait_s = backoff.next()
+        if loop.time() + wait_s + _LEAST_TRY_S >= deadline:
+            raise failure
+        await asyncio.sleep(wait_s)

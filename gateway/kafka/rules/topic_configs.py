@@ -1,0 +1,140 @@
+"""Which topic configs a mirror topic takes over from its source topic, and how they differ now. Pure.
+
+The lists are Confluent's: some configs are always synced, some by default, unless `topic.config.sync.include`
+leaves them out. What is synced is the *effective* value, since the defaults of two clusters differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+BEFORE_MAX = "message.timestamp.before.max.ms"
+AFTER_MAX = "message.timestamp.after.max.ms"
+DIFFERENCE_MAX = "message.timestamp.difference.max.ms"  # until Kafka 3.9; replaced by the two above (KIP-937)
+TIMESTAMP_TYPE = "message.timestamp.type"
+LONG_MAX = str(2**63 - 1)
+
+INTERNAL: Mapping[str, str] = MappingProxyType(
+    {"cleanup.policy": "compact", "retention.ms": "-1", TIMESTAMP_TYPE: "LogAppendTime"}
+)
+"""Of the topics that lockgate keeps on the target. The broker stamps their records: with a gateway's own time, a broker
+refuses what a clock that is more than an hour ahead has stamped."""
+
+OWN = "<default>"
+"""In place of a value to be set back: the topic had none of its own, so its cluster's default holds again."""
+
+ALWAYS_SYNCED = ("max.message.bytes", "cleanup.policy", TIMESTAMP_TYPE, DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX)
+DEFAULT_SYNCED = (
+    "retention.bytes",
+    "retention.ms",
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+)
+OPTIONALLY_SYNCED = (
+    "compression.type",
+    "file.delete.delay.ms",
+    "min.cleanable.dirty.ratio",
+    "min.insync.replicas",
+    "segment.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+)
+_TIMESTAMP_LIMITS = frozenset({DIFFERENCE_MAX, BEFORE_MAX, AFTER_MAX})
+
+LIFTED = {
+    # The mirror writes the source's timestamps; the target must not put its own in their place.
+    TIMESTAMP_TYPE: "CreateTime",
+    # A source's log may hold batches that are larger than its limit is now, or that grow when they are converted.
+    "max.message.bytes": str(2**31 - 1),
+    # Batches stay compressed as they are.
+    "compression.type": "producer",
+    # The target's segments end elsewhere than the source's: by its own retention it would delete records that the
+    # source still has, and groups have committed offsets of. Its log start follows the source's instead.
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+}
+"""What a mirror topic has while it is mirrored. The timestamp limits come on top, under the names the target knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedConfigs:
+    """What a mirror topic shall have: `apply` now, `restore` when it is promoted.
+
+    Whatever would make the target change, refuse or delete what the mirror appends is lifted while mirrored; the real
+    values wait in `restore`, where `OWN` stands for "no value of the topic's own".
+    """
+
+    apply: Mapping[str, str] = field(default_factory=dict)
+    restore: Mapping[str, str] = field(default_factory=dict)
+
+
+def synced_configs(
+    source: Mapping[str, str],
+    target_names: Iterable[str],
+    include: Iterable[str],
+    own: Mapping[str, str] = MappingProxyType({}),
+) -> SyncedConfigs:
+    """The mirror topic's synced configs, from the source topic's effective ones.
+
+    Args:
+        source: the source topic's effective configs.
+        target_names: the config names the target knows (they change between Kafka versions); others are left out.
+        include: what is synced beside the configs that always are.
+        own: what the lifted configs that are not synced shall be at promote; `OWN` for those it lacks.
+    """
+    known = frozenset(target_names)
+    synced = {name: source[name] for name in (*ALWAYS_SYNCED, *include) if name in known and name in source}
+    restore = {name: value for name, value in timestamp_limits(source).items() if name in known}
+    if BEFORE_MAX not in known and DIFFERENCE_MAX in known:  # a target before 3.6
+        restore = {DIFFERENCE_MAX: min(timestamp_limits(source).values(), key=int)}
+    lifted = {**{name: LIFTED[name] for name in LIFTED if name in known}, **dict.fromkeys(restore, LONG_MAX)}
+    apply = {name: value for name, value in synced.items() if name not in _TIMESTAMP_LIMITS}
+    restore |= {name: synced.get(name, own.get(name, OWN)) for name in LIFTED if name in known}
+    return SyncedConfigs({**apply, **lifted}, restore)
+
+
+def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What to set, and what to take back to the cluster's default, so that `restore` holds."""
+    values = {name: value for name, value in restore.items() if value != OWN}
+    return values, tuple(name for name, value in restore.items() if value == OWN)
+
+
+def stamps_itself(restore: Mapping[str, str]) -> bool:
+    """True when the topic gets its own timestamps again (LogAppendTime) at promote."""
+    return restore.get(TIMESTAMP_TYPE, LIFTED[TIMESTAMP_TYPE]) != LIFTED[TIMESTAMP_TYPE]
+
+
+def timestamp_limits(source: Mapping[str, str]) -> dict[str, str]:
+    """The source's limits under the two names of Kafka 3.6 and later.
+
+    Where both forms exist (3.6 to 3.9) the broker takes the old one when it is set at all (KIP-937).
+    """
+    difference = source.get(DIFFERENCE_MAX, LONG_MAX)
+    if difference != LONG_MAX:
+        return {BEFORE_MAX: difference, AFTER_MAX: difference}
+    return {BEFORE_MAX: source.get(BEFORE_MAX, LONG_MAX), AFTER_MAX: source.get(AFTER_MAX, LONG_MAX)}
+
+
+def config_changes(wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    """The wanted configs whose present value differs. Lists are compared as sets: their order means nothing."""
+    return {name: value for name, value in wanted.items() if _canonical(value) != _canonical(present.get(name))}
+
+
+def _canonical(value: str | None) -> object:
+    if value is None or "," not in value:
+        return value
+    return frozenset(item.strip() for item in value.split(","))
+
+
+def unmirrorable(source: Mapping[str, str]) -> str:
+    """Why a topic with these configs cannot be mirrored with equal offsets; '' when it can, as far as they tell."""
+    policies = {policy.strip() for policy in source.get("cleanup.policy", "delete").split(",")}
+    if "compact" in policies:
+        return (
+            "cleanup.policy is compact: its log has offset gaps, and a log with offset gaps cannot be "
+            "written at equal offsets"
+        )
+    return ""

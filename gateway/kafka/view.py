@@ -1,0 +1,103 @@
+"""What a cluster looks like: an immutable snapshot, and how one Metadata response turns it into the next. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from gateway.kafka.rules.topic_ids import topic_id_text
+from protocol.errors import ErrorCode
+
+
+class BrokerView(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+    rack: str | None
+
+
+class PartitionView(NamedTuple):
+    """One partition. `leader` is -1 while there is none; `error` is the partition's code in Metadata."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """One topic. `topic_id` is 16 bytes, all zero on brokers without topic ids (before 2.8).
+
+    `error` is the topic's own code in Metadata, for example TOPIC_AUTHORIZATION_FAILED (29): then it exists or
+    not, we may not know.
+    """
+
+    topic_id: bytes
+    partitions: Mapping[int, PartitionView]
+    error: int = 0
+    internal: bool = False
+
+    @property
+    def id_text(self) -> str:
+        """The topic id as Kafka's tools print it; '' when the cluster has none."""
+        return topic_id_text(self.topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster as last seen.
+
+    `topics` holds every topic that the cluster showed us when `complete`, otherwise those that were asked for.
+    `controller_id` is None while unknown; on a KRaft cluster it is any broker.
+    """
+
+    cluster_id: str = ""
+    controller_id: int | None = None
+    brokers: Mapping[int, BrokerView] = field(default_factory=dict)
+    topics: Mapping[str, TopicView] = field(default_factory=dict)
+    complete: bool = False
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all topics in the view."""
+        return sum(len(topic.partitions) for topic in self.topics.values())
+
+
+def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -> ClusterView:
+    """The view after a MetadataResponse to a request for the topics `asked` (None: all).
+
+    Topics that were asked for and do not exist leave the view. A partition whose leader epoch went backwards
+    (the broker that answered lags behind) keeps what is known.
+    """
+    topics = {} if asked is None else dict(view.topics)
+    for name in asked or ():
+        topics.pop(name, None)
+    for topic in response.topics:
+        if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+            continue
+        topics[topic.name] = _topic(topic, view.topics.get(topic.name))
+    return replace(
+        view,
+        cluster_id=response.cluster_id or view.cluster_id,
+        controller_id=response.controller_id if response.controller_id >= 0 else None,
+        brokers={b.node_id: BrokerView(b.host, b.port, b.rack) for b in response.brokers},
+        topics=topics,
+        complete=asked is None or view.complete,
+    )
+
+
+def _topic(topic: Any, known: TopicView | None) -> TopicView:
+    topic_id = topic.topic_id.bytes if topic.topic_id is not None else bytes(16)
+    same = known.partitions if known is not None and known.topic_id == topic_id else {}
+    partitions = {}
+    for partition in topic.partitions:
+        index = partition.partition_index
+        fresh = PartitionView(
+            partition.leader_id, partition.leader_epoch, tuple(partition.replica_nodes), partition.error_code
+        )
+        old = same.get(index)
+        partitions[index] = old if old is not None and old.leader_epoch > fresh.leader_epoch >= 0 else fresh
+    return TopicView(topic_id, partitions, topic.error_code, topic.is_internal)

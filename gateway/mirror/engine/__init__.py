@@ -1,0 +1,1 @@
+"""The mirror of one process: links, topics, fetchers, and who appends."""

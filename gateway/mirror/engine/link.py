@@ -1,0 +1,234 @@
+"""One link at work, one way: the fetchers of the cluster that is mirrored, and the topics mirrored from it.
+
+Forward that is the link's source, in reverse the target: then `source` and `target` below are the other way round, and
+the source is neither started, nor closed, nor watched for being there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
+
+from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
+from gateway.mirror.engine.destination import Destination
+from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.engine.topic import TopicDependencies, TopicMirror
+from gateway.mirror.interface import MirrorEvents
+from gateway.mirror.offset_map.topic import LinkMaps
+from gateway.mirror.partition.log_reader import LogReader
+from gateway.mirror.partition.rules.throttle import Throttle
+from gateway.mirror.partition.runner import PartitionRunner
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state import link_config
+from gateway.state.link_config import OnRecordsDeleted
+from gateway.state.records import LinkRecord, MirrorRecord
+from gateway.transport.background import kept_running
+from gateway.transport.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+_LOST_AFTER_S: Final = 5.0
+"""A source is reported lost when it has been out of reach for this long."""
+
+
+class LinkMirror:
+    """Args.
+
+    source: not started yet; owned from here on, unless `reverse`.
+    destination: where the copies are appended.
+    maps: the offset maps of both directions; None: offsets must be equal.
+    owned: (link, mirror topic) -> the partitions to run here; None: all.
+    max_wait_ms: see `Fetcher`.
+    carried: (link, mirror topic, partition before it begins): give it what another gateway handed over.
+    """
+
+    def __init__(
+        self,
+        record: LinkRecord,
+        source: Cluster,
+        destination: Destination,
+        *,
+        progress: MirrorProgress,
+        events: MirrorEvents,
+        clock: Callable[[], float],
+        wall_ms: Callable[[], int],
+        owned: Callable[[str, str], Collection[int] | None],
+        carried: Callable[[str, str, PartitionRunner], None],
+        max_wait_ms: Callable[[], int],
+        maps: LinkMaps | None = None,
+        reverse: bool = False,
+    ) -> None:
+        self.record = record
+        self.source = source
+        self.topics: dict[str, TopicMirror] = {}
+        self._leaving: dict[str, TopicMirror] = {}
+        self._destination = destination
+        self._owned = owned
+        self._carried = carried
+        self._max_wait_ms = max_wait_ms
+        self._reverse = reverse
+        self._tasks = Tasks()
+        self._dependencies = TopicDependencies(
+            link=record.name,
+            link_id=record.link_id,
+            source=source,
+            target=destination.cluster,
+            source_logs=LogReader(source, self._tasks, tails=False, wall_ms=wall_ms),
+            target_logs=LogReader(destination.cluster, self._tasks, tails=True),
+            tasks=self._tasks,
+            maps=maps,
+            skip_deleted=link_config.parse(record.configs).on_records_deleted is OnRecordsDeleted.SKIP,
+            progress=progress,
+            events=events,
+            clock=clock,
+            wall_ms=wall_ms,
+        )
+        self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
+        self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
+        self._fetched_from: dict[PartitionRunner, int] = {}
+        self._available = True
+        self._lost_since: float | None = None
+        source.on_view.append(self._view_changed)
+
+    def start(self) -> None:
+        """Begin to keep connections to the source."""
+        if self._reverse:
+            return
+        self._tasks.spawn(self._connect(), f"link {self.record.name}")
+
+    async def _connect(self) -> None:
+        try:
+            await self.source.start()
+        except ClusterUnavailable as exc:  # it goes on trying
+            _log.warning("link %s: source not reached yet: %s", self.record.name, exc)
+
+    def add(self, record: MirrorRecord) -> None:
+        """Mirror a topic; one that is mirrored already is left as it is."""
+        if record.mirror_topic in self.topics:
+            return
+        topic = self.topics[record.mirror_topic] = TopicMirror(record, self._dependencies, self._ended)
+        self.source.invalidate(topic.period.origin)
+        self._destination.cluster.invalidate(topic.period.copy)
+        self.fit(record.mirror_topic)
+
+    def fit(self, name: str) -> None:
+        """Run those partitions of a topic that are this gateway's, and no others."""
+        topic = self.topics[name]
+        owned = self._owned(self.record.name, name)
+        for index in tuple(topic.runners):
+            if owned is not None and index not in owned:
+                self._ended(topic.drop(index))
+        new = [topic.add(index) for index in topic.partitions if self._starts(topic, index, owned)]
+        for runner in new:
+            self._carried(self.record.name, name, runner)
+            self._destination.assign(runner)
+            self._assign_source(runner)
+        for runner in new:
+            runner.begin()
+
+    @staticmethod
+    def _starts(topic: TopicMirror, index: int, owned: Collection[int] | None) -> bool:
+        return index not in topic.runners and (owned is None or index in owned)
+
+    async def remove(self, name: str) -> None:
+        """Stop a topic's mirror."""
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self._leaving[name] = topic
+            for runner in topic.runners.values():
+                self._ended(runner)
+            await topic.stop()
+            if self._leaving.get(name) is topic:
+                del self._leaving[name]
+
+    async def quiet(self, name: str) -> bool:
+        """Wait until no append of stopped partitions of a topic is in flight; False when that takes too long."""
+        found = (self.topics.get(name), self._leaving.get(name))
+        return all(await asyncio.gather(*(topic.quiet() for topic in found if topic is not None)))
+
+    async def close(self) -> None:
+        """Stop everything and leave the source."""
+        self.source.on_view.remove(self._view_changed)
+        await asyncio.gather(*(self.remove(name) for name in tuple(self.topics)))
+        await self._tasks.close()
+        if not self._reverse:
+            await self.source.close()
+
+    def runners(self) -> Iterator[PartitionRunner]:
+        """Every partition."""
+        for topic in self.topics.values():
+            yield from topic.runners.values()
+
+    def tick(self, now: float) -> None:
+        """Once a second."""
+        if not self._reverse:
+            self._check_available(now)
+        for topic in tuple(self.topics.values()):
+            topic.tick(now)
+        for runner in self.runners():
+            if runner not in self._fetched_from and not runner.mirror.ended:
+                self.source.invalidate(runner.source_topic)  # no leader known
+
+    def _check_available(self, now: float) -> None:
+        events, name = self._dependencies.events, self.record.name
+        if self.source.available:
+            self._lost_since = None
+            if not self._available:
+                self._available = True
+                _log.info("link %s: source available again", name)
+                events.source_available(name, True, "")
+            return
+        if self._lost_since is None:
+            self._lost_since = now
+        if self._available and now - self._lost_since >= _LOST_AFTER_S:
+            self._available = False
+            _log.warning("link %s: source unavailable: %s", name, self.source.last_error)
+            events.source_available(name, False, self.source.last_error or "no connection to the source")
+
+    def _view_changed(self, _: ClusterView) -> None:
+        now = self._dependencies.clock()
+        for topic in tuple(self.topics.values()):
+            topic.look(now)
+        for runner in tuple(self.runners()):
+            self._assign_source(runner)
+
+    def _assign_source(self, runner: PartitionRunner) -> None:
+        """Fetch the partition from its leader."""
+        if runner.mirror.ended:
+            return
+        leader = self.source.leader(runner.source_topic, runner.partition)
+        before = self._fetched_from.get(runner)
+        if leader == before:
+            return
+        if before is not None:
+            self._leave(runner, before)
+        if leader is not None:
+            self._fetched_from[runner] = leader
+            self._fetcher(leader).add(runner)
+
+    def _fetcher(self, node: int) -> Fetcher:
+        found = self._fetchers.get(node)
+        if found is not None:
+            return found[0]
+        dependencies, pump = self._dependencies, self._destination.pump
+        fetcher = Fetcher(self.source, node, self._throttle, pump, dependencies.clock, self._max_wait_ms)
+        name = f"link {self.record.name} fetch {node}"
+        self._fetchers[node] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
+        return fetcher
+
+    def _leave(self, runner: PartitionRunner, node: int) -> None:
+        del self._fetched_from[runner]
+        fetcher, task = self._fetchers[node]
+        fetcher.discard(runner)
+        if fetcher.empty:
+            del self._fetchers[node]
+            if task is not None:
+                task.cancel()
+
+    def _ended(self, runner: PartitionRunner) -> None:
+        node = self._fetched_from.get(runner)
+        if node is not None:
+            self._leave(runner, node)
+        self._destination.release(runner)

@@ -1,0 +1,219 @@
+"""The offset maps of a link: a compacted topic on the target, read whole when first needed, appended to before data.
+
+`__lockgate_map.LINK` has one partition, so that its records have one order; it is created with the first breakpoint.
+What its records say is in `mirror/offset_map/rules/codec.py`, what becomes of them in
+`mirror/offset_map/rules/ledger.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from gateway.kafka.cluster import BrokerError, Cluster, NetError
+from gateway.kafka.compacted_log import CompactedLog
+from gateway.kafka.rules.topic_configs import INTERNAL
+from gateway.mirror.offset_map.rules.codec import MapFormatError, PartitionKey, Value, decode_key, decode_value
+from gateway.mirror.offset_map.rules.ledger import Change, OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.partition.log_start import batch_at
+from gateway.transport.backoff import Backoff
+from gateway.transport.host import Host
+from gateway.transport.tasks import Tasks
+from protocol.batch.header import BatchHeader
+from protocol.errors import ErrorCode, ProtocolError
+
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = "__lockgate_map."
+CONFIGS: Final = {
+    **INTERNAL,
+    "compression.type": "zstd",
+    "max.message.bytes": str(64 * 1024 * 1024),  # the breakpoints of one large batch full of gaps
+}
+LANE: Final = "offset map"
+_ANSWER_S: Final = 15.0
+_READ_S: Final = 15.0
+_BATCH_BYTES: Final = 512 * 1024
+
+
+def map_topic(link: str) -> str:
+    """The name of a link's map topic."""
+    return PREFIX + link
+
+
+class _Wanted(NamedTuple):
+    """Changes that somebody waits for to be durable. `error` is told of each attempt that failed."""
+
+    changes: Sequence[Change]
+    done: Callable[[], None]
+    error: Callable[[str], None]
+
+
+class LinkMaps:
+    """Args: the target, the link's name, and where the requests run; `close` of the tasks ends them."""
+
+    def __init__(self, target: Cluster, link: str, tasks: Tasks) -> None:
+        self.topic = map_topic(link)
+        self._target = target
+        self._tasks = tasks
+        self._lock = asyncio.Lock()
+        self._log = CompactedLog(target, self.topic, configs=CONFIGS, lane=LANE)
+        self._absent_since = -1.0  # when it was last begun to ask whether the topic is there, and it was not
+        self._was_read = False
+        self._unclaimed: dict[PartitionKey, list[tuple[int, int, int, Value | None]]] = {}
+        self._ledgers: dict[PartitionKey, OffsetLedger] = {}
+        self._wanted: list[_Wanted] = []
+        self._writing = False
+
+    def ledger(self, of: PartitionKey, implied: Breakpoint) -> OffsetLedger:
+        """The partition's ledger, the same one at each call; it knows what was read so far."""
+        ledger = self._ledgers.get(of)
+        if ledger is None:
+            ledger = self._ledgers[of] = OffsetLedger(of, implied, partial(_new_writer, self._target.host))
+            for record in self._unclaimed.pop(of, ()):
+                ledger.read(*record)
+            if self._was_read:
+                ledger.absorb(self._log.position)
+        return ledger
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    async def catch_up(self) -> None:
+        """Read the topic up to its end as of now; nothing, if there certainly is none.
+
+        Raises:
+            NetError, ProtocolError: to be tried again.
+            MapFormatError: written by a newer lockgate.
+        """
+        begun = self._target.host.monotonic()
+        async with self._lock:
+            # Many partitions begin at once: what one has asked since this one came is as good an answer for it.
+            if self._absent_since >= begun or not await self._is_there():
+                return
+            async for records in self._log.news(_READ_S):
+                for record in records:
+                    self._hand_over(record.offset, record.key or b"", record.value)
+                await asyncio.sleep(0)  # decoding is work; let the others have their turn
+            self._was_read = True
+            for ledger in self._ledgers.values():
+                ledger.absorb(self._log.position)
+
+    async def _is_there(self) -> bool:
+        """False when it certainly is not. A broker that does not know it is no proof: equal offsets would be taken
+        for the map of a topic that has one, and its records be appended again.
+
+        Raises:
+            NetError: that is not known now; to be tried again.
+        """
+        asked = self._target.host.monotonic()
+        found = await self._log.exists(_READ_S)
+        if not found:
+            self._absent_since = asked
+        return found
+
+    def _hand_over(self, offset: int, key_bytes: bytes, value: bytes | None) -> None:
+        key = decode_key(key_bytes)
+        found = offset, key.base, key.writer, None if value is None else decode_value(key, value)
+        ledger = self._ledgers.get(key.of)
+        if ledger is None:
+            self._unclaimed.setdefault(key.of, []).append(found)
+        else:
+            ledger.read(*found)
+
+    # -- deciding --------------------------------------------------------------------------------------------
+
+    async def decide(self, ledger: OffsetLedger, copy: Cluster, topic: str, partition: int, log_end: int) -> None:
+        """Make the ledger know every breakpoint in force below the copy's log end, which was read just before.
+
+        Raises:
+            NetError, ProtocolError, MapFormatError: as `catch_up`.
+        """
+        await self.catch_up()
+        open_ones = ledger.undecided(log_end)
+        headers = await asyncio.gather(*(_header_at(copy, topic, partition, each.base) for each in open_ones))
+        lost = [each for each, header in zip(open_ones, headers, strict=True) if not each.is_in(header)]
+        changes = ledger.decide_below(log_end, lost)
+        if changes:
+            self.append(changes, lambda: None, lambda message: _log.info("offset map %s: %s", self.topic, message))
+
+    async def cut(self, ledger: OffsetLedger, log_end: int) -> None:
+        """Have the topic say that the copy has lost what it had beyond `log_end`. Durable when this returns.
+
+        Raises:
+            NetError, ProtocolError, MapFormatError: as `catch_up`; nothing was written.
+        """
+        await self.catch_up()
+        change, durable = ledger.cut(log_end), asyncio.Event()
+        if ledger.used:  # else the topic says nothing of this partition
+            self.append((change,), durable.set, lambda message: _log.info("offset map %s: %s", self.topic, message))
+            await durable.wait()
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def append(self, changes: Sequence[Change], done: Callable[[], None], error: Callable[[str], None]) -> None:
+        """Write records; `done` is called once all are durable. Goes on trying for ever, `error` tells why."""
+        self._wanted.append(_Wanted(changes, done, error))
+        if not self._writing:
+            self._writing = self._tasks.spawn(self._write(), f"offset map {self.topic}") is not None
+
+    async def _write(self) -> None:
+        backoff = Backoff(*self._target.config.retry_backoff_s, self._target.rng)
+        try:
+            while self._wanted:
+                wanted, self._wanted = self._wanted, []
+                while (problem := await self._try(wanted)) is not None:
+                    _log.warning("offset map %s: %s", self.topic, problem)
+                    for one in wanted:
+                        one.error(f"the offset map is not written: {problem}")
+                    self._target.invalidate(self.topic)
+                    await asyncio.sleep(backoff.next())
+                backoff.reset()
+                for one in wanted:
+                    one.done()
+        finally:
+            self._writing = False
+
+    async def _try(self, wanted: Sequence[_Wanted]) -> str | None:
+        """Write all of it; None, or why it may not be there. What is written twice says the same."""
+        try:
+            await self._log.ensure(_READ_S)
+            for changes in _batches([change for one in wanted for change in one.changes]):
+                await self._log.append(changes, _ANSWER_S)
+        except (NetError, ProtocolError, TimeoutError, OSError) as exc:
+            return str(exc) or type(exc).__name__
+        return None
+
+
+async def _header_at(copy: Cluster, topic: str, partition: int, offset: int) -> BatchHeader | None:
+    """Of the batch that holds an offset, or the next one; None when there is none, or it is below the log start."""
+    try:
+        return await batch_at(copy, topic, partition, offset, timeout_s=_READ_S)
+    except BrokerError as exc:
+        if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+        return None
+
+
+def _batches(changes: Sequence[Change]) -> list[Sequence[Change]]:
+    """Of about `_BATCH_BYTES` each; what is one call's changes may be spread over several."""
+    found: list[Sequence[Change]] = []
+    begin = size = 0
+    for index, (key, value) in enumerate(changes):
+        if size > _BATCH_BYTES:
+            found.append(changes[begin:index])
+            begin, size = index, 0
+        size += len(key) + len(value or b"")
+    if begin < len(changes):
+        found.append(changes[begin:])
+    return found
+
+
+def _new_writer(host: Host) -> int:
+    return int(host.token_hex(8), 16) or 1
+
+
+__all__ = ["LinkMaps", "MapFormatError", "map_topic"]

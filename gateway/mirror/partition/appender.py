@@ -1,0 +1,181 @@
+"""Appends to one target broker: a Produce request carries one batch of each of several partitions.
+
+A broker takes exactly one batch per partition and request, and answers the requests of a connection one after the
+other; so requests are filled across partitions, and up to five travel at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
+
+from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
+from gateway.kafka.connection.connection import Connection
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.partition.rules.append_window import Append
+from gateway.transport.backoff import Backoff
+from gateway.transport.tasks import Tasks
+from protocol.apis import ApiKey
+from protocol.errors import MalformedFrame
+from protocol.produce import build_restamped_body, scan_response
+from protocol.wire import Buffer
+
+LANE: Final = "mirror-append"
+MAX_IN_FLIGHT: Final = 5
+_REQUEST_BYTES: Final = 4 * 1024 * 1024
+_PRODUCE_CAP: Final = 11  # later versions name topics by id, and have transactions of their own kind
+_ANSWER_SHARE: Final = 0.5  # of the request timeout: the broker gives up on its replicas before we give up on it
+
+
+class AppendedPartition(Protocol):
+    """A partition that hands out its batches and is told what became of each."""
+
+    key: TopicPartition
+
+    @property
+    def has_more(self) -> bool:
+        """There may be another batch to take at once."""
+
+    def take(self) -> Append | None:
+        """The next batch for the target, if it is the time."""
+
+    def append_answered(self, base: int, code: int, landed_at: int, message: str, repeated: bool = False) -> None:
+        """The target answered. The caller pumps."""
+
+    def append_unknown(self, message: str) -> None:
+        """Nobody knows what became of an append."""
+
+    def target_unreachable(self, message: str) -> None:
+        """There is no connection to append on; what is queued waits."""
+
+
+_Sent = dict[TopicPartition, tuple[AppendedPartition, int]]
+
+
+class Appender:
+    """The append lane to one broker. `may_append`: see `fleet/rules/leases.py`; asked before each request."""
+
+    __slots__ = (
+        "_backoff",
+        "_cluster",
+        "_connecting",
+        "_in_flight",
+        "_may_append",
+        "_node",
+        "_ready",
+        "_tasks",
+        "_timeout_ms",
+        "_waits",
+    )
+
+    def __init__(
+        self, cluster: Cluster, node: int, tasks: Tasks, may_append: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._cluster = cluster
+        self._may_append = may_append
+        self._node = node
+        self._tasks = tasks
+        self._ready: dict[AppendedPartition, None] = {}  # in turn
+        self._in_flight = 0
+        self._connecting = False
+        self._waits = False  # for the connection to be writable
+        self._backoff = Backoff(*cluster.config.reconnect_backoff_s, cluster.rng)
+        self._timeout_ms = int(cluster.config.request_timeout_s * 1000 * _ANSWER_SHARE)
+
+    def ready(self, runner: AppendedPartition) -> None:
+        """The partition may have a batch to append. Nothing is sent before `pump`."""
+        self._ready[runner] = None
+
+    def discard(self, runner: AppendedPartition) -> None:
+        """The partition has ended or has another leader."""
+        self._ready.pop(runner, None)
+
+    def pump(self) -> None:
+        """Send what can be sent."""
+        while self._ready and self._in_flight < MAX_IN_FLIGHT and self._may_append():
+            connection = self._cluster.cached_connection(self._node, LANE)
+            if connection is None:
+                self._connect()
+                return
+            if connection.write_paused:
+                self._wait_writable(connection)
+                return
+            self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        topics: dict[str, list[tuple[int, bytes, Buffer]]] = {}
+        sent: _Sent = {}
+        size = 0
+        ready = self._ready
+        while ready and size < _REQUEST_BYTES:
+            runner = next(iter(ready))
+            del ready[runner]
+            append = runner.take()
+            if append is None:
+                continue
+            base, data, stamp = append
+            topic, index = runner.key
+            topics.setdefault(topic, []).append((index, stamp, data))
+            sent[runner.key] = runner, base
+            size += len(data)
+        if not sent:
+            return
+        for runner, _ in sent.values():
+            if runner.has_more:
+                ready[runner] = None
+        self._in_flight += 1
+        try:
+            version = connection.version(ApiKey.PRODUCE, _PRODUCE_CAP)
+            pieces = build_restamped_body(version, None, -1, self._timeout_ms, topics)
+            connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, version, connection))
+        except (NetError, ValueError) as exc:
+            self._in_flight -= 1
+            for runner, _ in sent.values():
+                runner.append_unknown(f"target broker {self._node}: {exc}")
+
+    def _answered(self, sent: _Sent, version: int, connection: Connection, body: memoryview | None) -> None:
+        self._in_flight -= 1
+        if body is not None:
+            try:
+                results = scan_response(body, version)
+            except MalformedFrame as exc:
+                connection.close(f"a malformed Produce response: {exc}")
+            else:
+                for topic, index, code, landed_at, append_time, _, message, _ in results:
+                    found = sent.pop((topic, index), None)
+                    if found is not None:
+                        # A broker tells the time of a batch that it had already, even with CreateTime.
+                        found[0].append_answered(found[1], code, landed_at, message or "", append_time >= 0)
+        for runner, _ in sent.values():
+            runner.append_unknown(f"no answer from target broker {self._node}: {connection.close_reason}")
+        self.pump()
+
+    def _connect(self) -> None:
+        if not self._connecting:
+            self._connecting = True
+            self._tasks.spawn(self._open(), f"mirror append {self._node}")
+
+    async def _open(self) -> None:
+        try:
+            await self._cluster.connection(self._node, LANE)
+        except ClusterUnavailable as exc:
+            for runner in self._ready:
+                self._cluster.invalidate(runner.key[0])  # it may have another leader by now
+                runner.target_unreachable(str(exc))
+            await asyncio.sleep(self._backoff.next())
+        else:
+            self._backoff.reset()
+        finally:
+            self._connecting = False
+        self.pump()
+
+    def _wait_writable(self, connection: Connection) -> None:
+        if not self._waits:
+            self._waits = True
+            connection.when_writable(self._writable)
+
+    def _writable(self) -> None:
+        self._waits = False
+        self.pump()

@@ -1,0 +1,68 @@
+"""What is told of one partition that is mirrored: how far it is, how fast it goes, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.partition.meters import BypassMeter, RateMeter
+from gateway.mirror.partition.rules.partition import PartitionMirror
+
+
+class PartitionReport:
+    """Args.
+
+    clock: monotonic seconds.
+    wall_ms: the time of day in milliseconds.
+
+    Attributes:
+        waits_for: what the source waits for before it shows more records; "" for nothing.
+    """
+
+    __slots__ = ("_bypass", "_clock", "_mirror", "_rate", "_wall_ms", "waits_for")
+
+    def __init__(self, mirror: PartitionMirror, clock: Callable[[], float], wall_ms: Callable[[], int]) -> None:
+        self._mirror = mirror
+        self._clock = clock
+        self._wall_ms = wall_ms
+        self._rate = RateMeter()
+        self._bypass = BypassMeter()
+        self.waits_for = ""
+
+    def sample(self, now: float) -> None:
+        """Once a second: measure."""
+        source = self._mirror.source
+        self._rate.sample(now, self._mirror.window.bytes)
+        if source.end >= 0:
+            self._bypass.sample(source.end, source.cursor.position, source.cursor.gateway_records, now)
+
+    def forwarded(self, base_offset: int, records: int) -> None:
+        """A gateway's forwarder wrote a batch to the source partition."""
+        self._bypass.forwarded(base_offset, records)
+
+    def status(self, partition: int, told: int) -> PartitionStatus:
+        """As it stands now.
+
+        Args:
+            partition: its number.
+            told: the source offset up to which it is known to be mirrored; -1: not known yet.
+        """
+        mirror, window = self._mirror, self._mirror.window
+        lag = max(0, mirror.source.end - mirror.mirrored_to) if told >= 0 else 0
+        waiting = window.oldest.timestamp_ms if window.oldest else window.last_timestamp_ms
+        return PartitionStatus(
+            partition=partition,
+            phase=mirror.phase,
+            source_end=max(0, mirror.source.end),
+            mirrored_to=max(told, 0),
+            target_end=window.position,
+            lag=lag,
+            lag_ms=max(0, self._wall_ms() - waiting) if lag and waiting > 0 else 0,
+            bytes_per_s=self._rate.per_second(),
+            records_total=window.records,
+            bytes_total=window.bytes,
+            bypassed_last_minute=self._bypass.last_minute(self._clock()),
+            last_error=mirror.last_error,
+            segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
+            waits_for=self.waits_for,
+        )

@@ -1,0 +1,1 @@
+"""One partition's mirror without I/O: answers in, commands out. Pure."""

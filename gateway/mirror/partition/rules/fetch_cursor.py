@@ -1,0 +1,277 @@
+"""The source's side of one partition's mirror: reads fetched batches in order and lets nothing slip.
+
+Each batch must begin at the offset after the last one. Reading starts a little below the mirror's position, so
+that the producer table is warm after a restart: batches below the position only feed the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from gateway.mirror.partition.rules.append_window import Pending
+from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail, LogTail
+from gateway.mirror.partition.rules.producer_table import ProducerTable
+from gateway.mirror.partition.rules.translator import Translator
+from gateway.state.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_failback_epoch
+from gateway.state.records import MirrorError
+from protocol.batch.header import (
+    CONTROL,
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    BatchHeader,
+    OldFormat,
+    crc_is_valid,
+    iter_batches,
+)
+from protocol.batch.reencode import CorruptRecords, convert
+from protocol.errors import MalformedFrame
+
+WARM_UP_MS: Final = 15 * 60 * 1000
+"""How far below the position reading starts, in milliseconds of the log's own time: for as long as the tables that are
+handed over at a cutover are kept (`routing_build.PRODUCERS_KEPT_MS`)."""
+WARM_UP_RECORDS: Final = 10_000
+"""And in offsets, at least: timestamps are the producers', and may be anything."""
+WARM_UP_MOST: Final = 2_000_000
+"""And at most: 200 s at 10,000 records a second, more than a Java producer retries for (delivery.timeout.ms: 120 s)."""
+
+_NOT_COPYABLE: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+
+
+class NotAsItIs(CannotMirror):
+    """A log that cannot be copied batch by batch with equal offsets. The slow path may do it."""
+
+
+class CorruptBatch(Exception):
+    """A fetched batch whose bytes are not what the source wrote. Fetching it again may help."""
+
+
+class FetchCursor:
+    """Where reading stands.
+
+    Attributes:
+        position: source offset of the next batch to queue.
+        fetch_offset: source offset to fetch next; below `position` while warming up.
+        last_epoch: leader epoch of the last batch read (-1 before), for divergence checks (KIP-595).
+        gateway_records: records read so far whose producer got its id through the gateway.
+        slow_path: takes the log as it is; None: batches are copied with equal offsets, and any other log is an error.
+        may_slow_down: set to `slow_path` at the first batch that needs it; None: never.
+        warm_up: how far below the position reading starts when the producer table was carried over; else None: as far
+            as the constants above say.
+        recent: the first offset of the last WARM_UP_MS of the source's log, None where that is not known.
+    """
+
+    __slots__ = (
+        "_copied",
+        "_push",
+        "_tail",
+        "fetch_offset",
+        "gateway_records",
+        "last_epoch",
+        "may_slow_down",
+        "position",
+        "producers",
+        "recent",
+        "slow_path",
+        "warm_up",
+    )
+
+    def __init__(self, push: Callable[[Pending], None], producers: ProducerTable) -> None:
+        self._push = push
+        self.slow_path: Translator | None = None
+        self.may_slow_down: Translator | None = None
+        self._tail: LogTail | None = None
+        self._copied: CopiedTail | None = None
+        self.producers = producers
+        self.position = 0
+        self.fetch_offset = 0
+        self.last_epoch = -1
+        self.gateway_records = 0
+        self.warm_up: int | None = None
+        self.recent: int | None = None
+
+    @property
+    def warm(self) -> bool:
+        """All that is to be read below the position was read: the producer table is as good as it gets."""
+        return self.fetch_offset >= self.position
+
+    def start(
+        self, position: int, log_start: int, tail: LogTail | None = None, copied: CopiedTail | None = None
+    ) -> None:
+        """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
+
+        (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
+        `tail` is the target's last batch below `position`: the source's must be the same one; `copied` is the same on
+        the slow path, read from there on unless it is far below.
+        """
+        self._tail = tail
+        self._copied = copied
+        self.position = position
+        first = self._read_from(position)
+        if copied is not None and position - copied.last <= WARM_UP_RECORDS:
+            first = min(first, copied.last)
+        self.fetch_offset = max(log_start, first)
+        self.last_epoch = -1
+
+    def _read_from(self, position: int) -> int:
+        if self.warm_up is not None:
+            return position - self.warm_up
+        least = position - WARM_UP_RECORDS
+        return least if self.recent is None else min(least, max(self.recent, position - WARM_UP_MOST))
+
+    def nothing_below(self) -> None:
+        """The source has no batch between where reading stands and the position."""
+        self.fetch_offset = max(self.fetch_offset, self.position)
+        self.last_epoch = -1
+
+    def skip_to(self, position: int) -> None:
+        """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
+        if position > self.position:
+            self.position = position
+            self._tail = self._copied = None
+            if self.fetch_offset < position - WARM_UP_MOST:
+                self.fetch_offset = position - WARM_UP_MOST
+                self.last_epoch = -1
+
+    def go_on(self, position: int) -> None:
+        """Read on from another position, in any direction."""
+        self.position = self.fetch_offset = position
+        self._tail = self._copied = None
+        self.last_epoch = -1
+
+    def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
+        """Queue the batches of one fetch answer, which was asked for from `fetch_offset`.
+
+        Args:
+            aborted: its aborted transactions, (producer id, first offset).
+
+        Raises:
+            CannotMirror: an offset gap, a batch that lies across the position, or one that cannot be copied.
+            CorruptBatch: a batch that fails its checksum, or is none; those before it are queued.
+        """
+        if self.slow_path is not None:
+            self._read_slowly(self.slow_path, records, aborted)
+            return
+        try:
+            self._copy(records)
+        except NotAsItIs:
+            if self.may_slow_down is None:
+                raise
+            self.slow_path = self.may_slow_down
+            self.slow_path.go_on(self.position)
+            self._read_slowly(self.slow_path, records, aborted)
+
+    def _copy(self, records: memoryview) -> None:
+        try:
+            for header, data in iter_batches(records):
+                self._read_batch(header, data)
+        except OldFormat as found:
+            raise NotAsItIs(
+                MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"source offset {self.fetch_offset}: {found}"
+            ) from None
+        except MalformedFrame as exc:
+            raise CorruptBatch(f"source offset {self.fetch_offset}: {exc}") from None
+
+    def _read_slowly(self, slow_path: Translator, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
+        """Whatever is between two batches is an offset gap here, so the answer must be to the question that was asked
+        last."""
+        if self._copied is not None:
+            self._check_copied(self._copied, records)
+        before = self.position
+        try:
+            for item in convert(records, self.position, aborted):
+                slow_path.put(item)
+                self.position = item.next_source
+        except CorruptRecords as exc:
+            raise CorruptBatch(str(exc)) from None
+        finally:  # what came before a corrupt batch is queued
+            self._note_batches(records)
+            if self.position > before:
+                self.fetch_offset = self.position
+
+    def _check_copied(self, copied: CopiedTail, records: memoryview) -> None:
+        """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
+        try:
+            for header, _ in iter_batches(records):
+                if copied.is_in(header):
+                    copied.check_source(header)
+                if header.next_offset > copied.last:
+                    self._copied = None
+                    return
+        except OldFormat:
+            self._copied = None
+        except MalformedFrame:
+            return
+
+    def _note_batches(self, records: memoryview) -> None:
+        """Of the batches up to the position note producers, leader epoch, and where to go on while warming up."""
+        try:
+            for header, _ in iter_batches(records):
+                following = header.next_offset
+                if self.fetch_offset < following <= self.position:
+                    self.fetch_offset = following
+                    self.last_epoch = header.partition_leader_epoch
+                    self._note(header)
+        except OldFormat:  # nothing to warm up with: these have no producer ids
+            self.fetch_offset = self.position
+            self.last_epoch = -1
+        except MalformedFrame:
+            return
+
+    def _read_batch(self, header: BatchHeader, data: memoryview) -> None:
+        base, delta = header.base_offset, header.last_offset_delta
+        following = base + delta + 1
+        if base == self.position:
+            if header.attributes & _NOT_COPYABLE or header.count != delta + 1:
+                raise _not_copyable(header)
+            if not crc_is_valid(data, header):  # rewriting makes a new checksum: it must not bless broken bytes
+                raise CorruptBatch(f"the source batch at offset {base} fails its checksum")
+            self._push(Pending(base, following, data, header.max_timestamp))
+            self.position = following
+        elif following > self.position:
+            raise self._misplaced(base, following)
+        elif following == self.position and self._tail is not None:
+            self._tail.check_source(header)
+            self._tail = None
+        if following > self.fetch_offset:
+            self.fetch_offset = following
+            self.last_epoch = header.partition_leader_epoch
+            if header.producer_id >= 0:
+                self._note(header)
+
+    def _note(self, header: BatchHeader) -> None:
+        producer_id = of_any_failback_epoch(header.producer_id)
+        if GATEWAY_PID_BASE <= producer_id < MIRROR_PID_BASE and not header.attributes & CONTROL:
+            delta, base = header.last_offset_delta, header.base_offset
+            self.producers.saw(producer_id, header.producer_epoch, header.base_sequence, delta, base)
+            self.gateway_records += delta + 1
+
+    def _misplaced(self, base: int, following: int) -> CannotMirror:
+        if base > self.position:
+            return NotAsItIs(
+                MirrorError.OFFSET_GAP,
+                f"the source has no record at offsets {self.position}..{base - 1}: the next batch begins at {base}, "
+                f"expected {self.position}",
+            )
+        return CannotMirror(
+            MirrorError.TARGET_DIVERGED,
+            f"the target's log ends at {self.position}, inside the source batch {base}..{following - 1}",
+        )
+
+
+def _not_copyable(header: BatchHeader) -> CannotMirror:
+    at = f"the source batch at offset {header.base_offset}"
+    for bit, what in (
+        (CONTROL, "is a control batch (transaction marker)"),
+        (TRANSACTIONAL, "is transactional"),
+        (LOG_APPEND_TIME, "has timestamp type LogAppendTime"),
+        (DELETE_HORIZON, "was compacted (delete horizon)"),
+    ):
+        if header.attributes & bit:
+            return NotAsItIs(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, f"{at} {what}, which mode preserve cannot copy")
+    return NotAsItIs(
+        MirrorError.OFFSET_GAP,
+        f"{at} holds {header.count} records for offsets {header.base_offset}..{header.last_offset}: "
+        "records inside it were removed by compaction",
+    )

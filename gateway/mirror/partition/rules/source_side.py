@@ -1,0 +1,166 @@
+"""What the source's answers mean for one partition: when to fetch, and what an error of a fetch says.
+
+Fetching pauses while much waits for the target, after an error (backoff), and while the source's log bounds are
+being read to find out why it refused our position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.kafka.rules.error_codes import FETCH_ACTIONS, FetchAction
+from gateway.mirror.partition.rules.append_window import AppendWindow
+from gateway.mirror.partition.rules.commands import NOTHING, Commands, LookAhead, ReadSourceLog, RefreshSource
+from gateway.mirror.partition.rules.fetch_cursor import CorruptBatch, FetchCursor
+from gateway.mirror.partition.rules.log_tail import CannotMirror
+from gateway.mirror.partition.rules.producer_table import ProducerTable
+from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
+from gateway.state.records import MirrorError
+from protocol.errors import error_name
+
+PAUSE_BYTES: Final = 4 * 1024 * 1024
+"""Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
+
+EMPTY_ANSWERS: Final = 3
+"""So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
+
+
+class SourceSide:
+    """Attributes.
+
+    end: the source's high watermark as last seen; -1 before.
+    stable: its last stable offset, where an open transaction begins; the high watermark when there is none.
+    asked: a read of the source's log bounds is under way.
+    full: fetching waits for the target.
+    last_error: what is being retried, "" once a fetch went well again.
+    pause_bytes: the limit of what may be queued.
+    """
+
+    __slots__ = (
+        "_empty",
+        "_failures",
+        "_fetch_after",
+        "_unproven",
+        "_window",
+        "asked",
+        "cursor",
+        "end",
+        "full",
+        "last_error",
+        "pause_bytes",
+        "stable",
+    )
+
+    def __init__(self, window: AppendWindow) -> None:
+        self._window = window
+        self.cursor = FetchCursor(window.push, ProducerTable())
+        self.end = -1
+        self.stable = -1
+        self._empty = 0  # answers in a row without records, although there should be some
+        self._unproven = False
+        self.asked = False
+        self.full = False
+        self.pause_bytes = PAUSE_BYTES
+        self.last_error = ""
+        self._failures = 0
+        self._fetch_after = 0.0
+
+    def ready(self, now: float) -> bool:
+        """True when a fetch may be sent."""
+        pending = self._window.pending_bytes
+        self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
+        return not self.full and not self.asked and now >= self._fetch_after
+
+    def fetched(
+        self,
+        records: memoryview | None,
+        high_watermark: int,
+        now: float,
+        stable: int = -1,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> Commands:
+        """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
+        self.end = high_watermark
+        self.stable = high_watermark if stable < 0 else stable
+        if records:
+            self._empty = 0
+            self._known_again()
+            try:
+                self.cursor.read(records, aborted)
+            except CorruptBatch as exc:
+                self.back_off(str(exc), now)
+                return (RefreshSource(),)
+        if self._failures:
+            self._failures = 0
+            self.last_error = ""
+        return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
+
+    def _missing(self) -> Commands:
+        """No records below the stable end: others took up the answer's size, or there are none up to the end."""
+        self._empty += 1
+        if self.cursor.may_slow_down is None or self._empty < EMPTY_ANSWERS:
+            return NOTHING
+        self._empty = 0
+        return (LookAhead(self.cursor.fetch_offset, self.stable),)
+
+    def unproven(self, bound: int) -> None:
+        """The source has a log up to `bound` and sends nothing of it: that is shown, and is asked again."""
+        self._unproven = True
+        self.last_error = (
+            f"the source sends no records from offset {self.cursor.fetch_offset} on, although its log goes up to "
+            f"{bound}: does a read of its tiered storage time out?"
+        )
+
+    def _known_again(self) -> None:
+        if self._unproven:
+            self._unproven = False
+            self.last_error = ""
+
+    def failed(self, code: int, now: float) -> Commands:
+        """A fetch answer with an error for this partition. Raises CannotMirror when it never will be readable."""
+        action = FETCH_ACTIONS.get(code, FetchAction.BACK_OFF)
+        what = f"fetch at source offset {self.cursor.fetch_offset}: {error_name(code)}"
+        if action is FetchAction.UNREADABLE:
+            raise CannotMirror(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, what)
+        self.back_off(what, now, slow=action is FetchAction.SLOW)
+        if action is FetchAction.CHECK_BOUNDS:
+            self.asked = True
+            return (RefreshSource(), ReadSourceLog())
+        return (RefreshSource(),) if action is FetchAction.REFRESH else NOTHING
+
+    def diverged(self, epoch: int, end_offset: int) -> CannotMirror:
+        """The source's log has another history than what was read from it (KIP-595)."""
+        return CannotMirror(
+            MirrorError.UNEXPECTED_TRUNCATION,
+            f"the source was truncated: leader epoch {epoch} ends at offset {end_offset} there, "
+            f"but records up to {self.cursor.fetch_offset} of epoch {self.cursor.last_epoch} were read before",
+        )
+
+    def check_bounds(self, first: int, end: int) -> None:
+        """The source refused our position; its log goes from `first` to `end`. Raises CannotMirror if that is final."""
+        cursor = self.cursor
+        if cursor.position < first:
+            raise records_lost(cursor.position, first)
+        if cursor.position > end:
+            raise CannotMirror(
+                MirrorError.UNEXPECTED_TRUNCATION,
+                f"the source was truncated: its log ends at {end}, records up to {cursor.position} were read before",
+            )
+        if cursor.fetch_offset < first:  # retention overtook the reading below the position
+            cursor.start(cursor.position, first)
+
+    def back_off(self, message: str, now: float, *, slow: bool = False) -> None:
+        """Do not fetch for a while."""
+        self._failures += 1
+        self.last_error = message
+        self._fetch_after = now + (SLOW_RETRY_S if slow else RETRY_S[min(self._failures, len(RETRY_S) - 1)])
+
+
+def records_lost(position: int, first: int) -> CannotMirror:
+    """The source's log starts beyond the mirror's position."""
+    return CannotMirror(
+        MirrorError.SOURCE_RECORDS_DELETED,
+        f"the source deleted {first - position} records before they were mirrored: its log starts at {first}, "
+        f"the mirror stands at {position}",
+    )

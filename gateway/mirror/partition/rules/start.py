@@ -1,0 +1,177 @@
+"""Where one partition's mirror begins: from the two logs to the first batch, and on until the partition may be read.
+
+Nothing was written down before: the target's log end, compared with the source's log, says all. What is below
+`PartitionStart.pad_to` is padding, and what is below `source_start` is to be trimmed on the target.
+"""
+
+from __future__ import annotations
+
+from gateway.mirror.offset_map.rules.offset_map import TranslationRule
+from gateway.mirror.partition.rules.commands import (
+    NOTHING,
+    Commands,
+    DecideBreakpoints,
+    DeleteRecords,
+    PlanStart,
+    Readable,
+    ReadSourceLog,
+    ReadTargetLog,
+    RecordsLost,
+)
+from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
+from gateway.mirror.partition.rules.offset_gaps import skip_to
+from gateway.mirror.partition.rules.source_side import records_lost
+from gateway.mirror.partition.rules.state import PartitionPhase, PartitionState
+from gateway.mirror.partition.rules.target_side import LOOK_AGAIN_S
+from gateway.mirror.partition.rules.translator import Translator
+from gateway.state.records import MirrorError
+
+
+def target_log_known(state: PartitionState, end: int, now: float) -> Commands:
+    """The target's log ends at `end`. Raises CannotMirror when it cannot be this mirror's.
+
+    Where offsets are translated, the map must not be ahead of the log: its breakpoints would belong to other records.
+    Those of what the target has lost are cut.
+    """
+    lost = False
+    if state.translates and state.translator is not None:
+        lost = state.target.is_low(end, state.translator.ledger.reached, now)
+        if lost and not state.target.is_low_for_good(now):
+            return (ReadTargetLog(LOOK_AGAIN_S),)
+    if end < state.handed_over_at:
+        raise CannotMirror(
+            MirrorError.TARGET_DIVERGED,
+            f"the target's log ends at {end}; it ended at {state.handed_over_at} when this mirror began",
+        )
+    state.check_tail()
+    state.target_known = True
+    state.target.last_error = ""
+    state.window.resume(end)
+    if lost:
+        state.target.lost_appends()
+    return (ReadSourceLog(),) if state.translator is None else decide(state, state.translator, end, lost=lost)
+
+
+def decide(state: PartitionState, translator: Translator, end: int, *, lost: bool = False) -> Commands:
+    """Have the ledger learn which of its breakpoints hold, now that the target's log ends at `end`."""
+    state.deciding = True
+    return (DecideBreakpoints(end, translator.run, lost),)
+
+
+def map_known_at_start(state: PartitionState, translator: Translator, end: int) -> Commands:
+    """The ledger is up to the target's log end `end`. When it knows of a longer log, that end is looked at again."""
+    if state.translates and translator.ledger.reached > end:
+        state.target_known = False
+        return (ReadTargetLog(LOOK_AGAIN_S),)
+    state.source.cursor.slow_path = translator if state.translates else None
+    return (ReadSourceLog(),)
+
+
+def place(state: PartitionState) -> Commands:
+    """The target's log is known, and the source's too unless it is out of reach: decide where to begin.
+
+    Raises:
+        CannotMirror: the two logs do not belong together, or the source has lost records.
+    """
+    if state.translates and state.translator is not None:
+        return _place_translated(state, state.translator)
+    position, start = state.window.position, state.start
+    if state.source_bounds is not None:
+        first, end = state.source_bounds
+        if position <= start.pad_to and first > start.source_start:  # nothing copied: the start may still move
+            return (PlanStart(),)
+        _check_source(state, first, end)
+    if position < start.pad_to:
+        state.phase = PartitionPhase.PADDING
+        state.padding.queue(start.pad_to)
+        return NOTHING
+    if state.target_start < start.source_start <= position:
+        return _trim(state)
+    state.phase = PartitionPhase.COPYING
+    first = state.source_bounds[0] if state.source_bounds else max(position, start.source_start)
+    copied = position > max(start.pad_to, state.handed_over_at)  # else the last batch is another writer's
+    state.source.cursor.start(position, first, state.tail if copied else None)
+    lost = skip_to(state, first) if position < first else NOTHING
+    return (*lost, *make_readable(state)) if position >= start.source_start else lost
+
+
+def _check_source(state: PartitionState, first: int, end: int) -> None:
+    position, pad_to = state.window.position, state.start.pad_to
+    if max(position, pad_to) > end:
+        error = MirrorError.TARGET_DIVERGED if position > end else MirrorError.UNEXPECTED_TRUNCATION
+        raise _ahead(error, end, max(position, pad_to))
+    if pad_to < position < first and not state.skip_deleted:
+        raise records_lost(position, first)
+
+
+def _place_translated(state: PartitionState, translator: Translator) -> Commands:
+    window, start = state.window, state.start
+    at = state.source_offset(window.position)
+    first = at
+    if state.source_bounds is not None:
+        first, end = state.source_bounds
+        if at > end:
+            raise _ahead(MirrorError.UNEXPECTED_TRUNCATION, end, at)
+        if at < first and state.copied and not state.skip_deleted:
+            raise records_lost(at, first)
+    lost: Commands = (RecordsLost(at, first),) if at < first and state.copied else NOTHING
+    at = max(at, first)
+    window.source_position = at
+    translator.go_on(at)
+    state.phase = PartitionPhase.COPYING
+    state.source.cursor.start(at, first, copied=_copied_tail(state, translator))
+    if not start.is_translated and state.target_start < start.source_start <= window.position:
+        return (*lost, *_trim(state))
+    ready = start.is_translated or window.position >= start.source_start
+    return (*lost, *make_readable(state)) if ready else lost
+
+
+def _copied_tail(state: PartitionState, translator: Translator) -> CopiedTail | None:
+    """The target's last batch where the map says that it is on the source; None when it is not this mirror's copy."""
+    tail = state.tail
+    if tail is None or not state.copied or tail.base < max(state.handed_over_at, state.start.pad_to):
+        return None
+    base, last = (translator.ledger.map.to_source(at) for at in (tail.base, tail.following - 1))
+    if (base.rule, last.rule) != (TranslationRule.EXACT, TranslationRule.EXACT):
+        return None
+    return CopiedTail(base.offset, last.offset, tail.max_timestamp)
+
+
+def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:
+    return CannotMirror(
+        error,
+        f"the source's log ends at {end}, but its mirror stands at {at}: "
+        "the source was truncated, or something else wrote to the target partition",
+    )
+
+
+def go_on_to_readable(state: PartitionState) -> Commands:
+    """More is on the target, not settled yet: is the padding done, or enough copied to trim the log?"""
+    position, start = state.window.position, state.start
+    if state.phase is PartitionPhase.PADDING:
+        if position >= start.pad_to:
+            return state.begin()
+        state.padding.queue(start.pad_to)
+    elif state.phase is PartitionPhase.COPYING and position >= start.source_start:
+        return _trim(state) if state.target_start < start.source_start else make_readable(state)
+    return NOTHING
+
+
+def _trim(state: PartitionState) -> Commands:
+    if state.deleting:
+        return NOTHING
+    state.deleting = True
+    return (DeleteRecords(state.start.source_start),)
+
+
+def trimmed(state: PartitionState) -> Commands:
+    """The target's log start is at `source_start` now. Raises as `place` does."""
+    return place(state) if state.phase is PartitionPhase.STARTING else make_readable(state)
+
+
+def make_readable(state: PartitionState) -> Commands:
+    """The partition may be read: said once."""
+    if state.readable:
+        return NOTHING
+    state.readable = True
+    return (Readable(),)

@@ -1,0 +1,174 @@
+"""What one partition's mirror knows: all that its decisions go by. How it works: see
+`mirror/partition/rules/partition.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from gateway.mirror.offset_map.rules.ledger import OffsetLedger
+from gateway.mirror.partition.rules.append_window import AppendWindow
+from gateway.mirror.partition.rules.commands import Commands, ReadTargetLog
+from gateway.mirror.partition.rules.log_tail import CannotMirror, LogTail
+from gateway.mirror.partition.rules.padding import Padding
+from gateway.mirror.partition.rules.source_side import SourceSide
+from gateway.mirror.partition.rules.target_side import TargetSide
+from gateway.mirror.partition.rules.translator import Translator
+from gateway.state.records import MirrorError, PartitionStart
+
+
+class PartitionPhase(StrEnum):
+    """Where a partition's mirror is. PAUSED is for whoever shows a mirror that is not run."""
+
+    STARTING = "starting"
+    PADDING = "padding"
+    COPYING = "copying"
+    PAUSED = "paused"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class PartitionState:
+    """The base of `PartitionMirror`, and what the steps that are not taken per batch are given.
+
+    Args:
+        start: where the mirror begins.
+        producer_id: under which the target partition is written.
+        wall_ms: the time of day in milliseconds, for the timestamps of padding.
+        handed_over_at: the target's log end when this mirror began; what is below may be of other writers.
+        ledger: of the partition's offset map; None: offsets must be equal, and a log that cannot have them fails.
+        compacted: records of the source may vanish while they are copied.
+        skip_deleted: go on behind records that the source deleted before they were copied, and tell of the loss. Needs
+            a ledger: they leave an offset gap.
+
+    Attributes:
+        window, source, target, padding, translator: what this partition's queue, its two sides and so on know.
+        settled: the partition may be read.
+        target_start: the target's log start as last seen.
+        target_known: while starting: the target's log end was read.
+        tail: the target's last batch as last seen; None: its log is empty.
+        source_bounds: the source's log start and end as last read; None: not read since the start.
+        deleting: a DeleteRecords is under way.
+        deciding: the ledger is being brought up to the target's log end.
+        contested_end: a target log end that the source must confirm.
+    """
+
+    __slots__ = (
+        "contested_end",
+        "deciding",
+        "deleting",
+        "handed_over_at",
+        "padding",
+        "phase",
+        "producer_id",
+        "readable",
+        "skip_deleted",
+        "source",
+        "source_bounds",
+        "start",
+        "tail",
+        "target",
+        "target_known",
+        "target_start",
+        "translator",
+        "window",
+    )
+
+    def __init__(
+        self,
+        start: PartitionStart,
+        producer_id: int,
+        *,
+        wall_ms: Callable[[], int],
+        handed_over_at: int = 0,
+        ledger: OffsetLedger | None = None,
+        compacted: bool = False,
+        skip_deleted: bool = False,
+    ) -> None:
+        self.start = start
+        self.handed_over_at = handed_over_at
+        self.producer_id = producer_id
+        self.window = AppendWindow(producer_id)
+        self.source = SourceSide(self.window)
+        self.target = TargetSide(self.window)
+        self.padding = Padding(self.window, wall_ms)
+        self.translator = None if ledger is None else Translator(ledger, self.window, producer_id)
+        self.source.cursor.may_slow_down = self.translator
+        self.skip_deleted = skip_deleted and self.translator is not None
+        if compacted:
+            self.window.most_in_flight = 1
+        self.phase = PartitionPhase.STARTING
+        self.readable = False
+        self.target_start = 0
+        self.target_known = False
+        self.tail: LogTail | None = None
+        self.source_bounds: tuple[int, int] | None = None
+        self.deleting = False
+        self.deciding = False
+        self.contested_end: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Failed or stopped."""
+        return self.phase is PartitionPhase.FAILED or self.phase is PartitionPhase.STOPPED
+
+    @property
+    def copying(self) -> bool:
+        """In the phase that fetches."""
+        return self.phase is PartitionPhase.COPYING
+
+    @property
+    def mirrored_to(self) -> int:
+        """The next source offset to mirror: everything below is on the target, or not to be copied."""
+        return self.window.source_position
+
+    @property
+    def translates(self) -> bool:
+        """The offsets are not equal, or need not be: mode translate."""
+        return self.translator is not None and (self.start.is_translated or self.translator.ledger.used)
+
+    @property
+    def slow(self) -> bool:
+        """Batches are not simply copied: the slow path takes them (`mirror/partition/rules/translator.py`)."""
+        return self.translates or self.source.cursor.slow_path is not None
+
+    @property
+    def copied(self) -> bool:
+        """The target has something that this mirror appended."""
+        if self.start.is_translated:
+            return self.window.position > self.handed_over_at
+        return self.window.position > self.start.pad_to
+
+    @property
+    def last_error(self) -> str:
+        """What is being retried now, "" when all goes well."""
+        return self.target.last_error or self.source.last_error
+
+    def begin(self) -> Commands:
+        """Start, or decide again after padding: read both logs.
+
+        First the target's, then the source's: another appender may be at work, and the source must not look
+        shorter than its copy.
+        """
+        self.phase = PartitionPhase.STARTING
+        self.target_known = False
+        self.source_bounds = None
+        self.source.asked = True
+        self.deciding = False
+        if self.translator is not None:
+            self.translator.begin_run()
+        return (ReadTargetLog(),)
+
+    def source_offset(self, end: int) -> int:
+        """Where reading goes on when the target's log ends at `end`. Raises CannotMirror when the map does not know."""
+        if not self.slow or self.translator is None:
+            return end
+        try:
+            return self.translator.ledger.position(end)
+        except LookupError as exc:
+            raise CannotMirror(MirrorError.TARGET_DIVERGED, f"the target's log ends at {end}, but {exc}") from None
+
+    def check_tail(self) -> None:
+        """Raises CannotMirror when the target's last batch is not of this mirror, although it should be."""
+        if self.tail is not None and self.tail.following > self.handed_over_at:
+            self.tail.check_ours(self.producer_id)

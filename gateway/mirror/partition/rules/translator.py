@@ -1,0 +1,187 @@
+"""What a source has, appended under other offsets: the slow path of one partition's mirror, for mode translate.
+
+What the source's log lacks (compacted, aborted, markers) is left out, and what cannot be copied as it is is encoded
+anew (`protocol/reencode`). Wherever source and target offsets then stop to grow in step, a breakpoint is planned; the
+batch that needs it is held back until the breakpoint is durable.
+
+More than one appender at once
+------------------------------
+The target's broker takes a batch only as the exact continuation of its log, and answers one that it has, by sequence
+numbers, with the offset it has there. In a log that is not compacted, two appenders put the same records at the same
+target offset, however they cut their batches: then that answer is true. In one that is compacted while it is copied, a
+record that one appender has read may be gone when the other comes by; both would be told that "their" batch is there.
+Three rules keep that from doing harm:
+
+* A success that was a repetition is known by its log append time (a broker sets it for repeated batches only, while
+  the topic's type is CreateTime). It is treated as an unknown outcome: all is forgotten, log end and map are read
+  again.
+* Where records can vanish, one append travels at a time. So an appender knows the log below each batch that it sends.
+* Which breakpoints hold is decided by what is in the log (`mirror/offset_map/rules/ledger.py`), not by who wrote them
+last.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from gateway.mirror.offset_map.rules.codec import Chunk
+from gateway.mirror.offset_map.rules.ledger import AHEAD, Change, OffsetLedger
+from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.partition.rules.append_window import NOT_HELD, AppendWindow, Pending
+from protocol.batch.header import mirror_sequence, rewrite_batch
+from protocol.batch.reencode import Piece, Skip
+
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = 17
+
+
+class Planned(NamedTuple):
+    """Breakpoints to be made durable, for the batches up to the target offset `up_to`; `run`: see `Translator`."""
+
+    changes: tuple[Change, ...]
+    up_to: int
+    run: int
+
+
+class Translator:
+    """Args: the partition's ledger, its window, and the producer id of the mirror.
+
+    Attributes:
+        reason: why offsets differ, as first seen; "" while they do not.
+        run: counts starts and unknown outcomes: an answer to an earlier run is stale.
+    """
+
+    __slots__ = (
+        "_first_skip",
+        "_given",
+        "_last",
+        "_planned",
+        "_producer_id",
+        "_read_to",
+        "_undurable",
+        "_window",
+        "ledger",
+        "reason",
+        "run",
+    )
+
+    def __init__(self, ledger: OffsetLedger, window: AppendWindow, producer_id: int) -> None:
+        self.ledger = ledger
+        self._window = window
+        self._producer_id = producer_id
+        self._last = Breakpoint(0, 0)
+        self._read_to = 0
+        self._planned: deque[tuple[int, Change]] = deque()  # by the batch's target offset, not given out yet
+        self._given: deque[int] = deque()  # target offsets of batches whose breakpoints were given out, unacknowledged
+        self._undurable: deque[int] = deque()  # target offsets of batches that wait for their breakpoints
+        self._first_skip = -1  # up to which source offset the first offset gap goes, while that is not durable
+        self.reason = ""
+        self.run = 0
+
+    def begin_run(self) -> None:
+        """A start, or an unknown outcome: nothing that was planned counts any more."""
+        self.run += 1
+        self.ledger.begin_run()
+        self._planned.clear()
+        self._given.clear()
+        self._first_skip = -1
+        self._undurable.clear()
+
+    def go_on(self, source_position: int) -> None:
+        """The ledger is decided; reading goes on at this source offset."""
+        self._last = self.ledger.map.last or Breakpoint(0, 0)
+        self._read_to = source_position
+
+    def put(self, item: Piece | Skip) -> None:
+        """Queue what comes next of the source."""
+        if isinstance(item, Piece):
+            self._push(item)
+        else:
+            self.reason = self.reason or f"source offset {self._read_to}: transaction markers or aborted records"
+            self._skip(item.next_source)
+        self._read_to = item.next_source
+
+    def _skip(self, source: int) -> None:
+        """Nothing to copy up to here. The first time that must be known before anybody may take offsets for equal."""
+        window = self._window
+        if self._first_skip >= 0:
+            self._first_skip = source
+            return
+        end = window.newest.following if window.newest else window.position
+        change = None if self.ledger.used else self.ledger.read_to(end, source)
+        if change is None:
+            window.read_up_to(source)
+        else:
+            self._first_skip = source
+            self._planned.append((end - 1, change))
+
+    def read_so_far(self) -> Change | None:
+        """What the map topic should be told of a source whose log ends in gaps; None when there is nothing new."""
+        window = self._window
+        if not self.ledger.used or len(window) or window.outcome_unknown:
+            return None
+        return self.ledger.read_to(window.position, window.source_position)
+
+    def _push(self, piece: Piece) -> None:
+        window = self._window
+        base = window.newest.following if window.newest else window.position
+        data = rewrite_batch(memoryview(piece.data), producer_id=self._producer_id, sequence=mirror_sequence(base))
+        found = self._breakpoints(piece, base)
+        if found:
+            crc = _CRC.unpack_from(data, _CRC_AT)[0]
+            self._planned.append((base, self.ledger.plan(base, Chunk.of(piece.count, crc, found))))
+            self._undurable.append(base)
+            window.held_at = min(window.held_at, base)
+        self._first_skip = -1  # the batch's breakpoints say it
+        window.push(
+            Pending(base, base + piece.count, memoryview(data), piece.max_timestamp, piece.next_source, stamped=True)
+        )
+
+    def _breakpoints(self, piece: Piece, base: int) -> Sequence[Breakpoint]:
+        found: list[Breakpoint] = []
+        last, at, expected = self._last, base, self._read_to
+        for source, count in piece.runs:
+            if source - last.source != at - last.target:
+                last = Breakpoint(source, at)
+                found.append(last)
+            if source > expected:  # no marker, nothing aborted: compaction
+                self._window.most_in_flight = 1
+                self.reason = self.reason or f"source offsets {expected}..{source - 1} have no record: compacted"
+            at += count
+            expected = source + count
+        self._last = last
+        return found
+
+    def planned(self) -> Planned | None:
+        """The next breakpoints to be made durable; None if there are none now, or enough are under way."""
+        planned, given = self._planned, self._given
+        if not planned or len(given) >= AHEAD:
+            return None
+        changes: list[Change] = []
+        while planned and len(given) < AHEAD:
+            base, change = planned.popleft()
+            given.append(base)
+            changes.append(change)
+        return Planned(tuple(changes), given[-1], self.run)
+
+    def acknowledged(self, position: int) -> None:
+        """The target has everything below `position`."""
+        given = self._given
+        while given and given[0] < position:
+            given.popleft()
+        self.ledger.acknowledged(position)
+
+    def durable(self, up_to: int, run: int) -> None:
+        """What `planned` gave is on the target."""
+        if run != self.run:
+            return
+        waiting = self._undurable
+        while waiting and waiting[0] <= up_to:
+            waiting.popleft()
+        self._window.held_at = waiting[0] if waiting else NOT_HELD
+        if self._first_skip >= 0:
+            self._window.read_up_to(self._first_skip)
+            self._first_skip = -1

@@ -1,0 +1,62 @@
+"""Is the source topic still the one that is mirrored? Asked of every fresh view of the source. No I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.state.records import MirrorError
+
+MISSING_S: Final = 30.0
+"""A topic must be absent from fresh metadata, or lack partitions, for this long: a broker that has just started may not
+know the topic yet, and none that is asked knows of added partitions at once."""
+
+_NO_ID: Final = frozenset({"", "A" * 22})  # unknown, and the all-zero id of clusters without topic ids
+
+
+class SourceTopicWatch:
+    """Args: the topic's id when the mirror was created ("" when unknown) and its number of partitions."""
+
+    __slots__ = ("_fewer_since", "_missing_since", "_partitions", "_topic", "_topic_id")
+
+    def __init__(self, topic: str, topic_id: str, partitions: int) -> None:
+        self._topic = topic
+        self._topic_id = topic_id
+        self._partitions = partitions
+        self._missing_since: float | None = None
+        self._fewer_since: float | None = None
+
+    def found(self, topic_id: str, partitions: int, now: float) -> tuple[MirrorError, str] | None:
+        """The topic is there: why it cannot be mirrored any more, or None."""
+        self._missing_since = None
+        if self._topic_id not in _NO_ID and topic_id not in _NO_ID and topic_id != self._topic_id:
+            ids = f"its topic id is {topic_id}, the mirrored one was {self._topic_id}"
+            message = f"the source topic {self._topic} was deleted and created again: {ids}"
+            return MirrorError.SOURCE_TOPIC_ID_CHANGED, message
+        if partitions >= self._partitions:
+            self._fewer_since = None
+            return None
+        if self._fewer_since is None:
+            self._fewer_since = now
+        if now - self._fewer_since < MISSING_S:
+            return None
+        return (
+            MirrorError.SOURCE_PARTITIONS_DECREASED,
+            f"the source topic {self._topic} has {partitions} partitions, its mirror has {self._partitions}",
+        )
+
+    def missing(self, now: float) -> tuple[MirrorError, str] | None:
+        """Fresh metadata does not have the topic: an error once it has been so for `MISSING_S`."""
+        if self._missing_since is None:
+            self._missing_since = now
+        gone_s = now - self._missing_since
+        if gone_s < MISSING_S:
+            return None
+        return (
+            MirrorError.SOURCE_TOPIC_MAY_BE_DELETED,
+            f"the source has not known the topic {self._topic} for {gone_s:.0f} s",
+        )
+
+    @property
+    def lacks_partitions(self) -> bool:
+        """The last look found fewer of them than are mirrored."""
+        return self._fewer_since is not None

@@ -1,0 +1,107 @@
+"""What the control plane asks of a Kafka cluster, as a Protocol and plain values.
+
+`net_access.py` answers it with the gateway's own Kafka client, tests with a cluster in memory. Every call may
+raise an error of `gateway.kafka.connection.errors`: ClusterUnavailable when the cluster does not answer, BrokerError
+when it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.state.records import PartitionStart
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as Metadata tells it. `topic_id` in printed form, '' from a cluster that has none (before 2.8)."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication_factor: int
+    internal: bool = False
+
+
+class ClusterAccess(Protocol):
+    """One cluster."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The underlying client, for the planes that need more than this."""
+
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Connect. Raises ClusterUnavailable, and goes on trying in the background; may be called again."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+    def cluster_id(self) -> str:
+        """The cluster's id, '' while it was never reached."""
+
+    def broker_count(self) -> int:
+        """Brokers alive at the last look."""
+
+    def trouble(self) -> str:
+        """Why the cluster could not be asked the last time; '' when it could."""
+
+    async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
+        """Of the names, the topics that exist, asked now; never creates one.
+
+        Raises:
+            BrokerError: one of them may not be seen by this principal.
+        """
+
+    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+        """The effective configs of each topic, defaults included."""
+
+    async def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        """Create a topic and wait until its partitions have leaders; BrokerError when the cluster refuses."""
+
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
+
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
+        """Set these configs, take those back to their default, leave the others (IncrementalAlterConfigs)."""
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        """Grow a topic to `total` partitions."""
+
+    async def log_ranges(self, name: str, partitions: int) -> Sequence[tuple[int, int]]:
+        """(log start, log end) of each partition."""
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        """The configs that are set on the topic itself."""
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        """Where a copy of each partition begins that holds all of it."""
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        """The producer id of the last batch below `log_end`, -1 for one without."""
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        """The batch that holds an offset, as it is compared between two logs; None when no such one is there."""
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        """The log start of every partition of the topics, each given with how many it has."""
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        """Delete what lies below an offset, per partition (DeleteRecords)."""
+
+    async def group_ids(self) -> Sequence[str]:
+        """The consumer groups of the cluster."""
+
+    async def describe_group(self, group: str) -> GroupView:
+        """State and members of a group; 'Dead' for one that does not exist."""
+
+    async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+        """All committed offsets of a group, by topic and partition."""

@@ -1,0 +1,35 @@
+"""What an operation asks of the other gateways of the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol
+
+
+class FleetWide(Protocol):
+    """What the other gateways must have done before an operation goes on. `fleet/quorum.py`."""
+
+    async def read_by_all(self) -> None:
+        """Until every gateway that may serve a client has read the state up to here; Conflict when one is lost."""
+
+    async def close_gate(self, group: str) -> None:
+        """Close the group's gate elsewhere, and wait for its commits under way; Conflict when one is lost."""
+
+    def gate_by_record(self, group: str) -> Coroutine[Any, Any, None]:
+        """Elsewhere, too, the gate is as the group's record says now. What is returned tells it; it never raises."""
+
+
+class OnlyHere:
+    """A fleet of this gateway alone."""
+
+    async def read_by_all(self) -> None:
+        """Nobody else is there."""
+
+    async def close_gate(self, group: str) -> None:
+        """Nobody else is there."""
+
+    async def gate_by_record(self, group: str) -> None:
+        """Nobody else is there."""
+
+
+ONLY_HERE: Final = OnlyHere()

@@ -1,0 +1,69 @@
+"""What a link's client properties may make this gateway do: which files it reads, and whom it believes.
+
+Whoever may create links names files by path and says how brokers are to be checked. Without a rule that is a way to
+ask for any file of this machine (the errors tell whether it is there and what is in it), and to send the link's
+password to whoever stands on the way. So files are in one folder, and checks stay on, unless the gateway's own settings
+say otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.kafka.connection.properties import PROPERTIES
+
+_FILES: Final = ("tls_ca", "tls_certificate", "tls_key")
+_CHECKS: Final = ("tls_verify_hostname", "tls_verify_certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPolicy:
+    """`files`: the folder that ssl.*.location are in; '': none may be named. `allow_unverified_tls`: links may switch
+    the check of certificates or host names off."""
+
+    files: str = ""
+    allow_unverified_tls: bool = False
+
+    def require(self, client: Mapping[str, str]) -> None:
+        """Looks at nothing outside the folder.
+
+        Raises:
+            ValueError: one line that names the property, and the option that would allow it.
+        """
+        for name, value in client.items():
+            field = PROPERTIES[name].field if name in PROPERTIES else ""
+            if field in _FILES:
+                self._require_inside(name, value)
+            if field in _CHECKS and not self.allow_unverified_tls and not _is_checked(name, value):
+                raise ValueError(
+                    f"{name}: a link must check its brokers' certificates and host names; "
+                    "links.allow_unverified_tls in the gateway's settings would allow it"
+                )
+
+    def _require_inside(self, name: str, path: str) -> None:
+        if not self.files:
+            raise ValueError(
+                f"{name}: links may not name files; links.files in the gateway's settings is the folder for them"
+            )
+        folder = os.path.abspath(self.files)  # noqa: PTH100 - without a look at the file system
+        named = os.path.abspath(path)  # noqa: PTH100
+        if not (_is_in(named, folder) and _is_in(os.path.realpath(path), os.path.realpath(folder))):
+            raise ValueError(f"{name}: {path} is not in the folder of links' files (links.files)")
+
+
+DEFAULT_POLICY: Final = LinkPolicy()
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return "\0" not in path and os.path.commonpath((path, folder)) == folder
+
+
+def _is_checked(name: str, value: str) -> bool:
+    """What cannot be read is refused later, with its own reason."""
+    try:
+        return bool(PROPERTIES[name].parse(str(value)))
+    except ValueError:
+        return True

@@ -1,0 +1,183 @@
+"""`ClusterAccess` over the gateway's own Kafka client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from gateway.kafka import admin, groups
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import Committed, committed_offsets
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
+from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.view import TopicView
+from gateway.mirror.partition.log_start import batch_at, plan_start, whole_batch_at
+from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.operations.cluster_access import TopicInfo
+from gateway.state.records import PartitionStart
+from gateway.transport.host import MACHINE, Host
+from protocol.batch.header import OldFormat
+from protocol.errors import ErrorCode, error_name
+
+_VISIBLE_S = 15.0
+_LOOK_AGAIN_S = 0.05
+
+
+class NetAccess:
+    """One cluster; implements `ClusterAccess`."""
+
+    def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
+        self._cluster = Cluster(config, host=host)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The client, to be shared with the other planes."""
+        return self._cluster
+
+    async def start(self, timeout_s: float | None = None) -> None:
+        """Connect; see `Cluster.start`. `timeout_s` shortens the client's own limit."""
+        limit_s = self._cluster.config.api_timeout_s
+        await self._cluster.start(limit_s if timeout_s is None else min(timeout_s, limit_s))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._cluster.close()
+
+    def cluster_id(self) -> str:
+        """The cluster's id, '' while it was never reached."""
+        return self._cluster.view.cluster_id
+
+    def broker_count(self) -> int:
+        """Brokers alive at the last look."""
+        return len(self._cluster.view.brokers)
+
+    def trouble(self) -> str:
+        """See `ClusterAccess.trouble`."""
+        return "" if self._cluster.available else self._cluster.last_error
+
+    async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
+        """See `ClusterAccess.topics`."""
+        wanted = tuple(dict.fromkeys(names))
+        view = await self._cluster.refresh(wanted)
+        found = {}
+        for name in wanted:
+            topic = view.topics.get(name)
+            if topic is None:
+                continue
+            if topic.error and not topic.partitions:
+                raise BrokerError(topic.error, f"topic {name}: {error_name(topic.error)}")
+            found[name] = _info(name, topic)
+        return found
+
+    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+        """See `ClusterAccess.topic_configs`; sensitive ones, which topics have none of, are left out."""
+        described = await admin.describe_topic_configs(self._cluster, tuple(names))
+        return {
+            topic: {name: entry.value for name, entry in configs.items() if entry.value is not None}
+            for topic, configs in described.items()
+        }
+
+    async def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        """See `ClusterAccess.create_topic`."""
+        await admin.create_topic(
+            self._cluster, name, partitions=partitions, replication_factor=replication_factor, configs=configs
+        )
+        await self._until_led(name, partitions)
+
+    async def delete_topic(self, name: str, topic_id: str) -> None:
+        """See `ClusterAccess.delete_topic`."""
+        await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
+
+    async def alter_topic_configs(self, name: str, configs: Mapping[str, str], reset: Collection[str] = ()) -> None:
+        """Set these configs, take those back to their default, leave the others."""
+        await admin.alter_topic_configs(self._cluster, name, configs, reset=reset)
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        """Grow a topic to `total` partitions, and wait for their leaders."""
+        await admin.create_partitions(self._cluster, name, total)
+        await self._until_led(name, total)
+
+    async def log_ranges(self, name: str, partitions: int) -> Sequence[tuple[int, int]]:
+        """(log start, log end) of each partition."""
+        starts = await list_offsets(self._cluster, {name: dict.fromkeys(range(partitions), EARLIEST)})
+        ends = await list_offsets(self._cluster, {name: dict.fromkeys(range(partitions), LATEST)})
+        return [(starts[name, index].offset, ends[name, index].offset) for index in range(partitions)]
+
+    async def topic_overrides(self, name: str) -> Mapping[str, str]:
+        """See `ClusterAccess.topic_overrides`; sensitive ones, which topics have none of, are left out."""
+        described = (await admin.describe_topic_configs(self._cluster, (name,)))[name]
+        return {
+            key: entry.value
+            for key, entry in described.items()
+            if entry.source == admin.SET_ON_TOPIC and entry.value is not None
+        }
+
+    async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
+        """See `ClusterAccess.starts`."""
+        return await plan_start(self._cluster, name, EARLIEST, partitions=range(partitions))
+
+    async def last_writer(self, name: str, partition: int, log_end: int) -> int:
+        """See `ClusterAccess.last_writer`."""
+        header = await batch_at(self._cluster, name, partition, log_end - 1)
+        return -1 if header is None else header.producer_id
+
+    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
+        """See `ClusterAccess.batch`."""
+        try:
+            found = await whole_batch_at(self._cluster, name, partition, offset)
+        except OldFormat:
+            return None
+        except BrokerError as exc:
+            if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # retention was there
+                raise
+            return None
+        if found is None or not found[0].base_offset <= offset < found[0].next_offset:
+            return None
+        return LastBatch.of(*found)
+
+    async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+        """See `ClusterAccess.log_starts`."""
+        wanted = {name: dict.fromkeys(range(count), EARLIEST) for name, count in partitions.items()}
+        found = await list_offsets(self._cluster, wanted)
+        return {name: [found[name, index].offset for index in range(count)] for name, count in partitions.items()}
+
+    async def delete_records(self, name: str, before: Mapping[int, int]) -> None:
+        """See `ClusterAccess.delete_records`."""
+        await delete_records(self._cluster, {(name, index): offset for index, offset in before.items()})
+
+    async def group_ids(self) -> Sequence[str]:
+        """The consumer groups of the cluster; of Connect and its like there is nothing to gate."""
+        listed = await groups.list_groups(self._cluster)
+        return [group.group for group in listed if group.protocol_type in ("", "consumer")]
+
+    async def describe_group(self, group: str) -> groups.GroupView:
+        """State and members of a group."""
+        return await groups.describe_group(self._cluster, group)
+
+    async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+        """All committed offsets of a group."""
+        return await committed_offsets(self._cluster, group)
+
+    async def _until_led(self, name: str, partitions: int) -> None:
+        """A created topic reaches the brokers one after the other; what comes next must find its leaders."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _VISIBLE_S
+        while True:
+            view = await self._cluster.refresh((name,))
+            topic = view.topics.get(name)
+            if topic is not None and sum(part.leader >= 0 for part in topic.partitions.values()) >= partitions:
+                return
+            if loop.time() >= deadline:
+                raise ClusterUnavailable(f"topic {name} has no leaders {_VISIBLE_S:g} s after it was created")
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def _info(name: str, topic: TopicView) -> TopicInfo:
+    replicas = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
+    topic_id = topic.id_text
+    return TopicInfo(name, topic_id, len(topic.partitions), replicas, topic.internal)

@@ -1,0 +1,130 @@
+"""A group's offsets from one cluster's numbers to the other's, by the maps as this gateway can read them.
+
+The translation itself is `mirror/offset_map/rules/translation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from gateway.errors import Conflict, ControlError
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.mirror.offset_map.rules import translation as offsets_between
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap, Translation, TranslationRule
+from gateway.mirror.offset_map.rules.periods import before
+from gateway.mirror.offset_map.rules.translation import Maps, PeriodMaps, TranslationMaps
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.records import Records
+from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, SourceOffset
+
+ReadsOffsetMaps = Callable[[MirrorRecord], Awaitable[Sequence[OffsetMap]]]
+"""The offset maps of a mirror topic in mode translate, by partition; a ControlError when they cannot be read now."""
+
+
+async def no_offset_maps(mirror: MirrorRecord) -> Sequence[OffsetMap]:
+    """Raises Conflict: of a control plane that reads none."""
+    raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' is not there yet")
+
+
+class OffsetMaps:
+    """The offset maps of all mirror topics, and what is translated by them.
+
+    Attributes:
+        read: reads those of one mirror.
+        turned_translated: (link, mirror topic) -> why: the engine translates its offsets, whether or not the record
+        says so yet. Written by the engine's events.
+    """
+
+    def __init__(self, records: Records, progress: MirrorProgress, read: ReadsOffsetMaps = no_offset_maps) -> None:
+        self.records = records
+        self.progress = progress
+        self.read = read
+        self.turned_translated: dict[tuple[str, str], str] = {}
+
+    def between(self, link: str) -> OffsetsBetween:
+        """The offsets of one link's topics, from one cluster to the other."""
+        return OffsetsBetween(self, link)
+
+
+class OffsetsBetween:
+    """Translates the offsets of one link's mirror topics. Topics are named by mirror topic."""
+
+    def __init__(self, maps: OffsetMaps, link: str) -> None:
+        self._maps = maps
+        self._records = maps.records
+        self._link = link
+
+    async def maps(self, topics: Iterable[str]) -> Maps:
+        """The maps of the present ways of these topics.
+
+        Raises:
+            ControlError: one cannot be read now.
+        """
+        found = {}
+        for topic in sorted(set(topics)):
+            mirror = self._records.mirror(self._link, topic)
+            if mirror.mode is MirrorMode.TRANSLATE:
+                found[topic] = TranslationMaps((await self._of_period(mirror),))
+            elif (self._link, topic) in self._maps.turned_translated:
+                raise Conflict(f"mirror topic '{topic}' is being changed to mode translate; try again in a moment")
+        return found
+
+    async def maps_for(self, offsets: Iterable[tuple[TopicPartition, int]], *, on_target: bool) -> Maps:
+        """The maps that these offsets need, those of mirror periods before included where one is older than the
+        present mirror period.
+
+        Raises:
+            ControlError: one cannot be read now.
+        """
+        offsets = tuple(offsets)
+        found = dict(await self.maps(topic for (topic, _), _ in offsets))
+        for (topic, partition), offset in offsets:
+            while topic in found and offset < found[topic].begins(partition, on_target=on_target):
+                earlier = before(found[topic].periods[-1].mirror)
+                if earlier is None:
+                    break
+                found[topic] = TranslationMaps((*found[topic].periods, await self._of_period(earlier)))
+        return found
+
+    async def _of_period(self, mirror: MirrorRecord) -> PeriodMaps:
+        try:
+            return PeriodMaps(mirror, await self._maps.read(mirror), Conflict)
+        except ControlError:
+            raise
+        except Exception as exc:
+            raise Conflict(f"the offset map of mirror topic '{mirror.mirror_topic}' cannot be read: {exc}") from exc
+
+    async def to_target(self, offsets: Sequence[SourceOffset]) -> tuple[CarriedOffset, ...]:
+        """Each with its target offset and how that was found."""
+        places = (((one.topic, one.partition), one.offset) for one in offsets)
+        maps = await self.maps_for(places, on_target=False)
+        carried = []
+        for one in offsets:
+            mirror = self._records.mirror(self._link, one.topic)
+            found = offsets_between.carried(mirror, maps, one.partition, one.offset)
+            to = found.offset, one.metadata, found.rule.value
+            carried.append(CarriedOffset(one.topic, one.partition, one.offset, *to))
+        return tuple(carried)
+
+    async def to_source(
+        self, offsets: Mapping[TopicPartition, tuple[int, str]]
+    ) -> dict[TopicPartition, tuple[int, str]]:
+        """The same offsets (with their metadata) as the source counts them."""
+        maps = await self.maps_for(((key, offset) for key, (offset, _) in offsets.items()), on_target=True)
+        found = {}
+        for (topic, partition), (offset, metadata) in offsets.items():
+            back = (
+                maps[topic].to_source(partition, offset)
+                if topic in maps
+                else Translation(offset, TranslationRule.EXACT)
+            )
+            if back.rule is TranslationRule.BEYOND_END:
+                raise Conflict(f"offset {offset} of {topic}-{partition} is beyond what both clusters have")
+            found[topic, partition] = (back.offset, metadata)
+        return found
+
+    def mirrored(self, offset: SourceOffset, maps: Maps) -> int | None:
+        """How far the topic is mirrored, in source offsets; a promoted topic stays where its mirror stopped."""
+        mirror = self._records.store.mirrors.get((self._link, offset.topic))
+        position = self._maps.progress.position(offset.topic, offset.partition)
+        return offsets_between.mirrored(mirror, offset.topic, maps, offset.partition, offset.offset, position)

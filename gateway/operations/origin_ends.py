@@ -1,0 +1,120 @@
+"""Where the logs of a mirror's origin end, as a topic promote needs to know it: a link's source, or the target."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
+from gateway.kafka.offsets import LATEST, list_offsets
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.sources import Sources
+from gateway.state.records import LinkRecord
+from protocol.errors import ErrorCode, error_name
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Per partition: high watermarks, the leaders' log ends (None from a source that does not tell them), and the last
+    stable offsets: below the high watermark while a transaction is open (None when they were not asked for).
+    `partitions`: how many the topic has, whatever was asked for."""
+
+    high_watermarks: tuple[int, ...]
+    log_ends: tuple[int, ...] | None
+    partitions: int
+    last_stable: tuple[int, ...] | None = None
+
+
+class SourceEnds(Protocol):
+    """Reads log ends; tests have one in memory."""
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """The ends of source topics (name -> how many partitions to ask for), all read after the call began.
+
+        Raises:
+            SourceUnreachable: no whole answer within the time.
+            Conflict: the source refuses.
+        """
+
+
+class NetSourceEnds:
+    """`SourceEnds` over the gateway's own Kafka client."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """See `SourceEnds.read`."""
+        with source_errors(link.name):
+            async with asyncio.timeout(timeout_s):
+                access = await self._sources.reach(link)
+                return await _ends(access.cluster, topics, timeout_s)
+
+
+class NetTargetEnds:
+    """`SourceEnds` of the target: the origin of what is mirrored back, whatever the link."""
+
+    def __init__(self, target: ClusterAccess) -> None:
+        self._target = target
+
+    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        """See `SourceEnds.read`; raises TargetUnreachable instead of SourceUnreachable."""
+        with target_errors():
+            async with asyncio.timeout(timeout_s):
+                return await _ends(self._target.cluster, topics, timeout_s)
+
+
+async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    marks, ends, stable, counts = await asyncio.gather(
+        _latest(cluster, topics, timeout_s),
+        _log_ends(cluster, topics, timeout_s),
+        _latest(cluster, topics, timeout_s, read_committed=True),
+        _counts(cluster, topics, timeout_s),
+    )
+    return {
+        topic: LogEnds(
+            tuple(marks[topic, index] for index in range(partitions)),
+            None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
+            counts[topic],
+            tuple(stable[topic, index] for index in range(partitions)),
+        )
+        for topic, partitions in topics.items()
+    }
+
+
+async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, int]:
+    """How many partitions the topics have, asked now."""
+    view = await cluster.refresh(tuple(topics), timeout_s)
+    found = {name: view.topics.get(name) for name in topics}
+    for name, topic in found.items():
+        if topic is None or not topic.partitions:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error
+            raise BrokerError(code, f"topic {name}: {error_name(code)}")
+    return {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
+
+
+async def _latest(
+    cluster: Cluster,
+    topics: Mapping[str, int],
+    timeout_s: float,
+    *,
+    log_end: bool = False,
+    read_committed: bool = False,
+) -> dict[TopicPartition, int]:
+    wanted = {topic: dict.fromkeys(range(partitions), LATEST) for topic, partitions in topics.items()}
+    found = await list_offsets(cluster, wanted, log_end=log_end, read_committed=read_committed, timeout_s=timeout_s)
+    return {partition: at.offset for partition, at in found.items()}
+
+
+async def _log_ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[TopicPartition, int] | None:
+    try:
+        return await _latest(cluster, topics, timeout_s, log_end=True)
+    except ClusterUnavailable:
+        raise
+    except NetError:
+        return None  # not Apache Kafka's own brokers: only they know the debugging replica id

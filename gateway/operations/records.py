@@ -1,0 +1,87 @@
+"""The records of links and mirrors as the operations use them: looked up, and changed by the state table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from gateway.errors import Conflict, NotFound
+from gateway.state.mirror_states import MirrorOperation, apply
+from gateway.state.records import LinkRecord, MirrorRecord
+from gateway.state.store import StateStore, StoreConflict
+
+_ATTEMPTS = 8
+_log = structlog.get_logger("lockgate.control")
+
+
+class Records:
+    """Of one store. What is missing is told in the operator's words.
+
+    Attributes:
+        store: where they are kept.
+        now_ms: the wall clock that they are stamped with.
+    """
+
+    def __init__(self, store: StateStore, now_ms: Callable[[], int]) -> None:
+        self.store = store
+        self.now_ms = now_ms
+
+    def link(self, name: str) -> LinkRecord:
+        """The link; NotFound if there is none."""
+        link = self.store.links.get(name)
+        if link is None:
+            raise NotFound(f"link '{name}' does not exist")
+        return link
+
+    def mirror(self, link: str, topic: str) -> MirrorRecord:
+        """The mirror; NotFound if the link or the mirror does not exist."""
+        self.link(link)
+        mirror = self.store.mirrors.get((link, topic))
+        if mirror is None:
+            raise NotFound(f"link '{link}' has no mirror topic '{topic}'")
+        return mirror
+
+    async def change(
+        self,
+        link: str,
+        topic: str,
+        operation: MirrorOperation,
+        edited: Callable[[MirrorRecord], MirrorRecord] = lambda record: record,
+        **changes: object,
+    ) -> MirrorRecord:
+        """Apply an operation of the state table to the stored mirror, by compare and set.
+
+        Args:
+            edited: what else becomes of the record, which is the one that is compared.
+            changes: of fields whose new value does not depend on the record.
+
+        Raises:
+            NotFound, WrongState: nothing was changed.
+            Conflict: it is being created, or others changed it again and again.
+            StoreError: it could not be written.
+        """
+        for _ in range(_ATTEMPTS):
+            old = self.mirror(link, topic)
+            require_created(old)
+            new = apply(operation, edited(old), self.now_ms(), **changes)
+            try:
+                await self.store.replace(old, new)
+            except StoreConflict:
+                continue
+            _log.info(
+                "mirror state",
+                link=link,
+                topic=topic,
+                old=old.state.value,
+                new=new.state.value,
+                reason=new.error_message,
+            )
+            return new
+        raise Conflict(f"mirror topic '{topic}' is being changed by other operations; try again")
+
+
+def require_created(mirror: MirrorRecord) -> None:
+    """Raises Conflict: its create has not come to its end, so there is nothing yet that an operation could change."""
+    if not mirror.created:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is being created; try again when it is")

@@ -1,0 +1,129 @@
+"""Holding a request at a group's gate: what the group APIs' handlers share.
+
+Where the target authenticates its clients, it is asked first whether this one may do with a closed or unknown group
+what its request needs; who may not is answered as the target would, and nobody is asked about the group for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.groups.gate.rules.gates import GateStatus, GroupGates, Waiter
+from gateway.proxy.handlers.group_rights import Right, group_rights
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+
+GROUPS_PER_REQUEST = 1_000
+
+Refusal = Callable[[Mapping[str, int]], None]
+"""Answers the request: with an error code for some groups, and for all others that they may not read yet."""
+
+
+def pass_or_hold(
+    gates: GroupGates,
+    session: Session,
+    exchange: Exchange,
+    groups: Sequence[str],
+    hold_s: float,
+    refuse: Refusal,
+    forward: Callable[[], None] | None = None,
+    right: Right = Right.READ,
+) -> None:
+    """Forward when every group is open (by `forward`, if given); else hold up to `hold_s` seconds, then `refuse`.
+
+    The request goes on at the very moment the last closed gate opens. The session is stalled meanwhile, as a
+    broker stalls the connection of a member that waits in a rebalance.
+
+    Args:
+        right: what the request needs of a group. Only who may read it counts as a waiter.
+    """
+    if len(groups) > GROUPS_PER_REQUEST:
+        refuse(dict.fromkeys(groups, int(ErrorCode.INVALID_REQUEST)))
+        return
+    hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s)
+    closed = [group for group in groups if gates.known_status(group) is not GateStatus.OPEN]
+    if closed and session.context.asks_login:
+        group_rights(session, closed, lambda rights: hold.begin(rights, right))
+    else:
+        hold.begin({}, right)
+
+
+class _Hold:
+    """One request, held if need be. Ends once: opened, out of time, or its client gone."""
+
+    def __init__(
+        self,
+        gates: GroupGates,
+        session: Session,
+        forward: Callable[[], None],
+        groups: Sequence[str],
+        refuse: Refusal,
+        hold_s: float,
+    ) -> None:
+        self._session = session
+        self._forward = forward
+        self._groups = groups
+        self._refuse = refuse
+        self._gates = gates
+        self._hold_s = hold_s
+        self._keys: list[tuple[str, int]] = []
+        self._closed: set[str] = set()
+
+    def begin(self, rights: Mapping[str, Right | int], right: Right) -> None:
+        """Args.
+
+        rights: of the groups that were not open, what the target has said: a right, or an error code.
+        """
+        denied = {group: code for group, found in rights.items() if (code := _refused(found, right))}
+        if denied:
+            self._refuse(denied)
+            return
+        gates, session = self._gates, self._session
+        for group in self._groups:
+            gates.saw(session.identity, group)
+        self._closed = self._not_open()
+        if not self._closed:
+            self._forward()
+            return
+        session.stall()
+        self._timer = session.context.loop.call_later(self._hold_s, lambda: self._end(lambda: self._refuse({})))
+        session.on_close.append(self._leave)
+        now = session.context.clock()
+        unasked = Right.NONE if session.context.asks_login else Right.READ
+        for group in tuple(self._closed):
+            counts = Right.READ in Right(rights.get(group, unasked))
+            waiter = Waiter(group, session.identity, now, counts)
+            self._keys.append((group, gates.wait(waiter, lambda group=group: self._opened(group))))  # type: ignore[misc]
+
+    def _not_open(self) -> set[str]:
+        return {group for group in self._groups if self._gates.status(group) is not GateStatus.OPEN}
+
+    def _opened(self, group: str) -> None:
+        self._closed.discard(group)
+        if not self._closed:
+            self._closed = self._not_open()  # one that opened before may be closed again
+            if not self._closed:
+                self._end(self._forward)
+
+    def _end(self, action: Callable[[], None]) -> None:
+        self._leave()
+        if not self._session.closed:
+            self._session.on_close.remove(self._leave)
+            self._session.again(action)
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        for group, key in self._keys:
+            self._gates.leave(group, key)
+        self._keys.clear()
+
+
+def _refused(found: Right | int, right: Right) -> int:
+    """The error code for who has this right only; 0 when it is enough."""
+    if not isinstance(found, Right):
+        return found
+    return 0 if right in found else int(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -1,0 +1,1 @@
+"""Where a Produce goes: planned, forwarded to the source, counted, held."""

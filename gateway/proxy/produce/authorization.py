@@ -1,0 +1,93 @@
+"""Who may write, and who may read: asked of the target, on the client's own connection, before anything is done under
+the link's name.
+
+Metadata v8 with topic authorised operations (KIP-430): bit 3 is READ, bit 4 is WRITE. A target without an authoriser
+answers with every operation. Answers are kept per connection for `CACHE_S`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from protocol.apis import ApiKey
+from protocol.codec import decode_response, encode_body
+from protocol.header import response_body_offset
+from protocol.messages import MetadataRequest
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.session import Session
+
+Question = str | tuple[str] | tuple[str, str | None]
+"""What is asked: topic: may it write; (topic,): may it read; (transactional id, group): may it use both."""
+
+MayAsk = Callable[["Session", Iterable[str], Callable[[], None]], "frozenset[str] | None"]
+
+CACHE_S = 30.0
+_VERSION = 8
+_READ, _WRITE = 1 << 3, 1 << 4
+_KEPT = 4_096  # answers of one connection
+_METADATA = int(ApiKey.METADATA)
+
+
+def may_write(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
+    """Of `topics`, those this client may write; or None when the target must be asked first.
+
+    In that case the session is stalled and `then` is called with the answers at hand.
+    """
+    now, rights = session.context.clock(), session.context.rights
+    if session.target_down is not None:
+        return frozenset(topic for topic in topics if rights.get((session.principal, topic), False))
+    known = session.authorized
+    missing = [topic for topic in topics if topic not in known or known[topic][0] + CACHE_S < now]
+    if not missing:
+        return frozenset(topic for topic in topics if known[topic][1])
+    _ask(session, missing, then)
+    return None
+
+
+def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
+    """As `may_write`, for READ. Not for a client that is served without its target."""
+    now, known = session.context.clock(), session.authorized
+    missing = [topic for topic in topics if (found := known.get((topic,))) is None or found[0] + CACHE_S < now]
+    if not missing:
+        return frozenset(topic for topic in topics if known[topic,][1])
+    _ask(session, missing, then)
+    return None
+
+
+def remember(session: Session, rights: Mapping[Question, bool]) -> None:
+    """Keep answers of the target; old ones go when there are many."""
+    known, now = session.authorized, session.context.clock()
+    if len(known) + len(rights) > _KEPT:
+        known.clear()
+    known.update((question, (now, allowed)) for question, allowed in rights.items())
+
+
+def _ask(session: Session, topics: list[str], then: Callable[[], None]) -> None:
+    session.stall()
+    rights = session.context.rights
+
+    def answered(frame: memoryview) -> None:
+        body = frame[response_body_offset(_METADATA, _VERSION, frame) :]
+        found: dict[Question, bool] = {}
+        for topic in topics:
+            found[topic] = found[topic,] = False
+        for topic in decode_response(_METADATA, _VERSION, body).topics:
+            operations = 0 if topic.error_code else topic.topic_authorized_operations
+            found[topic.name], found[topic.name,] = bool(operations & _WRITE), bool(operations & _READ)
+        remember(session, found)
+        for topic in topics:
+            rights[session.principal, topic] = found[topic]
+        then()
+
+    session.ask(_METADATA, _VERSION, encode_body(_request(topics), _VERSION), answered)
+
+
+def _request(topics: list[str]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=True,
+    )

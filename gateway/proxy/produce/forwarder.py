@@ -1,0 +1,84 @@
+"""Accounts for writes that a pause must wait for: what is in flight, and what ended unknown.
+
+The promote relies on this file: `drain` returns only when nothing of the topic that was sent before can still
+be answered, and it says how many answers were lost on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.proxy.transactions.write_pause import TransactionPauses
+
+UNKNOWN_KEPT_S = 30.0  # a request whose answer was lost may still be appended by the source for about this long
+
+
+class Forwarder:
+    """In-flight counts per mirror topic: `InFlight`. One event loop, no locks."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._in_flight: dict[str, int] = {}
+        self._unknown: dict[str, deque[float]] = {}
+        self._drained: dict[str, list[asyncio.Future[None]]] = {}
+        self.transactions: TransactionPauses | None = None
+        self.drop: Callable[[str], None] = lambda _topic: None  # the connections on which a topic's writes wait
+
+    def begin(self, topics: Iterable[str]) -> None:
+        """A write to these topics is about to be sent to a source."""
+        for topic in topics:
+            self._in_flight[topic] = self._in_flight.get(topic, 0) + 1
+
+    def end(self, topics: Iterable[str], *, unknown: bool) -> None:
+        """It was answered; or, `unknown`, its connection broke before the answer."""
+        for topic in topics:
+            left = self._in_flight[topic] - 1
+            if unknown:
+                self.unknown(topic)
+            if left:
+                self._in_flight[topic] = left
+                continue
+            del self._in_flight[topic]
+            for waiter in self._drained.pop(topic, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def unknown(self, topic: str) -> None:
+        """A write to the topic has ended, or may have, without anybody knowing how."""
+        self._unknown.setdefault(topic, deque(maxlen=1000)).append(self._clock())
+
+    def in_flight(self, topic: str) -> int:
+        """Requests sent to the source (or, counted, to the target) and not answered yet."""
+        return self._in_flight.get(topic, 0)
+
+    async def drain(self, topic: str) -> int:
+        """See `InFlight`. The topic must be paused already, so that nothing new begins.
+
+        Transactions that are open go on, to their end.
+        """
+        transactions = self.transactions
+        if transactions is not None:
+            await transactions.adopt(topic)
+        while self.in_flight(topic) or (transactions is not None and transactions.blocking(topic)):
+            if self.in_flight(topic):
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._drained.setdefault(topic, []).append(waiter)
+                await waiter
+            elif transactions is not None and await transactions.wait_for_end(topic):
+                self.unknown(topic)
+        if transactions is not None:
+            transactions.close(topic)
+        since = self._clock() - UNKNOWN_KEPT_S
+        return sum(1 for at in self._unknown.get(topic, ()) if at >= since)
+
+    def cut(self, topic: str) -> None:
+        """See `gateway.cutover.write_pause.interface.InFlight`."""
+        self.drop(topic)
+
+    def blocked_by(self, topic: str) -> str:
+        """See `InFlight`."""
+        return "" if self.transactions is None or self.in_flight(topic) else self.transactions.blocked_by(topic)

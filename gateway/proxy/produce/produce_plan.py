@@ -1,0 +1,107 @@
+"""Where each partition of a Produce request goes. Pure: a scanned request and a routing snapshot in, a plan out."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.proxy.rules.pipeline_guard import Batch
+from gateway.proxy.rules.transactional_producers import TransactionalWrite
+from protocol.batch.stamp import stamp_of
+from protocol.produce import PartitionResult
+from protocol.wire import Buffer
+
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_BATCH_HEADER_BYTES = 61
+_FORWARD = WritePhase.FORWARD  # looked up once: an attribute of an enum costs as much as a call
+
+
+class Part(NamedTuple):
+    """One partition of a request: its records are `body[start:end]`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class ProducePlan:
+    """`paused`: a topic whose pause holds the whole request, or None. `unleased`: some of it goes nowhere without a
+    lease, and there is none. `target`: parts for the target.
+
+    `source`: parts per (link, source leader). `leaderless`: (link, source topic) whose leader is not known yet.
+    `write`: of a transaction, None otherwise. `on_results`: told what became of all parts, once.
+    """
+
+    paused: str | None = None
+    unleased: bool = False
+    target: list[Part] = field(default_factory=list)
+    source: dict[tuple[str, int], list[Part]] = field(default_factory=dict)
+    routes: dict[str, TopicRoute] = field(default_factory=dict)
+    leaderless: tuple[str, str] | None = None
+    write: TransactionalWrite | None = None
+    on_results: Callable[[Sequence[PartitionResult]], None] | None = None
+
+
+LeaderOf = Callable[[str, str, int], "int | None"]  # (link, source topic, partition) -> source node id
+
+
+def plan_produce(
+    parts: Sequence[Part],
+    routing: Routing,
+    leader_of: LeaderOf,
+    lease_valid: Callable[[], bool],
+    write: TransactionalWrite | None = None,
+) -> ProducePlan:
+    """Sort the parts by destination; `lease_valid` is asked once, if a topic that is or was mirrored is among them.
+
+    A pause holds the request whole, so that a producer's order over its partitions stays as it was sent; but not a
+    `write` of a transaction that was open before: the pause waits for its end.
+    """
+    plan = ProducePlan(write=write)
+    topics = routing.topics
+    leased: bool | None = None
+    for part in parts:
+        route = topics.get(part.topic)
+        if route is None:
+            plan.target.append(part)
+            continue
+        if leased is None:
+            leased = lease_valid()
+        goes = route.pause.goes(leased)
+        if goes is not _FORWARD:
+            if goes is None:
+                plan.unleased = True
+                return plan
+            paused = goes is WritePhase.PAUSED
+            if paused and (write is None or part.topic not in write.passing):
+                plan.paused = part.topic
+                return plan
+            if not paused or route.counted:  # the pause of a failback
+                plan.routes[part.topic] = route
+                plan.target.append(part)
+                continue
+        plan.routes[part.topic] = route
+        leader = leader_of(route.link, route.source_topic, part.partition)
+        if leader is None:
+            plan.leaderless = (route.link, route.source_topic)
+            return plan
+        plan.source.setdefault((route.link, leader), []).append(part)
+    return plan
+
+
+def batches_of(body: Buffer, parts: Sequence[Part]) -> list[Batch]:
+    """The first batch of each part of a request, as a pipeline's guard knows it."""
+    return [(part.topic, part.partition, *stamp_of(body[part.start : part.end])) for part in parts]
+
+
+def record_count(records: Buffer) -> int:
+    """Records in the first v2 batch (lastOffsetDelta + 1, what the broker itself counts by); 0 if it is none."""
+    if len(records) < _BATCH_HEADER_BYTES:
+        return 0
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, 23)[0]
+    return max(delta + 1, 0)

@@ -1,0 +1,69 @@
+"""A write that must wait for its source: until a leader is known, or until there is a connection to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.kafka.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from gateway.kafka.cluster import Cluster
+    from gateway.proxy.session.session import Session
+
+LEADER_WAIT_S = 5.0
+LOOK_S = 0.5
+
+
+async def find_connection(cluster: Cluster, node_id: int, lane: str, leads: Collection[TopicPartition]) -> None:
+    """Connect to a broker that leads partitions of the source, or find that it does not lead all of them any more.
+
+    A broker that has died refuses connections for as long as the view says that it leads: nothing else here asks who
+    does. Then a connection is cached, or there is a view by which the write goes elsewhere.
+
+    Raises:
+        NetError: neither.
+    """
+    topics = {topic for topic, _ in leads}
+    connecting = asyncio.create_task(cluster.connection(node_id, lane), name=f"connect to source broker {node_id}")
+    try:
+        while True:
+            done, _ = await asyncio.wait({connecting}, timeout=LOOK_S)
+            if done and connecting.exception() is None:
+                return
+            await cluster.refresh(topics)
+            if any(cluster.leader(*partition) not in (node_id, None) for partition in leads):
+                return
+            if done:
+                connecting.result()
+    finally:
+        connecting.cancel()
+
+
+async def find_leader(cluster: Cluster, topic: str, partitions: Sequence[int]) -> None:
+    """Ask the source who leads. Raises NetError, also when none of the partitions has a leader."""
+    await cluster.refresh([topic])
+    view_of_topic = cluster.view.topics.get(topic)
+    if view_of_topic is None or all(cluster.leader(topic, partition) is None for partition in partitions):
+        raise ClusterUnavailable(f"no leader on the source for topic {topic}")
+
+
+def await_source(
+    session: Session, work: Awaitable[None], ready: Callable[[], None], failed: Callable[[str], None]
+) -> None:
+    """Stall the session while `work` prepares the source; then `ready`, or `failed` with what went wrong."""
+    session.stall()
+
+    async def run() -> None:
+        try:
+            async with asyncio.timeout(LEADER_WAIT_S):
+                await work
+        except (NetError, TimeoutError, OSError) as error:
+            message = f"source: {str(error) or f'not reached within {LEADER_WAIT_S:g} s'}"  # a time-out says nothing
+            session.again(lambda: failed(message))
+        else:
+            session.again(ready)
+
+    session.context.spawn(session.context.loop.create_task(run()))

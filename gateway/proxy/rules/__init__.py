@@ -1,0 +1,1 @@
+"""The order of a producer's batches, transactional producers, port numbers: decisions of the proxy. Pure."""

@@ -1,0 +1,1 @@
+"""One client connection: its bytes, its order, its end."""

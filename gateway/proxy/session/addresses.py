@@ -1,0 +1,51 @@
+"""Broker addresses in responses become the gateway's listeners."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.proxy.rules.own_names import PREFIX, is_own
+from protocol.apis import ApiKey
+from protocol.codec import decode_response, encode_body
+from protocol.header import frame_response, response_body_offset
+from protocol.patch import patch_brokers
+from protocol.wire import Buffer
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.exchange import Exchange, Transform
+
+_SIZE = struct.Struct(">i")
+_OWN = PREFIX.encode()
+
+Advertised = Callable[[int, str, int], tuple[str, int]]
+"""(node id, host, port) -> where clients find this broker; learns a broker that was not known yet."""
+
+
+def patched(advertised: Advertised, exchange: Exchange) -> Transform:
+    """A transform that rewrites the broker list of the exchange's response and nothing else."""
+    key, version = exchange.api_key, exchange.api_version
+
+    def transform(frame: memoryview) -> bytes:
+        at = response_body_offset(key, version, frame)
+        body = patch_brokers(key, version, _without_own(key, version, frame[at:]), advertised)
+        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+
+    return transform
+
+
+def framed_with_addresses(advertised: Advertised, exchange: Exchange, body: Buffer) -> bytes:
+    """The framed response of the exchange, from a response body of its version."""
+    key, version = exchange.api_key, exchange.api_version
+    patched_body = patch_brokers(key, version, _without_own(key, version, body), advertised)
+    return frame_response(key, version, exchange.correlation_id, patched_body)
+
+
+def _without_own(key: int, version: int, body: Buffer) -> Buffer:
+    """A Metadata response without the gateway's own topics."""
+    if key != ApiKey.METADATA or _OWN not in bytes(body):
+        return body
+    response = decode_response(key, version, body)
+    response.topics = [topic for topic in response.topics if topic.name is None or not is_own(topic.name)]
+    return encode_body(response, version)

@@ -1,0 +1,84 @@
+"""What the proxy's sessions share, and which are open. Built once by `runtime/`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.proxy.rules.own_names import OwnNames
+from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.session.session import Handler, Session
+from gateway.proxy.session.stats import API_KEYS, ProxyStats
+from gateway.transport.event_loop_io import EventLoopIO
+
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class Sessions:
+    """Implements `SessionContext`, which says what its attributes are.
+
+    Attributes:
+        open: the sessions, in the order in which they came.
+        connect: connects a session to its target broker; set by the listeners.
+    """
+
+    def __init__(
+        self,
+        *,
+        routing: RoutingTable,
+        clock: Callable[[], float],
+        loop: asyncio.AbstractEventLoop,
+        max_request_bytes: int,
+        asks_login: bool = False,
+        lease_valid: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.routing = routing
+        self.clock = clock
+        self.loop = loop
+        self.wires = EventLoopIO(loop)
+        self.max_request_bytes = max_request_bytes
+        self.asks_login = asks_login
+        self.lease_valid = lease_valid
+        self.rights: dict[tuple[str, str], bool] = {}
+        self.own_names = OwnNames()
+        self.stats = ProxyStats(clock)
+        self.handlers: list[Handler | None] = [None] * API_KEYS
+        self.open: dict[Session, None] = {}
+        self.no_sessions = asyncio.Event()
+        self.no_sessions.set()
+        self.connect: Callable[[ProxySession], None] = lambda session: None
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def passes_writes(self) -> bool:
+        """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client.
+
+        It may concern a topic that is or was mirrored, and those are written under the lease alone.
+        """
+        return not self.routing.current.topics or self.lease_valid()
+
+    def session_opened(self, session: ProxySession) -> None:
+        """A client connected: connect it to its target broker."""
+        self.open[session] = None
+        self.no_sessions.clear()
+        self.connect(session)
+
+    def session_closed(self, session: Session, reason: str) -> None:
+        """A client's connection ended."""
+        self.open.pop(session, None)
+        if not self.open:
+            self.no_sessions.set()
+        cause = reason.split(":", 1)[0]
+        self.stats.closed[cause] = self.stats.closed.get(cause, 0) + 1
+
+    def spawn(self, work: asyncio.Task[None]) -> None:
+        """Keep a reference to a background task until it ends."""
+        self.tasks.add(work)
+        work.add_done_callback(self._ended)
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self.tasks.discard(work)
+        if not work.cancelled() and (error := work.exception()) is not None:
+            _log.error("work for a session failed", work=work.get_name(), error=repr(error), exc_info=error)

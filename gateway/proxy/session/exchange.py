@@ -1,0 +1,105 @@
+"""One request's place in its connection: what was asked, and how it will be answered.
+
+An Exchange is created when a request's header is known and ends with its response (or with the connection).
+Handlers end it in exactly one of these ways: `reply`, `forward`, `drop`; or they close the session.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from protocol.header import frame_response
+from protocol.wire import Buffer
+
+Transform = Callable[[memoryview], "Buffer | None"]
+
+
+class ExchangeSession(Protocol):
+    """The session of an exchange: who takes its answer."""
+
+    def answer(self, exchange: Exchange, response: Buffer) -> None:
+        """Take the framed response; it leaves when its turn comes."""
+
+    def send_upstream(self, exchange: Exchange, size: int, pieces: Sequence[Buffer]) -> None:
+        """Send a framed request of `size` bytes to the target broker and expect its answer for `exchange`."""
+
+
+class Exchange:
+    """A request that awaits its response.
+
+    `frame` is the request without its 4-byte size (empty for opaque requests, which are never collected).
+    `response` is the framed response once known, while earlier exchanges of the connection still wait.
+    `transform` turns the upstream's response frame (without size) into the framed response for the client;
+    it returns None when it will call `reply`/`forward` itself later. None as transform = pass it through.
+    """
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "body_offset",
+        "client_id",
+        "correlation_id",
+        "frame",
+        "internal",
+        "response",
+        "session",
+        "started",
+        "transform",
+    )
+
+    def __init__(
+        self, session: ExchangeSession, api_key: int, api_version: int, correlation_id: int, started: float
+    ) -> None:
+        self.session = session
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.started = started
+        self.client_id: str | None = None
+        self.frame: memoryview = _EMPTY
+        self.body_offset = 0
+        self.internal = False
+        self.response: Buffer | None = None
+        self.transform: Transform | None = None
+
+    @property
+    def body(self) -> memoryview:
+        """The request's body: what follows its header."""
+        return self.frame[self.body_offset :]
+
+    def reply(self, body: Buffer) -> None:
+        """Answer with this response body; header and size are added."""
+        self.session.answer(self, frame_response(self.api_key, self.api_version, self.correlation_id, bytes(body)))
+
+    def reply_framed(self, response: Buffer) -> None:
+        """Answer with a response that has its size and header already."""
+        self.session.answer(self, response)
+
+    def forward(self, transform: Transform | None = None) -> None:
+        """Send the request, unchanged, to the connection's own target broker."""
+        self.forward_pieces(len(self.frame), (self.frame,), transform)
+
+    def forward_body(self, body: Buffer, transform: Transform | None = None) -> None:
+        """Send the request with another body to the connection's own target broker."""
+        size = self.body_offset + len(body)
+        self.forward_pieces(size, (self.frame[: self.body_offset], body), transform)
+
+    def forward_pieces(self, size: int, pieces: Sequence[Buffer], transform: Transform | None) -> None:
+        """Send `pieces` (`size` bytes in all, header included) as this request to the target broker."""
+        self.transform = transform
+        self.session.send_upstream(self, size, pieces)
+
+    def drop(self) -> None:
+        """End without a response (acks=0)."""
+        self.session.answer(self, b"")
+
+
+_EMPTY = memoryview(b"")
+_SIZE = struct.Struct(">i")
+
+
+def framed(frame: memoryview) -> bytes:
+    """The transform that changes nothing: the response with its size before it."""
+    return b"".join((_SIZE.pack(len(frame)), frame))

@@ -1,0 +1,115 @@
+"""The bytes of a session's own connection to the target broker: each response leaves in the order of the requests.
+
+A response that is opaque and whose turn it is passes as it arrives; others are collected, and transformed or kept.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from gateway.proxy.session.exchange import Exchange, framed
+from gateway.proxy.session.session import LEASE_OVER, Session, SessionContext
+from gateway.proxy.session.streams import RESPONSE_HEAD, ResponseStream, StreamError
+from gateway.transport.wire import SPLICE_BYTES
+from protocol.apis import ApiKey
+from protocol.errors import ProtocolError
+from protocol.wire import Buffer
+
+_log = structlog.get_logger("lockgate.proxy")
+_PRODUCE = int(ApiKey.PRODUCE)
+
+
+class FromBroker(Session):
+    """Takes what the target broker sends. It is the sink of its response stream."""
+
+    def __init__(self, context: SessionContext, node_id: int | None) -> None:
+        super().__init__(context, node_id)
+        self._responses = ResponseStream(self)
+        self._current: Exchange | None = None  # the upstream response being received
+
+    def upstream_data(self, data: Buffer) -> None:
+        """Bytes arrived from the target broker. They change after the call."""
+        if not self._responses.busy and self._pass_response(data, len(data)):
+            return
+        self.context.wires.collect()
+        try:
+            self._responses.feed(data)
+        except (StreamError, ProtocolError) as error:
+            self.close(f"bad response from broker {self.node_id}: {error}")
+        except Exception as error:  # noqa: BLE001 - a bug of ours must stay in this connection
+            _log.exception("response handling failed", session=self.id, client_id=self.client_id)
+            self.close(f"internal error: {error!r}")
+        finally:
+            self.context.wires.flush()
+
+    def response_peeked(self, data: Buffer) -> bool:
+        """See `Receiver.peeked`."""
+        if self._responses.busy or len(data) < 8:
+            return False
+        return RESPONSE_HEAD.unpack_from(data)[0] >= SPLICE_BYTES and self._pass_response(data, 0)
+
+    def _pass_response(self, data: Buffer, have: int) -> bool:
+        """The common case in one piece, as for requests: an opaque response whose turn it is, or its beginning."""
+        expected, queue = self._expected, self._sequencer.queue
+        if len(data) < 8 or not expected or len(expected) != len(queue):  # nobody waits for a response from elsewhere
+            return False
+        size, correlation_id = RESPONSE_HEAD.unpack_from(data)
+        exchange = expected[0]
+        if exchange.correlation_id != correlation_id or exchange.transform is not None or not 4 <= size >= have - 4:
+            return False
+        if queue[0] is not exchange or self._draining:
+            return False
+        if exchange.api_key == _PRODUCE and not self.context.passes_writes():
+            return False
+        expected.popleft()
+        through = self._responses.through = size + 4 - have
+        if have:
+            self._client.write(data)
+        if through:
+            self._current = exchange
+        else:
+            queue.popleft()
+            self.context.stats.finished(exchange, 0)
+        return True
+
+    def response_begins(self, correlation_id: int) -> bool:
+        """Match a response to its exchange; opaque ones whose turn it is stream through."""
+        if not self._expected:
+            raise StreamError(f"a response (correlation id {correlation_id}) that nothing asked for")
+        exchange = self._expected.popleft()
+        if exchange.correlation_id != correlation_id:
+            raise StreamError(f"correlation id {correlation_id} where {exchange.correlation_id} was due")
+        self._current = exchange
+        if exchange.api_key == _PRODUCE and exchange.transform is None and not self.context.passes_writes():
+            exchange.transform = self._too_late
+        return exchange.transform is not None or not self._sequencer.is_head(exchange)
+
+    def _too_late(self, _frame: memoryview) -> None:
+        self.close(LEASE_OVER)
+
+    def response_passed(self, data: Buffer) -> None:
+        """Opaque response bytes whose turn it is."""
+        self._client.write(data)
+
+    def response_ended(self) -> None:
+        """An opaque response has left: later ones that waited on it follow."""
+        exchange = self._current
+        if exchange is not None:
+            self.context.stats.finished(exchange, 0)
+        ready = self._sequencer.finish_head()
+        if ready:
+            self._client.writelines(ready)
+        if self._draining:
+            self._close_if_drained()
+
+    def response_collected(self, frame: memoryview) -> None:
+        """A whole response: transform it, or keep it until its turn."""
+        exchange = self._current
+        if exchange is None:
+            return
+        if exchange.transform is None:
+            self.answer(exchange, framed(frame))
+            return
+        response = exchange.transform(frame)
+        if response is not None and not exchange.internal:
+            self.answer(exchange, response)

@@ -1,0 +1,225 @@
+"""The bytes of a session's client: opaque requests pass, intercepted ones are collected for their handlers.
+
+What arrives while a handler holds the connection waits in a backlog, and from a size on in the client's socket.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import structlog
+
+from gateway.groups.gate.rules.gates import named
+from gateway.proxy.rules.own_names import PREFIX, is_own
+from gateway.proxy.session.exchange import Exchange
+from gateway.proxy.session.session import Handler, Session, SessionContext
+from gateway.proxy.session.streams import PEEK_LIMIT, REQUEST_HEAD, REQUEST_HEAD_BYTES, RequestStream, StreamError
+from gateway.transport.wire import SPLICE_BYTES
+from protocol.apis import APIS, ApiKey, is_supported
+from protocol.errors import IncompleteFrame, ProtocolError
+from protocol.header import peek_request_header
+from protocol.peek import only_topic, plain_acks, produce_acks
+from protocol.wire import Buffer
+
+_log = structlog.get_logger("lockgate.proxy")
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
+_PRODUCE = int(ApiKey.PRODUCE)
+_SEARCHED = (_PRODUCE, int(ApiKey.FETCH))
+_PREFIX = PREFIX.encode()
+SUPPORTED = frozenset(
+    int(key) << 16 | version
+    for key, api in APIS.items()
+    for version in range(api.min_version, api.max_version + 1)
+    if is_supported(key, version)
+)
+_ANSWERED = (-1, 1)  # acks
+BACKLOG_BYTES = 262_144  # read ahead of a stalled connection, so that its end is noticed; then reading pauses
+
+
+class FromClient(Session):
+    """Takes what the client sends. It is the sink of its request stream."""
+
+    def __init__(self, context: SessionContext, node_id: int | None) -> None:
+        super().__init__(context, node_id)
+        self._requests = RequestStream(self, context.max_request_bytes)
+        self._backlog: deque[bytes] = deque()
+        self._backlog_bytes = 0
+        self._feeding = False
+
+    def client_data(self, data: Buffer) -> None:
+        """Bytes arrived from the client. They change after the call."""
+        if self._stalled or self._backlog:
+            self._backlog.append(bytes(data))
+            self._backlog_bytes += len(data)
+            if self._backlog_bytes > BACKLOG_BYTES:
+                self._pause_reading("backlog")
+        elif self._requests.busy or not self._pass_request(data, len(data)):
+            self._feed(data)
+
+    def request_peeked(self, data: Buffer) -> bool:
+        """See `Receiver.peeked`."""
+        if self._stalled or self._backlog or self._requests.busy or len(data) < REQUEST_HEAD_BYTES:
+            return False
+        return REQUEST_HEAD.unpack_from(data)[0] >= SPLICE_BYTES and self._pass_request(data, 0)
+
+    def _pass_request(self, data: Buffer, have: int) -> bool:
+        """The common case in one piece: `data` is one opaque request, or its beginning. False: it is something else.
+
+        `have` bytes of it are passed on, all or (only peeked at) none.
+
+        What `_feed` does for it, in a third of the time: on a busy machine each further function is one that has
+        fallen out of the processor's caches since the last request.
+        """
+        if len(data) < REQUEST_HEAD_BYTES:
+            return False
+        size, api_key, api_version, correlation_id = REQUEST_HEAD.unpack_from(data)
+        context, upstream = self.context, self._upstream
+        if size + 4 < have or size > self.passes_bytes or api_key << 16 | api_version not in SUPPORTED:
+            return False
+        handler = context.handlers[api_key]
+        if handler is not None and handler.intercepts(self):
+            if not self._is_plain(api_key, api_version, data, 12):
+                return False
+        elif api_key in _SEARCHED and self._may_name_own(data, size + 4, 4, api_key, api_version):
+            return False
+        if upstream is None or (api_key == _PRODUCE and plain_acks(data, api_version) not in _ANSWERED):
+            return False
+        self.last_active = now = context.clock()
+        exchange = Exchange(self, api_key, api_version, correlation_id, now)
+        self._sequencer.queue.append(exchange)
+        self._expected.append(exchange)
+        context.stats.began(api_key, size)
+        self._requests.through = size + 4 - have
+        if have:
+            upstream.write(data)
+        return True
+
+    def _feed(self, data: Buffer) -> None:
+        self.last_active = self.context.clock()
+        self._feeding = True
+        self.context.wires.collect()
+        try:
+            rest = self._requests.feed(data)
+            if rest is not None:
+                self._backlog.appendleft(bytes(rest))
+                self._backlog_bytes += len(rest)
+        except (StreamError, ProtocolError) as error:
+            self.close(f"bad request: {error}")
+        except Exception as error:  # noqa: BLE001 - a bug of ours must stay in this connection
+            _log.exception("request handling failed", session=self.id, client_id=self.client_id)
+            self.close(f"internal error: {error!r}")
+        finally:
+            self._feeding = False
+            self.context.wires.flush()
+
+    def resume(self) -> None:
+        """Go on with what has arrived meanwhile."""
+        self._stalled = False
+        if not self._feeding:
+            self._work_off_backlog()
+
+    def look_again(self) -> None:
+        """See `Session.look_again`: the stream has kept the head."""
+        self._backlog.appendleft(b"")
+        self.again(lambda: None)
+
+    def _work_off_backlog(self) -> None:
+        while self._backlog and not self._stalled and not self.closed:
+            data = self._backlog.popleft()
+            self._backlog_bytes -= len(data)
+            self._feed(data)
+        if not self._backlog:
+            self._resume_reading("backlog")
+
+    def begin(self, api_key: int, api_version: int, correlation_id: int, size: int, head: memoryview) -> bool | None:
+        """A request's header: decide between passing its bytes on and collecting it."""
+        if not is_supported(api_key, api_version) and api_key != _API_VERSIONS:
+            raise StreamError(f"api key {api_key} version {api_version} is not supported")
+        if not self.login.accepted and not self.login.takes(api_key, size):
+            return None
+        handler = self.target_down or self.context.handlers[api_key]
+        if self._passes(handler, api_key, api_version, size, head):
+            if api_key == _PRODUCE:
+                acks = _acks_of(head, api_version)
+                if acks is None:
+                    if len(head) >= size:
+                        raise StreamError("produce request without acks")
+                    if len(head) > PEEK_LIMIT:
+                        raise StreamError("request header without an end")
+                    return None
+                if acks == 0:
+                    self.context.stats.unanswered(api_key, size)
+                    return False
+            exchange = Exchange(self, api_key, api_version, correlation_id, self.last_active)
+            self._sequencer.begin(exchange)
+            self._expected.append(exchange)
+            self.context.stats.began(api_key, size)
+            return False
+        self._sequencer.begin(Exchange(self, api_key, api_version, correlation_id, self.last_active))
+        self.context.stats.began(api_key, size)
+        return True
+
+    def _passes(self, handler: Handler | None, api_key: int, api_version: int, size: int, head: memoryview) -> bool:
+        if handler is not None and handler.intercepts(self):
+            return self._is_plain(api_key, api_version, head, 8)
+        return api_key not in _SEARCHED or not self._may_name_own(head, size, 0, api_key, api_version)
+
+    def _may_name_own(self, data: Buffer, size: int, at: int, api_key: int, api_version: int) -> bool:
+        """Whether the Produce or Fetch, whose header begins at `at`, may name a topic of the gateway's: look into it.
+
+        Of a Produce of one topic that topic is looked at. Any other request is searched, and one that is not there
+        whole has to be collected for that.
+        """
+        if api_key == _PRODUCE and plain_acks(data, api_version, at + 8) in _ANSWERED:
+            topic = only_topic(data, api_version, at + 8)
+            if topic is not None:
+                return is_own(topic)
+        if len(data) < size:
+            return True
+        found = bytes(data[:size])
+        if api_key == _PRODUCE:  # it has no topic ids
+            return _PREFIX in found
+        return self.context.own_names.in_bytes(found)
+
+    def _is_plain(self, api_key: int, api_version: int, head: Buffer, at: int) -> bool:
+        """A Produce of one topic that is none of the mirror's, outside of a transaction: it need not be collected."""
+        if (
+            api_key != _PRODUCE
+            or self.target_down
+            or self.pipeline
+            or plain_acks(head, api_version, at) not in _ANSWERED
+        ):
+            return False
+        topic = only_topic(head, api_version, at)
+        if topic is None or is_own(topic):
+            return False
+        return self.context.routing.current.passes(topic) and self.context.passes_writes()
+
+    def passed(self, data: Buffer) -> None:
+        """Opaque request bytes go on as they are."""
+        if self._upstream is not None:
+            self._upstream.write(data)
+
+    def collected(self, frame: memoryview) -> bool:
+        """A whole intercepted request goes to its handler."""
+        exchange = self._sequencer.queue[-1]
+        header = peek_request_header(frame)
+        exchange.frame = frame
+        exchange.client_id = client_id = header.client_id
+        self.client_id = client_id if client_id is None else named(client_id)
+        exchange.body_offset = header.body_offset
+        handler = self.target_down or self.context.handlers[exchange.api_key]
+        if handler is None:  # what it wanted has passed while the frame was collected
+            exchange.forward()
+        else:
+            handler.handle(self, exchange)
+        return not self._stalled and not self.closed
+
+
+def _acks_of(head: memoryview, api_version: int) -> int | None:
+    """`acks` of a Produce whose frame begins with `head`; None when more of it must arrive first."""
+    try:
+        header = peek_request_header(head)
+    except IncompleteFrame:
+        return None
+    return produce_acks(head[header.body_offset :], api_version)

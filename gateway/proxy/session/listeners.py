@@ -1,0 +1,222 @@
+"""The ports: one for bootstrap and one for each broker of the target, and the way from a session to its broker.
+
+Brokers that join get a port when they are first seen (in the target's view or in a response on its way to a
+client, whichever is first); the port of a broker that left is closed and stays reserved for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import ssl
+from collections.abc import Callable
+
+import structlog
+
+from gateway.kafka.cluster import Cluster
+from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.session.sides import ClientSide, UpstreamSide
+from gateway.transport.background import kept_running
+from gateway.transport.listening import Acceptor, connect, listen
+
+_log = structlog.get_logger("lockgate.proxy")
+CONNECT_TIMEOUT_S = 10.0
+KNOWN_LOST_S = 1.0  # while others are served without their broker already
+LOOK_S = 1.0
+BACKLOG = 1024
+
+
+class Listeners:
+    """`allocate(node id)` gives the broker's port and remembers it.
+
+    Attributes:
+        target_down: serves those whose broker cannot be reached.
+        target_tls: of the sessions to their brokers; None without TLS.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        target: Cluster,
+        host: str,
+        advertised_host: str,
+        bootstrap_port: int,
+        allocate: Callable[[int], int],
+        client_tls: ssl.SSLContext | None,
+        target_tls: ssl.SSLContext | None,
+        idle_timeout_s: float,
+        rng: random.Random,
+        plain_sockets: bool = True,
+    ) -> None:
+        self._sessions = sessions
+        self._target = target
+        self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
+        self._host = host
+        self._advertised_host = advertised_host
+        self._bootstrap_port = bootstrap_port
+        self._allocate = allocate
+        self._client_tls = client_tls
+        self.target_tls = target_tls
+        self._idle_timeout_s = idle_timeout_s
+        self._rng = rng
+        self._accepts_sockets = plain_sockets and client_tls is None
+        self._connects_sockets = plain_sockets and target_tls is None
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._ports: dict[int, int] = {}
+        self._servers: dict[int | None, asyncio.Server | Acceptor] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._looking: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the bootstrap port and those of the brokers known now. Raises OSError when a port is taken."""
+        self._sessions.connect = self._connect
+        self._learn_names()
+        await self._listen(None, self._bootstrap_port)
+        for node_id, (host, port, _rack) in self._target.view.brokers.items():
+            self._addresses[node_id] = (host, port)
+            self._ports[node_id] = self._allocate(node_id)
+            await self._listen(node_id, self._ports[node_id])
+        self._sweep()
+
+    def ports(self) -> dict[int, int]:
+        """Node id -> port, of the brokers seen so far."""
+        return dict(self._ports)
+
+    def closed(self) -> list[str]:
+        """The ports that should be open and are not: `bootstrap` and node ids."""
+        wanted: list[int | None] = [None, *self._target.view.brokers]
+        return ["bootstrap" if node is None else str(node) for node in wanted if node not in self._servers]
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """Where clients find this broker; learns a broker that was not known yet."""
+        if self._addresses.get(node_id) != (host, port) or node_id not in self._servers:
+            self._learn(node_id, host, port)
+        return self._advertised_host, self._ports[node_id]
+
+    def brokers_changed(self) -> None:
+        """The target's view changed: open ports for new brokers, close those of brokers that left."""
+        self._learn_names()
+        brokers = self._target.view.brokers
+        for node_id, (host, port, _rack) in brokers.items():
+            self.advertised(node_id, host, port)
+        for node_id in [n for n in self._servers if n is not None and brokers and n not in brokers]:
+            self._servers.pop(node_id).close()
+            _log.info("broker left the target", node_id=node_id, port=self._ports[node_id])
+
+    def _learn_names(self) -> None:
+        self._sessions.own_names.learn({name: topic.topic_id for name, topic in self._target.view.topics.items()})
+
+    def _learn(self, node_id: int, host: str, port: int) -> None:
+        self._addresses[node_id] = (host, port)
+        if node_id not in self._ports:
+            self._ports[node_id] = self._allocate(node_id)
+        if node_id not in self._servers and not self._closing:
+            work = self._sessions.loop.create_task(self._open(node_id))
+            self._sessions.spawn(work)
+
+    async def _open(self, node_id: int) -> None:
+        if node_id in self._servers:
+            return
+        try:
+            await self._listen(node_id, self._ports[node_id])
+        except OSError as error:
+            _log.error("cannot listen for a broker", node_id=node_id, port=self._ports[node_id], error=str(error))
+
+    async def _listen(self, node_id: int | None, port: int) -> None:
+        loop = self._sessions.loop
+        sessions = self._sessions
+        if self._accepts_sockets:
+            self._servers[node_id] = await listen(
+                loop, self._host, port, BACKLOG, lambda sock: ClientSide(sessions, node_id).accepted(sock)
+            )
+        else:
+            self._servers[node_id] = await loop.create_server(
+                lambda: ClientSide(sessions, node_id), self._host, port, ssl=self._client_tls, backlog=BACKLOG
+            )
+        _log.info("listening", node_id="bootstrap" if node_id is None else node_id, host=self._host, port=port)
+
+    # -- from a session to its broker ----------------------------------------------------------------------
+
+    def _connect(self, session: ProxySession) -> None:
+        self._sessions.spawn(self._sessions.loop.create_task(self._connect_session(session)))
+
+    async def _connect_session(self, session: ProxySession) -> None:
+        try:
+            host, port = self._address(session.node_id)
+            loop, tls = self._sessions.loop, self.target_tls
+            async with asyncio.timeout(KNOWN_LOST_S if self.target_down.sessions else CONNECT_TIMEOUT_S):
+                if self._connects_sockets:
+                    UpstreamSide(session).connected(await connect(loop, host, port))
+                else:
+                    await loop.create_connection(
+                        lambda: UpstreamSide(session), host, port, ssl=tls, server_hostname=host if tls else None
+                    )
+        except (OSError, TimeoutError, LookupError) as error:
+            if not self.target_down.takes(session):
+                session.close(f"target broker unreachable: {session.node_id}: {error}")
+            elif self._looking is None:
+                self._looking = self._sessions.loop.create_task(
+                    kept_running(self._look_for_brokers, "look for brokers"), name="look for brokers"
+                )
+                self._sessions.spawn(self._looking)
+
+    async def _look_for_brokers(self) -> None:
+        """Give sessions that are served without their brokers back to them."""
+        target_down = self.target_down
+        while target_down.sessions and not self._closing:
+            await asyncio.sleep(LOOK_S)
+            for node_id in dict.fromkeys(session.node_id for session in target_down.sessions):
+                if await self._is_there(node_id):
+                    _log.info("the target is reached again", node_id="bootstrap" if node_id is None else node_id)
+                    for session in [each for each in target_down.sessions if each.node_id == node_id]:
+                        target_down.sessions.pop(session, None)
+                        session.drain()
+        self._looking = None
+
+    async def _is_there(self, node_id: int | None) -> bool:
+        try:
+            async with asyncio.timeout(LOOK_S):
+                loop, address = self._sessions.loop, self._address(node_id)
+                if self._connects_sockets:
+                    (await connect(loop, *address)).close()
+                else:
+                    (await loop.create_connection(asyncio.Protocol, *address))[0].close()
+        except (OSError, TimeoutError, LookupError):
+            return False
+        return True
+
+    def _address(self, node_id: int | None) -> tuple[str, int]:
+        if node_id is not None:
+            return self._addresses[node_id]
+        if not self._addresses:
+            raise LookupError("no broker of the target is known")
+        live = [n for n in self._target.view.brokers if n in self._addresses] or list(self._addresses)
+        return self._addresses[self._rng.choice(live)]
+
+    # -- idle and shutdown ---------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        oldest = self._sessions.clock() - self._idle_timeout_s
+        for session in [s for s in self._sessions.open if s.last_active < oldest and s.idle]:
+            session.close("idle")
+        self._sweeper = self._sessions.loop.call_later(max(self._idle_timeout_s / 10, 0.05), self._sweep)
+
+    async def close(self, grace_s: float) -> None:
+        """Accept no more, answer what is in flight (at most `grace_s` seconds), close everything."""
+        self._closing = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for server in self._servers.values():
+            server.close()
+        for session in list(self._sessions.open):
+            session.drain()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):  # wait_for of 3.11 can lose a cancellation
+                await self._sessions.no_sessions.wait()
+        for session in list(self._sessions.open):
+            session.close("shutdown: grace is over")

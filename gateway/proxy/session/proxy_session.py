@@ -1,0 +1,58 @@
+"""One client connection and its own connection to the target broker, glued together.
+
+Back-pressure goes both ways: who reads slowly has the other one read slowly.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gateway.proxy.session.from_broker import FromBroker
+from gateway.proxy.session.from_client import FromClient
+from gateway.proxy.session.session import Connected, SessionContext
+from gateway.transport.wire import Wire
+
+
+class ConnectingContext(SessionContext, Protocol):
+    """What sessions share, and who connects them."""
+
+    def session_opened(self, session: ProxySession) -> None:
+        """A client connected: connect it to its target broker."""
+
+
+class ProxySession(FromClient, FromBroker):
+    """A session with its connections. Both halves are bases, not parts, so that no byte pays for the division."""
+
+    context: ConnectingContext
+
+    def __init__(self, context: ConnectingContext, node_id: int | None) -> None:
+        super().__init__(context, node_id)
+
+    def client_connected(self, wire: Connected, host: str) -> None:
+        """The client is there, on `host`: connect to its target broker."""
+        self.host = host
+        self._client = wire
+        self.context.session_opened(self)
+
+    def upstream_connected(self, wire: Connected) -> None:
+        """The target broker is connected: start with what the client has sent meanwhile."""
+        if self.closed:
+            wire.close()
+            return
+        self._upstream = wire
+        if isinstance(wire, Wire) and isinstance(self._client, Wire):
+            self._client.splice_to(wire, self._requests)
+            wire.splice_to(self._client, self._responses)
+        self.resume()
+
+    def pause_upstream(self, paused: bool) -> None:
+        """The client reads slowly: read its broker slowly."""
+        if self._upstream is not None and not self.closed:
+            (self._upstream.pause_reading if paused else self._upstream.resume_reading)()
+
+    def pause_client(self, paused: bool) -> None:
+        """The broker reads slowly: read the client slowly."""
+        if paused:
+            self._pause_reading("broker")
+        else:
+            self._resume_reading("broker")

@@ -1,0 +1,263 @@
+"""A client's session as handlers see it: order, stalling, requests of our own, and the end.
+
+It owns order (Sequencer) and stalling: while a handler holds a request, nothing later on the connection is looked at,
+as in a real broker that mutes the channel. Decisions are the handlers'; everything here runs on the event loop without
+awaiting. The bytes of its two connections are read in `from_client` and `from_broker`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import struct
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.groups.gate.rules.gates import Identity
+from gateway.proxy.rules.leader_order import LeaderOrder
+from gateway.proxy.rules.own_names import OwnNames
+from gateway.proxy.rules.pipeline_guard import PipelineGuard
+from gateway.proxy.session.exchange import Exchange, Transform
+from gateway.proxy.session.login import Login
+from gateway.proxy.session.sequencer import Sequencer
+from gateway.proxy.session.stats import ProxyStats
+from gateway.proxy.session.streams import RequestStream
+from gateway.transport.event_loop_io import EventLoopIO
+from protocol.header import encode_request_header
+from protocol.wire import Buffer
+
+_log = structlog.get_logger("lockgate.proxy")
+_SIZE = struct.Struct(">i")
+_ids = itertools.count(1)
+
+LEASE_OVER = "write lease over: the outcome of a write is unknown"
+"""Why a connection closes whose answer comes when nobody waits for this gateway any more (`fleet/rules/leases.py`)."""
+
+
+class Handler(Protocol):
+    """One intercepted API. `intercepts` is asked at each header, `handle` gets the whole request."""
+
+    def intercepts(self, session: Session) -> bool:
+        """False: let this request pass untouched."""
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        """End the exchange by reply, forward or drop, now or (stalling or not) later; never block."""
+
+
+class SessionContext(Protocol):
+    """What sessions share.
+
+    Attributes:
+        clock: monotonic seconds.
+        handlers: by API key; an API without one is opaque.
+        asks_login: the target authenticates its clients (SASL).
+        rights: (principal, topic) -> may it write, as last asked of the target.
+        lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
+    """
+
+    clock: Callable[[], float]
+    loop: asyncio.AbstractEventLoop
+    wires: EventLoopIO
+    stats: ProxyStats
+    routing: RoutingTable
+    handlers: list[Handler | None]
+    own_names: OwnNames
+    max_request_bytes: int
+    asks_login: bool
+    rights: dict[tuple[str, str], bool]
+    lease_valid: Callable[[], bool]
+
+    def passes_writes(self) -> bool:
+        """Whether a Produce that nobody looked into may be passed on to the target, and its answer to the client."""
+
+    def session_closed(self, session: Session, reason: str) -> None:
+        """A client's connection ended."""
+
+    def spawn(self, work: asyncio.Task[None]) -> None:
+        """Keep a reference to a background task until it ends."""
+
+
+class Connected(Protocol):
+    """A connection to write to: a `Wire`, or a transport in its guise. What is given to write may change after."""
+
+    def write(self, data: Buffer) -> None:
+        """Write."""
+
+    def writelines(self, pieces: Sequence[Buffer]) -> None:
+        """Write several pieces as one."""
+
+    def pause_reading(self) -> None:
+        """Read no more."""
+
+    def resume_reading(self) -> None:
+        """Read on."""
+
+    def close(self) -> None:
+        """Close, when what was written has left."""
+
+
+class Session(ABC):
+    """A client of the gateway. `node_id` is the target broker it speaks to (None on the bootstrap port)."""
+
+    _client: Connected
+    _requests: RequestStream  # made by who takes its requests
+
+    def __init__(self, context: SessionContext, node_id: int | None) -> None:
+        self.id = next(_ids)
+        self.context = context
+        self.node_id = node_id
+        self.host = ""
+        self.client_id: str | None = None
+        self.principal = ""
+        self.login = Login(self, context.loop, required=context.asks_login)
+        self.passes_bytes = 0  # requests up to this size may pass as they come; none before the target's consent
+        self.authorized: dict[object, tuple[float, bool]] = {}  # see `produce/authorization.py`: (asked at, allowed)
+        self.group_rights: dict[str, tuple[float, int]] = {}  # group -> (asked at, operations)
+        self.pipeline = PipelineGuard()
+        self.order = LeaderOrder()
+        self.last_active = context.clock()
+        self.closed = False
+        self.on_close: list[Callable[[], None]] = []
+        self.target_down: Handler | None = None  # serves it without its broker
+        self._upstream: Connected | None = None
+        self._sequencer = Sequencer()
+        self._expected: deque[Exchange] = deque()  # what the upstream will answer, in its order
+        self._stalled = True  # until the upstream is connected
+        self._draining = False
+        self._paused_for: set[str] = set()
+        self._asks = itertools.count(1)
+        self.login_changed()
+
+    def login_changed(self) -> None:
+        """The target has accepted the login, or it has ended: what was known of the client's rights is void."""
+        self.passes_bytes = self.context.max_request_bytes if self.login.accepted else 0
+        self.authorized.clear()
+        self.group_rights.clear()
+
+    @property
+    def identity(self) -> Identity:
+        """The client as the gates know it."""
+        return Identity(self.host, self.client_id or "", self.principal)
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing whole is unanswered: a member that waits at a gate is not idle, half a request is."""
+        return len(self._sequencer) == (1 if self._requests.collecting else 0)
+
+    def stall(self) -> None:
+        """Look at nothing later on this connection until `resume`."""
+        self._stalled = True
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Go on with what has arrived meanwhile."""
+
+    @abstractmethod
+    def look_again(self) -> None:
+        """End a stall that began while a request's head was looked at, by looking at it again."""
+
+    def again(self, action: Callable[[], None]) -> None:
+        """End a stall with `action` (answer, forward, or handle once more, which may stall anew); then go on."""
+        if self.closed:
+            return
+        self._stalled = False
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - a bug of ours must stay in this connection
+            _log.exception("request handling failed", session=self.id, client_id=self.client_id)
+            self.close(f"internal error: {error!r}")
+        if not self._stalled and not self.closed:
+            self.resume()
+
+    def ask(self, api_key: int, api_version: int, body: Buffer, answer: Transform) -> None:
+        """Send a request of our own on the client's connection; `answer` gets the response frame."""
+        exchange = Exchange(self, api_key, api_version, -next(self._asks), self.context.clock())
+        exchange.internal = True
+        exchange.transform = answer
+        header = encode_request_header(api_key, api_version, exchange.correlation_id, "lockgate")
+        self.send_upstream(exchange, len(header) + len(body), (header, body))
+
+    def send_upstream(self, exchange: Exchange, size: int, pieces: Sequence[Buffer]) -> None:
+        """Send a framed request to the target broker and expect its answer for `exchange`.
+
+        Legal inside `handle`, or later while the handler stalls the session: only then is the stream of opaque
+        bytes known to be between two frames.
+
+        A session that is served without its broker is closed: its client comes back to whoever leads now.
+        """
+        upstream = self._broker()
+        if upstream is None:
+            return
+        if not self._requests.at_boundary:
+            raise RuntimeError("a request would be sent into the middle of another one")
+        self._expected.append(exchange)
+        upstream.writelines((_SIZE.pack(size), *pieces))
+
+    def unanswered_by_target(self) -> tuple[Exchange, ...]:
+        """What the target broker has not begun to answer yet, in its order."""
+        return tuple(self._expected)
+
+    def send_unanswered(self, size: int, pieces: Sequence[Buffer]) -> None:
+        """Send a request that the target broker will not answer (acks=0)."""
+        upstream = self._broker()
+        if upstream is not None:
+            self.context.stats.last_unanswered = self.context.clock()
+            upstream.writelines((_SIZE.pack(size), *pieces))
+
+    def _broker(self) -> Connected | None:
+        """Whom to send to. Where nobody is, nothing would ever be answered: the session ends."""
+        if self._upstream is None:
+            self.close("target broker unreachable: the request needs it")
+        return None if self.closed else self._upstream
+
+    def answer(self, exchange: Exchange, response: Buffer) -> None:
+        """Take an exchange's framed response; it leaves when its turn comes."""
+        if self.closed:
+            return
+        ready = self._sequencer.answer(exchange, response)
+        self.context.stats.finished(exchange, len(response))
+        if ready:
+            self._client.writelines(ready)
+        if self._draining:
+            self._close_if_drained()
+
+    def close(self, reason: str) -> None:
+        """Close both connections. Whatever is unanswered stays so: the client retries elsewhere."""
+        if self.closed:
+            return
+        self.closed = True
+        _log.debug("connection closed", session=self.id, client=self.host, client_id=self.client_id, reason=reason)
+        self._client.close()
+        if self._upstream is not None:
+            self._upstream.close()
+        self.login.closed()
+        for callback in self.on_close:
+            callback()
+        self.on_close.clear()
+        self.context.session_closed(self, reason)
+
+    def drain(self) -> None:
+        """Take no further request; close once all that were taken are answered."""
+        self._draining = True
+        self._pause_reading("draining")
+        self._close_if_drained()
+
+    def _pause_reading(self, why: str) -> None:
+        if not self._paused_for and not self.closed:
+            self._client.pause_reading()
+        self._paused_for.add(why)
+
+    def _resume_reading(self, why: str) -> None:
+        if why in self._paused_for:
+            self._paused_for.discard(why)
+            if not self._paused_for and not self.closed:
+                self._client.resume_reading()
+
+    def _close_if_drained(self) -> None:
+        if not len(self._sequencer) and not self.closed:
+            self.close("shutdown")

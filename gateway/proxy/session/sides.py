@@ -1,0 +1,104 @@
+"""The two faces a session shows to its connections: its client's and its own to the target broker.
+
+Each is the receiver of a `Wire` (plain TCP) or asyncio's protocol (TLS).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.proxy_session import ProxySession
+from gateway.transport.wire import Wire
+from protocol.wire import Buffer
+
+
+class ClientSide(asyncio.Protocol):
+    """The face to the client.
+
+    Wires and uvloop look `data_received` up once: the session's own method is put there at birth, which saves a call
+    per read.
+    """
+
+    def __init__(self, context: Sessions, node_id: int | None) -> None:
+        self._session = ProxySession(context, node_id)
+        self.data_received = self._session.client_data  # type: ignore[method-assign]
+        self.peeked = self._session.request_peeked
+
+    def accepted(self, sock: socket.socket) -> None:
+        """A plain connection."""
+        wire = Wire(sock, self, self._session.context.wires)
+        self._session.client_connected(wire, wire.peer_host)
+        wire.start()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        self._session.client_connected(TransportWire(transport), str(peer[0]) if peer else "")
+
+    def data_received(self, data: Buffer) -> None:
+        """Replaced at birth."""
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._session.close("client closed" if exc is None else f"client connection lost: {exc}")
+
+    def pause_writing(self) -> None:
+        self._session.pause_upstream(True)
+
+    def resume_writing(self) -> None:
+        self._session.pause_upstream(False)
+
+
+class UpstreamSide(asyncio.Protocol):
+    """The face to the session's own connection to the target broker."""
+
+    def __init__(self, session: ProxySession) -> None:
+        self._session = session
+        self.data_received = session.upstream_data  # type: ignore[method-assign]
+        self.peeked = session.response_peeked
+
+    def connected(self, sock: socket.socket) -> None:
+        """A plain connection."""
+        wire = Wire(sock, self, self._session.context.wires)
+        wire.start()
+        self._session.upstream_connected(wire)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._session.upstream_connected(TransportWire(transport))
+
+    def data_received(self, data: Buffer) -> None:
+        """Replaced at birth."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._session.close("target broker closed" if exc is None else f"target broker lost: {exc}")
+
+    def pause_writing(self) -> None:
+        self._session.pause_client(True)
+
+    def resume_writing(self) -> None:
+        self._session.pause_client(False)
+
+
+class TransportWire:
+    """An asyncio transport that is written to like a `Wire`: what is given may change after the call."""
+
+    __slots__ = ("_transport", "close", "pause_reading", "resume_reading")
+
+    def __init__(self, transport: Any) -> None:
+        self._transport: asyncio.Transport = transport  # asyncio says BaseTransport; stream sockets have a Transport
+        self.close = transport.close
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def write(self, data: Buffer) -> None:
+        """Write, from a copy unless `data` cannot change."""
+        self._transport.write(data if isinstance(data, bytes) else bytes(data))
+
+    def writelines(self, pieces: Sequence[Buffer]) -> None:
+        """Write several pieces as one."""
+        self._transport.write(b"".join(pieces))

@@ -1,0 +1,63 @@
+"""On which cluster a consumer group's offsets are: for transactions that commit them with their records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gateway.groups.gate.rules.gates import GateStatus
+from gateway.proxy.rules.transactional_ids import TARGET
+from gateway.proxy.rules.transactional_producers import TopicPlacement, TransactionalProducer
+from gateway.proxy.transactions.coordinators import Refused
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from gateway.groups.gate.rules.gates import GroupGates
+    from gateway.proxy.transactions.placement import TopicPlacements
+
+_KNOWN_S = 4.0
+_LOOK_AGAIN_S = 0.02
+
+
+def as_name(group: str) -> str:
+    """A group among the names of a transaction, where topics are too: no topic has a slash."""
+    return f"group/{group}"
+
+
+class GroupSides:
+    """Args.
+
+    clock: monotonic seconds.
+    """
+
+    def __init__(self, *, gates: GroupGates, placements: TopicPlacements, clock: Callable[[], float]) -> None:
+        self._gates = gates
+        self._placements = placements
+        self._clock = clock
+
+    async def placement(self, producer: TransactionalProducer, group: str) -> TopicPlacement:
+        """Where the group commits now: on the target once it is promoted (or never was on a source), else on the
+        source.
+
+        Raises:
+            Refused: COORDINATOR_LOAD_IN_PROGRESS while the source has not said whether it has the group.
+        """
+        deadline = self._clock() + _KNOWN_S
+        while (status := self._gates.status(group)) is GateStatus.UNKNOWN:
+            if self._clock() >= deadline:
+                raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group!r} is not known yet")
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        if status is GateStatus.OPEN:
+            return TopicPlacement(TARGET)
+        return TopicPlacement(self._source_of(producer))
+
+    def _source_of(self, producer: TransactionalProducer) -> str:
+        """The source of a gated group: that of the producer's own transaction, else one that is written to."""
+        at = producer.open or producer.last
+        if at is not None and at.side.cluster:
+            return at.side.cluster
+        sources = self._placements.sources_written() or self._placements.sources()
+        if not sources:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no source was reached yet")
+        return min(sources)

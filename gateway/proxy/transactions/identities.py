@@ -1,0 +1,102 @@
+"""The identities of transactional producers, in a compacted topic on the target that every gateway reads and writes.
+
+A gateway looks for news only when it meets an identity that it does not know: at the first request of a producer that
+another gateway, or this one before a restart, has initialised. See `proxy/rules/transactional_ids.py` for what is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.compacted_log import CompactedLog
+from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.proxy.rules.transactional_ids import ProducerRecord, decode, encode, merged
+from gateway.proxy.transactions.coordinators import Refused
+from protocol.errors import ErrorCode
+
+TOPIC = "__lockgate_producers"
+_LANE = "identities"
+_TIMEOUT_S = 8.0
+_WRITES = 3
+
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class Identities:
+    """Records by transactional id, as of the last look at the topic."""
+
+    def __init__(self, target: Cluster, topic: str = TOPIC) -> None:
+        self._log = CompactedLog(target, topic, lane=_LANE)
+        self._records: dict[str, ProducerRecord] = {}
+        self._lock = asyncio.Lock()
+
+    async def current(self, transactional_id: str) -> ProducerRecord | None:
+        """The record in force now, whoever wrote it.
+
+        Raises:
+            ClusterUnavailable, BrokerError: the topic could not be read.
+        """
+        async with self._lock:
+            await self._read()
+        return self._records.get(transactional_id)
+
+    async def all(self) -> list[ProducerRecord]:
+        """Every record in force now. Raises as `current`."""
+        async with self._lock:
+            await self._read()
+        return list(self._records.values())
+
+    async def keep(self, record: ProducerRecord) -> ProducerRecord:
+        """Make a record last. Returns the one in force then: merged with what other gateways have written meanwhile.
+
+        Raises:
+            ClusterUnavailable: not known to be written.
+            BrokerError: refused.
+        """
+        name = record.transactional_id
+        async with self._lock:
+            await self._read()
+            for _ in range(_WRITES):
+                whole = merged(self._records.get(name), record)
+                await self._log.put([(name.encode(), encode(whole))], _TIMEOUT_S)
+                # Compaction keeps the last value only, so the last one must be the whole one.
+                if await self._read(last_of=name) == whole:
+                    return whole
+        raise ClusterUnavailable(f"the identity of transactional id {name!r} is being written by several gateways")
+
+    async def _read(self, last_of: str = "") -> ProducerRecord | None:
+        """Take up what is new. Returns the last record read of a transactional id, before it is merged."""
+        last = None
+        async for records in self._log.news(_TIMEOUT_S):
+            for each in records:
+                name = (each.key or b"").decode("utf-8", "replace")
+                record = self._take(name, each.value)
+                if name == last_of and record is not None:
+                    last = record
+        return last
+
+    def _take(self, name: str, value: bytes | None) -> ProducerRecord | None:
+        if value is None:
+            self._records.pop(name, None)
+            return None
+        try:
+            record = decode(name, value)
+        except ValueError as exc:
+            _log.error("a producer's record cannot be read and is left out", reason=str(exc))
+            return None
+        self._records[name] = merged(self._records.get(name), record)
+        return record
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """What goes wrong with the kept identities is answered as a coordinator that is not there yet."""
+    try:
+        yield
+    except NetError as exc:
+        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc

@@ -1,0 +1,109 @@
+"""What a pause of a topic must wait for: the end of the transactions that may have the topic, and their markers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from gateway.kafka.connection.errors import NetError
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, id_at
+from gateway.proxy.rules.transactional_producers import TransactionalProducer
+from gateway.proxy.transactions.coordinators import Lost, Refused, SeenTransaction, Unseen
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactions import Transactions
+
+_LOOK_AGAIN_S = 0.1
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class TransactionPauses:
+    """`clock`: monotonic seconds."""
+
+    def __init__(self, transactions: Transactions, placements: TopicPlacements, clock: Callable[[], float]) -> None:
+        self._transactions = transactions
+        self._coordinators = transactions.coordinators
+        self._placements = placements
+        self._clock = clock
+
+    async def adopt(self, topic: str) -> None:
+        """Learn of transactions that were begun through another process and may have the topic: a pause waits for them.
+
+        Those of producers that do not use the gateway are none of its own.
+        """
+        with suppress(NetError, Refused, Lost):
+            side = self._placements.paused_at(topic)
+            if side is None or not (unended := await self._coordinators.unended(side)):
+                return
+            for record in await self._transactions.all_kept():
+                name = record.transactional_id
+                at = (each for each in (OWN, *record.sides) if each.cluster == side.cluster)
+                mine = any(id_at(name, each) in unended for each in at)
+                if mine and self._transactions.known(name, record.client) is None:
+                    async with self._transactions.lock(name):
+                        await self._transactions.identify(name, record.client)
+
+    def blocking(self, topic: str) -> list[TransactionalProducer]:
+        """The producers that a pause of the topic must wait for."""
+        closing = self._placements.closing()
+        return [producer for producer in self._transactions.producers() if producer.blocks(topic, closing)]
+
+    def blocked_by(self, topic: str) -> str:
+        """The transaction that has been open longest, of those that a pause of the topic must wait for; '' if none."""
+        blocking = self.blocking(topic)
+        opened = [(p.open.since, p) for p in blocking if p.open is not None]
+        if opened:
+            since, producer = min(opened, key=lambda each: each[0])
+            return (
+                f"the end of a transaction of {producer.transactional_id!r}, open for {self._clock() - since:.1f} s"
+                + (f", and of {len(opened) - 1} more" if len(opened) > 1 else "")
+            )
+        return f"the markers of the last transaction of {blocking[0].transactional_id!r}" if blocking else ""
+
+    def close(self, topic: str) -> None:
+        """The topic's pause is acknowledged: no transaction takes it in until the pause is over."""
+        self._placements.close(topic)
+
+    async def wait_for_end(self, topic: str) -> bool:
+        """Wait a little for the transactions that hold up a pause, having asked their coordinators about them.
+
+        True when a marker may still come and nobody can tell: on a cluster from before Kafka 3.0.
+        """
+        untold = False
+        for producer in self.blocking(topic):
+            try:
+                await self._look_at(producer)
+            except Unseen:
+                if producer.open is None:
+                    producer.mark_written()
+                    untold = True
+            except (Refused, Lost, NetError) as exc:
+                _log.debug("a transaction could not be looked at", reason=str(exc))
+        if self.blocking(topic):
+            await self._transactions.change(_LOOK_AGAIN_S)
+        return untold
+
+    async def _look_at(self, producer: TransactionalProducer) -> None:
+        """Its client may be gone, its end unanswered: the coordinator knows what became of the transaction."""
+        if producer.in_transit or producer.in_flight:
+            return
+        async with self._transactions.lock(producer.transactional_id):
+            side = producer.end_place(commit=True)
+            seen = await self._coordinators.describe(side, producer.transactional_id)
+            if not producer.in_transit and not producer.in_flight and producer.end_place(commit=True) == side:
+                _conclude(producer, seen, producer.record.at(side))
+
+
+def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None) -> None:
+    """What the coordinator says of a transaction that this process believes to be open, or not to be settled."""
+    if seen is not None and seen.is_open and seen.identity == identity:
+        if producer.open is not None:
+            producer.confirm()
+        else:
+            producer.mark_written()
+    elif seen is not None and seen.is_ending:
+        producer.ended()
+    else:
+        producer.ended(markers_written=True)
+        producer.mark_written()

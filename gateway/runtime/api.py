@@ -1,0 +1,309 @@
+"""REST: the HTTP server of one gateway, and the sockets it is reached by.
+
+What uvicorn lacks is here: a limit of connections, a time for a request to arrive whole (whoever sends a byte a second
+holds a connection for `request_timeout_s`, not for ever), client certificates, and Unix sockets that are their owner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import stat
+import struct
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+import structlog
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gateway.api.access import token_file
+from gateway.api.access.credentials import Credentials, Peer, subject_of
+from gateway.api.access.guard import PEER, Guard, GuardPolicy
+from gateway.api.access.roles import Role
+from gateway.api.leader_forwarding import LeaderForwarding
+from gateway.config import Api
+
+_TICK_S: Final = 1.0  # the Date header counts seconds
+GRACE_S: Final = 3  # uvicorn takes whole seconds
+_BACKLOG: Final = 128
+_HEADER_BYTES: Final = 32_768
+LOCAL: Final = "local"
+"""Name of the principal whose token the gateway makes, or who owns the Unix socket."""
+
+_log = structlog.get_logger("lockgate.rest")
+
+
+class ApiServer:
+    """Serves from `start` to `close`."""
+
+    def __init__(self, forwarding: LeaderForwarding, settings: Api) -> None:
+        self._forwarding = forwarding
+        self._settings = settings
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Raises OSError when the port is taken (uvicorn itself would exit), ValueError for files of no use."""
+        settings = self._settings
+        policy = GuardPolicy(
+            hosts=frozenset(name.lower() for name in settings.allowed_hosts),
+            max_body_bytes=settings.max_body_bytes,
+            public_metrics=settings.public_metrics,
+        )
+        guard = Guard(self._forwarding, credentials(settings), policy, self._forwarding.audit)
+        tls = server_context(settings)
+        config = uvicorn.Config(
+            guard,
+            http=_Connection,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_HEADER_BYTES,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        listening = listening_socket(settings)
+        self._server = _Server(config, settings, tls)
+        self._task = asyncio.create_task(self._server.serve([listening]), name="api")
+
+    async def close(self) -> None:
+        """Answer what is under way, at most `GRACE_S` seconds, and end."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            self._server.ending.set()
+            await self._task
+            if self._settings.socket:
+                _remove(self._settings.socket)
+
+
+def credentials(settings: Api) -> Credentials:
+    """Who may ask. Makes the local admin's token file at the first start; a Unix socket needs none.
+
+    Raises:
+        TokenError: a file that cannot be made or used; names it.
+    """
+    tokens, certificates = [], []
+    if not settings.socket:
+        path = Path(settings.token_file) if settings.token_file else token_file.default_path(os.environ)
+        token, made = token_file.read_or_make(path)
+        tokens.append((LOCAL, Role.ADMIN, token))
+        if made:
+            _log.info("the admin's token was made", token_file=str(path))
+    for principal in settings.principals:
+        role = Role.named(principal.role)
+        if principal.token_file is None:
+            certificates.append((principal.name, role, principal.certificate))
+            continue
+        try:
+            tokens.append((principal.name, role, token_file.read_token(principal.token_file, group=True)))
+        except FileNotFoundError:
+            raise token_file.TokenError(
+                f"api.principals: {principal.token_file} of '{principal.name}' does not exist"
+            ) from None
+    return Credentials(tokens, certificates)
+
+
+def server_context(settings: Api) -> ssl.SSLContext | None:
+    """TLS of the server, None without it. Raises ValueError that names the option."""
+    tls = settings.tls
+    if tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2 if tls.min_version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, tls.key_password.get_secret_value)
+    except (OSError, ssl.SSLError) as exc:
+        raise ValueError(f"api.tls: {tls.certificate} and {tls.key} cannot be used: {exc.strerror or exc}") from None
+    if tls.client_ca is not None:
+        try:
+            context.load_verify_locations(tls.client_ca)
+        except (OSError, ssl.SSLError) as exc:
+            raise ValueError(f"api.tls.client_ca: {tls.client_ca} cannot be used: {exc.strerror or exc}") from None
+        context.verify_mode = ssl.CERT_REQUIRED if tls.client_auth == "required" else ssl.CERT_OPTIONAL
+    return context
+
+
+def listening_socket(settings: Api) -> socket.socket:
+    """Bound, and listening. Raises OSError when somebody else has the address."""
+    if not settings.socket:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+    path = Path(settings.socket)
+    _remove_stale(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        before = os.umask(0o177)
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(before)
+        listening.listen(_BACKLOG)
+    except OSError as exc:
+        listening.close()
+        raise OSError(exc.errno, f"api.socket: {path}: {exc.strerror}") from exc
+    return listening
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+def _remove_stale(path: Path) -> None:
+    """What a process left behind that was killed. Nothing but a socket that nobody listens on is removed."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            raise OSError(17, f"api.socket: {path} is there, and no socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()
+            else:
+                raise OSError(98, f"api.socket: another process listens on {path}")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers (the gateway has its own), and with limits for connections."""
+
+    def __init__(self, config: uvicorn.Config, settings: Api, tls: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self.ending = asyncio.Event()
+        self._settings = settings
+        self._tls = tls
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn's own gives a TLS handshake a minute."""
+        await self.lifespan.startup()
+        loop, settings = asyncio.get_running_loop(), self._settings
+
+        def connection() -> _Connection:
+            return _Connection(self.config, self.server_state, {}, loop, settings)
+
+        self.servers = []
+        for listening in sockets or ():
+            if listening.family == socket.AF_UNIX:
+                server = await loop.create_unix_server(connection, sock=listening, backlog=_BACKLOG)
+            else:
+                limit_s = settings.request_timeout_s if self._tls is not None else None
+                server = await loop.create_server(
+                    connection, sock=listening, ssl=self._tls, backlog=_BACKLOG, ssl_handshake_timeout=limit_s
+                )
+            self.servers.append(server)
+        self.started = True
+
+    async def main_loop(self) -> None:
+        """uvicorn's own wakes up ten times a second to see whether it should end."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_S):
+                    await self.ending.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        yield
+
+
+class _Connection(H11Protocol):
+    """A connection that knows who is at its other end, and cuts off requests that do not come to their end, and clients
+    that do not take their answers."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: Any,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        settings: Api | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._settings = settings or Api()
+        self._arriving: asyncio.TimerHandle | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """asyncio."""
+        super().connection_made(transport)
+        if len(self.connections) > self._settings.max_connections:
+            transport.abort()
+            return
+        self.app_state = {PEER: _peer(transport, self.client, self._settings)}
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio."""
+        super().data_received(data)
+        self._expect()
+
+    def on_response_complete(self) -> None:
+        """uvicorn: its own timer takes over until the next byte comes."""
+        super().on_response_complete()
+        self._expect(idle=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio."""
+        self._arrived()
+        self._taken()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """asyncio: what was answered is not taken."""
+        super().pause_writing()
+        self._taken()
+        self._leaving = self.loop.call_later(self._settings.request_timeout_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """asyncio."""
+        self._taken()
+        super().resume_writing()
+
+    def _expect(self, *, idle: bool = False) -> None:
+        """A request is on its way, and must be here in time; or is here."""
+        on_its_way = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not on_its_way or (idle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]):
+            self._arrived()
+        elif self._arriving is None and not self.transport.is_closing():
+            self._arriving = self.loop.call_later(self._settings.request_timeout_s, self._too_slow)
+
+    def _arrived(self) -> None:
+        if self._arriving is not None:
+            self._arriving.cancel()
+            self._arriving = None
+
+    def _taken(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def _too_slow(self) -> None:
+        self._arriving = None
+        self.transport.abort()
+
+
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid: socket(7), SO_PEERCRED
+
+
+def _peer(transport: asyncio.Transport, client: tuple[str, int] | None, settings: Api) -> Peer:
+    if settings.socket:
+        return Peer(address=_process_of(transport), owner=LOCAL)
+    certificate = transport.get_extra_info("peercert")
+    return Peer(
+        address=f"{client[0]}:{client[1]}" if client else "",
+        certificate=subject_of(certificate) if certificate else "",
+    )
+
+
+def _process_of(transport: asyncio.Transport) -> str:
+    """Of the other end of a Unix socket, for the audit trail."""
+    found = transport.get_extra_info("socket")
+    try:
+        pid, uid, _ = _CREDENTIALS.unpack(found.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    except (OSError, AttributeError, struct.error):
+        return "unix"
+    return f"unix:uid={uid},pid={pid}"

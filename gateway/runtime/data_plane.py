@@ -1,0 +1,155 @@
+"""What clients connect to: listeners, handlers, and the ports of brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+
+from gateway.config import Settings
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.cluster import Cluster
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.proxy.handlers import install
+from gateway.proxy.produce.counted_writes import CountedWrites
+from gateway.proxy.produce.cutover_connections import CutoverLanes
+from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.rules.port_allocation import allocate
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.listeners import Listeners
+from gateway.proxy.session.stats import BUCKETS_S
+from gateway.proxy.transactions.coordinators import TransactionCoordinators
+from gateway.proxy.transactions.identities import Identities
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactions import Transactions
+from gateway.state.views import StateViews
+from gateway.telemetry.numbers import ProxyNumbers
+from gateway.topics.interface import SourceTopics
+from gateway.transport.host import MACHINE, Host
+
+
+class DataPlane:
+    """Args.
+
+    store_ports: makes new ports of brokers known to all gateways; called in the background.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        routing: RoutingTable,
+        gates: GroupGates,
+        progress: MirrorProgress,
+        source_topics: SourceTopics,
+        target: Cluster,
+        sources: Mapping[str, Cluster],
+        on_forwarded: Callable[[str, int, int, int], None],
+        lease_valid: Callable[[], bool],
+        views: StateViews,
+        store_ports: Callable[[Mapping[int, int]], Awaitable[None]],
+        host: Host = MACHINE,
+    ) -> None:
+        self._settings = settings
+        self._views = views
+        self._store_ports = store_ports
+        self._given: dict[int, int] = {}
+        listener = settings.listener
+        self.sessions = sessions = Sessions(
+            routing=routing,
+            clock=host.monotonic,
+            loop=asyncio.get_running_loop(),
+            max_request_bytes=listener.max_request_bytes,
+            asks_login=target.config.uses_sasl,
+            lease_valid=lease_valid,
+        )
+        self.listeners = Listeners(
+            sessions,
+            target=target,
+            host=listener.host,
+            advertised_host=listener.advertised,
+            bootstrap_port=listener.bootstrap_port,
+            allocate=self._port_of,
+            client_tls=_server_tls(settings),
+            target_tls=target.config.ssl_context_for_others(),
+            idle_timeout_s=listener.idle_timeout_s,
+            rng=host.rng,
+            plain_sockets=host.plain_sockets,
+        )
+        self.forwarder = forwarder = Forwarder(host.monotonic)
+        counted = CountedWrites(sessions=sessions.open, clock=host.monotonic, stats=sessions.stats, forwarder=forwarder)
+        routing.subscribe(counted.routing_changed)
+        lanes = CutoverLanes(sources=sources, forwarder=forwarder)
+        routing.subscribe(lanes.routing_changed)
+        forwarder.drop = lanes.drop
+        coordinators = TransactionCoordinators(target, sources, lease_valid)
+        placements = TopicPlacements(routing, coordinators)
+        install(
+            sessions,
+            gates=gates,
+            progress=progress,
+            source_topics=source_topics,
+            target=target,
+            sources=sources,
+            forwarder=forwarder,
+            placements=placements,
+            transactions=Transactions(placements, coordinators, Identities(target), host.monotonic, self._is_alone),
+            target_down=self.listeners.target_down,
+            advertised=self.listeners.advertised,
+            groupless_allowed=settings.groups.groupless == "allow",
+            on_forwarded=on_forwarded,
+            rng=host.rng,
+        )
+
+    def _is_alone(self) -> bool:
+        return len(self._views.gateways) < 2
+
+    def _port_of(self, node_id: int) -> int:
+        """The port of a broker, at once; a new one is stored behind the caller's back (the rule is the same)."""
+        settings = self._settings.listener
+        known = {**self._given, **{node: record.port for node, record in self._views.ports.items()}}
+        port = allocate(
+            [node_id],
+            known=known,
+            base_port=settings.base_port,
+            explicit=settings.ports,
+            reserved={settings.bootstrap_port, self._settings.api.port},
+        )[node_id]
+        if node_id not in known:
+            self._given[node_id] = port
+            if not settings.ports:
+                work = self.sessions.loop.create_task(_awaited(self._store_ports({node_id: port})), name="store ports")
+                self.sessions.spawn(work)
+        return port
+
+    def names(self) -> Mapping[str, str]:
+        """'bootstrap' and node ids -> host:port."""
+        host = self._settings.listener.advertised
+        ports = {str(node): f"{host}:{port}" for node, port in self.listeners.ports().items()}
+        return {"bootstrap": f"{host}:{self._settings.listener.bootstrap_port}", **ports}
+
+    def numbers(self) -> ProxyNumbers:
+        """For the metrics."""
+        stats = self.sessions.stats
+        return ProxyNumbers(
+            bounds_s=BUCKETS_S,
+            apis=list(stats.snapshot()),
+            connections=len(self.sessions.open),
+            closed=stats.closed,
+            auto_create_refused=stats.auto_create_refused,
+            held=stats.held,
+        )
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def _server_tls(settings: Settings) -> ssl.SSLContext | None:
+    tls = settings.listener.tls
+    if tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls.certificate, tls.key)
+    return context

@@ -1,0 +1,292 @@
+"""One gateway: what it is made of, brought up and taken down in order, and whether it leads.
+
+Order matters: routes and gates of what was known before are in force before the first client is let in, and the
+last client is answered before the engine and the state topic are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from gateway.api.access.audit import AuditTrail
+from gateway.api.app import create_app
+from gateway.api.leader_forwarding import LeaderForwarding
+from gateway.api.own import create_own_app
+from gateway.config import Settings
+from gateway.control_plane import StatusView
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable
+from gateway.fleet.parts import Term
+from gateway.groups.gate.by_record import GatesByRecord
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import NetError
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.operations.link_policy import LinkPolicy
+from gateway.operations.net_access import NetAccess
+from gateway.operations.sources import Sources
+from gateway.runtime.api import ApiServer
+from gateway.runtime.data_plane import DataPlane
+from gateway.runtime.health import Vitals, checks
+from gateway.runtime.peering import Peering, Shared
+from gateway.runtime.term import LeaderTerm, TermDependencies
+from gateway.state.mirror_states import shown
+from gateway.state.store import StateStore, StoreError
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.numbers import FleetNumbers
+from gateway.topics.listener_ports import PortBook
+from gateway.topics.source_topics import UnmirroredTopics
+from gateway.transport.host import MACHINE, Host
+
+_log = structlog.get_logger("lockgate")
+SHUTDOWN_GRACE_S = 10.0
+
+
+class StartError(Exception):
+    """The gateway cannot start. One line for the operator."""
+
+
+def _require_free(settings: Settings) -> None:
+    """Raises StartError when one of the fixed ports is taken."""
+    listener, api = settings.listener, settings.api
+    fixed = [("listener.bootstrap_port", listener.host, listener.bootstrap_port)]
+    if not api.socket:
+        fixed.append(("api.port", api.host, api.port))
+    for key, host, port in fixed:
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            socket.create_server((host, port), family=family).close()
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise StartError(f"{key}: cannot listen on {host}:{port}: {reason}") from error
+
+
+class Gateway:
+    """One process. `stopped` is set by `stop`; `failed` says why it could not go on."""
+
+    def __init__(self, settings: Settings, host: Host = MACHINE) -> None:
+        self.settings = settings
+        self._host = host
+        self.stopped = asyncio.Event()
+        self.failed = ""
+        self._metrics = Metrics()
+        self._closers = contextlib.AsyncExitStack()
+        self._term: LeaderTerm | None = None
+        self._forwarding: LeaderForwarding
+        self._app: Any
+
+    def stop(self) -> None:
+        """Begin the shutdown."""
+        self.stopped.set()
+
+    def _fail(self, reason: str) -> None:
+        _log.error("this gateway cannot go on", reason=reason)
+        self.failed = self.failed or reason
+        self.stop()
+
+    async def start(self) -> None:
+        """Bring everything up, in order. Raises StartError with one line."""
+        try:
+            await self._start()
+        except (NetError, StoreError, OSError, ValueError) as error:
+            raise StartError(str(error)) from error
+
+    async def close(self) -> None:
+        """Take everything down in the opposite order."""
+        await self._closers.aclose()
+
+    async def _start(self) -> None:
+        settings = self.settings
+        if self._host.plain_sockets:
+            # Before the fleet hears of it: a second process of one name must not replace the first.
+            _require_free(settings)
+        config = ClusterConfig.from_client_properties(settings.target)
+        self._target = NetAccess(config, self._host)
+        self._closers.push_async_callback(self._target.close)
+        await self._target.start()
+        group = Cluster(config, host=self._host)
+        self._closers.push_async_callback(group.close)
+        await group.start()
+        self._store = StateStore(config, host=self._host)
+        self._store.on_broken = self._fail
+        self._closers.push_async_callback(self._store.close)
+        await self._store.open()
+        self._wire(group)
+        self._closers.push_async_callback(self._sources.close)
+        self._closers.push_async_callback(self._peering.engine.close)
+        self._closers.push_async_callback(self._peering.close)
+        self._closers.push_async_callback(self._leave_term)
+        await self._peering.open(self._data.forwarder, self._lead, self._follow)
+        self._publisher.refresh()
+        await self._data.listeners.start()
+        self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
+        api = (self._host.serve_api or ApiServer)(self._forwarding, settings.api)
+        api.start()
+        self._closers.push_async_callback(api.close)
+        self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
+        _log.info(
+            "serving",
+            bootstrap=self._data.names()["bootstrap"],
+            target=self._target.cluster_id(),
+            api=settings.api.socket or f"{settings.api.host}:{settings.api.port}",
+            gateway=self._peering.name,
+            leads=self._term is not None,
+        )
+
+    def _wire(self, group: Cluster) -> None:
+        self._routing = RoutingTable()
+        self._gates = GroupGates()
+        self._progress = MirrorProgress()
+        links = self.settings.links
+        policy = LinkPolicy(links.files, links.allow_unverified_tls)
+        self._sources = Sources(lambda config: NetAccess(config, self._host), policy)
+        # before the routes change, and writes that waited go to where they say
+        self._store.subscribe(lambda: self._sources.only(self._store.links))
+        self._publisher = RoutingPublisher(self._store, self._routing, self._host.monotonic)
+        self._routing.subscribe(self._open_or_close_gates)
+        GatesByRecord(self._store, self._gates)
+        shared = Shared(
+            store=self._store,
+            target=self._target.cluster,
+            sources=self._sources,
+            gates=self._gates,
+            progress=self._progress,
+            publisher=self._publisher,
+        )
+        self._peering = peering = Peering(self.settings, shared, group, self._fail, self._host)
+        self._data = DataPlane(
+            self.settings,
+            routing=self._routing,
+            gates=self._gates,
+            progress=self._progress,
+            source_topics=UnmirroredTopics(self._store, self._sources, self._host.monotonic),
+            target=self._target.cluster,
+            sources=self._sources.clusters,
+            on_forwarded=peering.mirrors.forwarded,
+            lease_valid=peering.lease_valid,
+            views=self._store,
+            store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
+            host=self._host,
+        )
+        own = (self._host.create_own_app or create_own_app)(
+            self._status, self._metrics, self._data.names, self._checks, self._document
+        )
+        # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
+        self._app = (self._host.create_app or create_app)(
+            lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways
+        )
+        audit = AuditTrail(lambda: peering.name, self._store, self._host.wall_ms)
+        self._forwarding = LeaderForwarding(
+            own, peering.peers, lambda: peering.fleet.leader, audit, lambda: peering.name
+        )
+        self._metrics.proxy = self._data.numbers
+        self._metrics.fleet = self._fleet_numbers
+
+    def _open_or_close_gates(self, routing: Routing) -> None:
+        self._gates.enabled = bool(routing.topics)
+
+    @property
+    def _led(self) -> LeaderTerm:
+        """The present term, for requests of its own, which end with it."""
+        if self._term is None:
+            raise RuntimeError("this gateway does not lead")
+        return self._term
+
+    async def _leave_term(self) -> None:
+        """Before anything that a promote of this gateway stands on is given away."""
+        if self._term is not None:
+            await self._term.leave()
+
+    # -- leading -------------------------------------------------------------------------------------------------
+
+    async def _lead(self, term: Term) -> None:
+        peering = self._peering
+        around = TermDependencies(
+            settings=self.settings,
+            store=self._store,
+            target=self._target,
+            sources=self._sources,
+            routing=self._routing,
+            publisher=self._publisher,
+            gates=self._gates,
+            progress=self._progress,
+            engine=peering.engine,
+            mirrors=peering.mirrors,
+            events=peering.events,
+            peers=peering.peers,
+            local=peering.pauses,
+            metrics=self._metrics,
+            host=self._host,
+        )
+        await peering.replica.pause()
+        peering.term_begins()
+        self._term = led = LeaderTerm(around, term, peering.fleet)
+        await led.start()
+        self._forwarding.lead(self._app)
+
+    async def _follow(self) -> None:
+        led, self._term = self._term, None
+        self._forwarding.follow()
+        self._metrics.control = None
+        if led is not None:
+            await led.close()
+        self._peering.replica.go_on()
+        self._peering.gates.follow()
+
+    def _fleet_numbers(self) -> FleetNumbers:
+        states = Counter({"up": 0, "silent": 0, "lost": 0}) if self._term is not None else Counter[str]()
+        for view in self._term.gateways.list() if self._term is not None else ():
+            states[view.state] += 1
+        return FleetNumbers(
+            leads=self._term is not None,
+            lease_left_s=self._peering.fleet.right.left_s(),
+            mirrored=len(self._peering.engine.running()),
+            states=states,
+        )
+
+    def _document(self) -> Mapping[str, Any]:
+        """OpenAPI's, of the whole fleet's application."""
+        document: Mapping[str, Any] = self._app.openapi()
+        return document
+
+    def _checks(self) -> Mapping[str, str]:
+        fleet, assignment = self._peering.fleet, self._peering.fleet.assignment
+        cluster = self._target.cluster
+        vitals = Vitals(
+            read_error=self._store.read_error,
+            applied=self._store.applied,
+            wanted=-1 if assignment is None else assignment.state_offset,
+            closed_ports=self._data.listeners.closed(),
+            admitted=assignment is not None,
+            lease_left_s=fleet.right.left_s(),
+            target_error="" if cluster.available else cluster.last_error or "no broker is known",
+            stopping=self.stopped.is_set(),
+        )
+        return checks(vitals)
+
+    def _status(self) -> StatusView:
+        """Of this gateway, whoever leads."""
+        fleet = self._peering.fleet
+        if self._term is not None:
+            return replace(self._term.service.status(), gateway=self._peering.name, leader=fleet.leader)
+        store = self._store
+        return StatusView(
+            gateway_id=store.instance,
+            target_cluster_id=self._target.cluster_id(),
+            links=dict.fromkeys(store.links, "UNKNOWN"),
+            mirrors=dict(Counter(shown(mirror).value for mirror in store.mirrors.values())),
+            groups=dict(Counter(group.state.value for group in store.groups.values())),
+            ports={node: record.port for node, record in store.ports.items()},
+            gateway=self._peering.name,
+            leader=fleet.leader,
+        )

@@ -1,0 +1,67 @@
+"""What must be so for a gateway to serve, for /health and /ready.
+
+`state`: the state topic is read, up to where the fleet's assignment stands. `listeners`: clients can connect. `lease`:
+this gateway is in its fleet and may write to sources. `target`: the cluster answers. `listeners` is about this
+process; the others come and go with the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """Facts of this moment.
+
+    Attributes:
+        read_error: why the state topic could not be read last; '' when it could.
+        applied, wanted: offsets of the state topic: what is in the views, what the assignment stands on.
+        closed_ports: of listeners that should be open.
+        admitted: the fleet has assigned this gateway its part.
+        lease_left_s: seconds; 0 when it may not write to sources.
+        target_error: why the target could not be reached last; '' when it could.
+        stopping: it has begun to stop.
+    """
+
+    read_error: str = ""
+    applied: int = 0
+    wanted: int = 0
+    closed_ports: Collection[str] = ()
+    admitted: bool = True
+    lease_left_s: float = 1.0
+    target_error: str = ""
+    stopping: bool = False
+
+
+def checks(vitals: Vitals) -> dict[str, str]:
+    """Name of a check -> '' or one line that says why it fails."""
+    return {
+        "state": _state(vitals),
+        "listeners": _listeners(vitals),
+        "lease": _lease(vitals),
+        "target": vitals.target_error,
+    }
+
+
+def _state(vitals: Vitals) -> str:
+    if vitals.read_error:
+        return f"the state topic cannot be read: {vitals.read_error}"
+    if vitals.applied < vitals.wanted:
+        return f"the state topic is read up to offset {vitals.applied}, the fleet is at {vitals.wanted}"
+    return ""
+
+
+def _listeners(vitals: Vitals) -> str:
+    if vitals.stopping:
+        return "this gateway stops"
+    return f"not listening: {', '.join(sorted(vitals.closed_ports))}" if vitals.closed_ports else ""
+
+
+def _lease(vitals: Vitals) -> str:
+    if vitals.lease_left_s > 0:
+        return ""
+    if not vitals.admitted:
+        return "the fleet has not admitted this gateway yet"
+    return "the lease is over: nothing is written to sources"

@@ -1,0 +1,1 @@
+"""What the control plane knows: records, their codec, and the compacted topic on the target that keeps them."""

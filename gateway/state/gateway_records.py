@@ -1,0 +1,42 @@
+"""The records of the state topic that are about the gateways, whatever is mirrored: their ports, and their fleet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PortRecord:
+    """The listener port of one target broker, kept so that it survives restarts."""
+
+    node_id: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRecord:
+    """A gateway that was admitted to the fleet: it may write to sources until it is known to have stopped, or presumed.
+
+    `name` stays over restarts, `incarnation` is one per process. `peer`: host:port for the other gateways. `bootstrap`:
+    where its clients connect. `lease_ms`: for how long it may go on without having been heard of. `place`: where it
+    held the lock of its name (`transport/name_lock.py`), '' for nowhere. `succeeded`: the name that another process
+    has taken
+    while this one was not known to have stopped; its own `name` is made from both then (`membership.predecessor`).
+    """
+
+    name: str
+    incarnation: str
+    role: str
+    peer: str
+    lease_ms: int
+    bootstrap: str = ""
+    since_ms: int = 0
+    place: str = ""
+    succeeded: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRecord:
+    """What the gateways of a fleet share. `secret`: by which they know one another."""
+
+    secret: str

@@ -1,0 +1,239 @@
+"""The options of a cluster link: names, defaults, validation. Names are Confluent's where it has the option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
+from gateway.state.ack import Ack
+from gateway.state.name_filters import ALL_NAMES, NameFilters, parse_filters
+
+# Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
+EARLIEST = -2
+LATEST = -1
+
+MIN_SYNC_MS = 1_000
+MAX_PREFIX = 12  # Confluent's limit
+_PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
+
+
+class Offsets(StrEnum):
+    """AUTO: equal on both clusters where that is possible, else translated. PRESERVE: equal, or the mirror fails."""
+
+    AUTO = "auto"
+    PRESERVE = "preserve"
+
+
+class LinkConfigError(ValueError):
+    """A link option that is unknown or has a bad value. One line, naming the option."""
+
+
+class OnRecordsDeleted(StrEnum):
+    """What becomes of a mirror whose source deletes records before they were mirrored: FAILED, or on without them."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConfig:
+    """A link's options, parsed.
+
+    `start_timestamp`: EARLIEST, LATEST, or milliseconds since the epoch. `throttle_bytes_per_second`: 0 = none.
+    `replication_factor`: of mirror topics; None = the source's, at most the number of target brokers.
+    `sync_ms`: how often topic configs are synced, in milliseconds. `sync_include`: configs synced beside the
+    ones that always are. `prefix`: a mirror topic is named prefix + source topic; `prefix_groups`: mirror groups are
+    named so too. `offset_sync`: commit translated offsets of the groups that pass `offset_sync_groups` every
+    `offset_sync_ms` milliseconds, while they are not promoted.
+    """
+
+    ack: Ack = Ack.SOURCE
+    start_timestamp: int = EARLIEST
+    sync_include: tuple[str, ...] = DEFAULT_SYNCED
+    sync_ms: int = 5_000
+    throttle_bytes_per_second: int = 0
+    replication_factor: int | None = None
+    groups_auto_promote: bool = True
+    prefix: str = ""
+    prefix_groups: bool = False
+    offset_sync: bool = False
+    offset_sync_ms: int = 30_000
+    offset_sync_groups: NameFilters = ALL_NAMES
+    offsets: Offsets = Offsets.AUTO
+    on_records_deleted: OnRecordsDeleted = OnRecordsDeleted.FAIL
+
+    def mirror_topic(self, source_topic: str) -> str:
+        """The mirror topic's name of a source topic."""
+        return self.prefix + source_topic
+
+    def source_topic(self, mirror_topic: str) -> str | None:
+        """The source topic that a name on the target would mirror; None when it is no name of this link."""
+        if not mirror_topic.startswith(self.prefix):
+            return None
+        return mirror_topic[len(self.prefix) :] or None
+
+    def source_group(self, group: str) -> str | None:
+        """The source group that a group's name on the target stands for; None when it is no name of this link."""
+        if not self.prefix_groups:
+            return group
+        return self.source_topic(group)
+
+    def target_group(self, source_group: str) -> str:
+        """The name on the target of a group of the source."""
+        return self.prefix + source_group if self.prefix_groups else source_group
+
+
+def parse(configs: Mapping[str, str]) -> LinkConfig:
+    """Parse and validate a link's options; absent ones get their default.
+
+    Raises:
+        LinkConfigError: an unknown option or a bad value.
+    """
+    values: dict[str, Any] = {}
+    for name, text in canonical(configs).items():
+        option = _OPTIONS.get(name)
+        if option is None:
+            raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
+        attribute, read, _ = option
+        try:
+            values[attribute] = read(text.strip())
+        except ValueError as exc:
+            raise LinkConfigError(f"{name}: {exc}") from exc
+    config = LinkConfig(**values)
+    if config.prefix_groups and not config.prefix:
+        raise LinkConfigError("consumer.group.prefix.enable: needs link.prefix")
+    return config
+
+
+def canonical(configs: Mapping[str, str]) -> dict[str, str]:
+    """The options under their first names.
+
+    Raises:
+        LinkConfigError: an option is given twice, under two names.
+    """
+    found: dict[str, str] = {}
+    for name, text in configs.items():
+        first = _SAME_AS.get(name, name)
+        if first in found or (first != name and first in configs):
+            raise LinkConfigError(f"{name}: is given under another name too; it is the same as {first}")
+        found[first] = text
+    return found
+
+
+def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
+    """All options as text: the ones given, the others at their default; for `describe`."""
+    given = canonical(configs)
+    return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
+
+
+def _on_records_deleted(text: str) -> OnRecordsDeleted:
+    try:
+        return OnRecordsDeleted(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of fail, skip") from None
+
+
+def _offsets(text: str) -> Offsets:
+    try:
+        return Offsets(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of auto, preserve") from None
+
+
+def _ack(text: str) -> Ack:
+    try:
+        return Ack(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of source, both") from None
+
+
+def _start(text: str) -> int:
+    if text == "earliest":
+        return EARLIEST
+    if text == "latest":
+        return LATEST
+    if re.fullmatch(r"\d{1,18}", text):
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not earliest, latest, an ISO-8601 time or milliseconds") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)  # as Confluent reads it
+    milliseconds = int(moment.timestamp() * 1000)
+    if milliseconds < 0:
+        raise ValueError(f"{text!r} is before 1970")
+    return milliseconds
+
+
+def _include(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    known = {*ALWAYS_SYNCED, *DEFAULT_SYNCED, *OPTIONALLY_SYNCED}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} cannot be synced; possible: {', '.join(sorted(known))}")
+    return names
+
+
+def _prefix(text: str) -> str:
+    if len(text) > MAX_PREFIX or not _PREFIX.fullmatch(text):
+        raise ValueError(f"{text!r} is not up to {MAX_PREFIX} of the characters a-z A-Z 0-9 . _ -")
+    if text.startswith(("__", "_confluent")):
+        raise ValueError(f"{text!r} begins as the names of internal topics do")
+    return text
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
+            raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is not true or false")
+    return text.lower() == "true"
+
+
+def _group_filters(text: str) -> NameFilters:
+    return parse_filters(text, "groupFilters") if text else ALL_NAMES
+
+
+# Every mirror group: unlike a cluster link's, they are gated, so that none of them is in use on the target.
+_ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
+
+# option -> attribute of LinkConfig, reader, default as text
+_OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
+    "ack": ("ack", _ack, "source"),
+    "mirror.on.records.deleted": ("on_records_deleted", _on_records_deleted, "fail"),
+    "mirror.offsets": ("offsets", _offsets, "auto"),
+    "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
+    "topic.config.sync.include": ("sync_include", _include, ",".join(DEFAULT_SYNCED)),
+    "topic.config.sync.ms": ("sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "5000"),
+    "throttle.bytes.per.second": ("throttle_bytes_per_second", _integer(0, 2**50), "0"),
+    "replication.factor": ("replication_factor", _integer(1, 32_767), ""),
+    "groups.auto.promote": ("groups_auto_promote", _boolean, "true"),
+    "link.prefix": ("prefix", _prefix, ""),
+    "consumer.group.prefix.enable": ("prefix_groups", _boolean, "false"),
+    "consumer.offset.sync.enable": ("offset_sync", _boolean, "false"),
+    "consumer.offset.sync.ms": ("offset_sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "30000"),
+    "consumer.offset.group.filters": ("offset_sync_groups", _group_filters, _ALL_GROUPS),
+}
+
+# Second names: what Confluent calls the option elsewhere, and short ones.
+_SAME_AS: Mapping[str, str] = {
+    "cluster.link.prefix": "link.prefix",
+    "offset.sync.enable": "consumer.offset.sync.enable",
+    "offset.sync.interval.ms": "consumer.offset.sync.ms",
+    "offset.group.filters": "consumer.offset.group.filters",
+}
+
+OPTION_NAMES = frozenset({*_OPTIONS, *_SAME_AS})

@@ -1,0 +1,153 @@
+"""What an operation makes of a mirror topic's record, or why it cannot be: `mirror_transitions.py` in words.
+
+Which way a mirror goes is asked only where a row says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gateway.state.mirror_transitions import BY_OPERATION, MirrorOperation
+from gateway.state.records import MirrorRecord, MirrorState
+
+__all__ = [
+    "TABLE",
+    "MirrorOperation",
+    "WrongState",
+    "allows",
+    "apply",
+    "is_mirroring",
+    "require",
+    "shown",
+    "transition",
+]
+
+_S = MirrorState
+
+
+def shown(record: MirrorRecord) -> MirrorState:
+    """The state as people and scripts are told it: of a mirror that `create` has not finished, Confluent's word."""
+    return record.state if record.created else _S.PENDING_MIRROR
+
+
+UNDER_WAY = (
+    MirrorState.PENDING_SYNCHRONIZE,
+    MirrorState.PENDING_MIRROR,
+    MirrorState.PENDING_SETUP_FOR_RESTORE,
+    MirrorState.PENDING_RESTORE_MIRROR,
+)
+"""Between the start of a failback and the moment from which its mirror runs."""
+
+
+class WrongState(Exception):
+    """The operation is not possible in the mirror's state; the message says why and what to do."""
+
+
+_PROMOTING = "is being promoted (PENDING_STOPPED); wait until it is STOPPED or the promote was aborted"
+_STOPPED = "is STOPPED: it is written on the target, and not mirrored"
+_FAILED = "has FAILED for good; see `mirror describe` for the reason"
+_REVERSING = "is being reversed ({}); wait until it is ACTIVE, or end the reversal with `mirror failover`"
+_RESTORING = "is being restored ({}); wait until it is ACTIVE, or end that with `mirror failover`"
+
+_MIRRORS = (_S.ACTIVE, _S.PAUSED, _S.SOURCE_UNAVAILABLE, _S.PENDING_STOPPED, _S.PENDING_MIRROR)
+
+# Why not, of the rows that are for one direction only.
+_WRONG_WAY: Mapping[tuple[MirrorOperation, MirrorState], str] = {
+    (MirrorOperation.COMPLETE_PROMOTE, _S.PENDING_STOPPED): "is a mirror back to the source",
+    (MirrorOperation.COMPLETE_FAILBACK, _S.PENDING_STOPPED): "is no mirror back to the source",
+    (MirrorOperation.RESTORE, _S.FAILED): (
+        "has FAILED on its way to the target; fail it over first, so that the target is the one that is written"
+    ),
+}
+
+_REFUSED: Mapping[MirrorOperation, Mapping[MirrorState, str]] = {
+    MirrorOperation.PAUSE: {_S.PAUSED: "is already PAUSED"},
+    MirrorOperation.RESUME: {
+        _S.ACTIVE: "is not paused: it is ACTIVE",
+        _S.SOURCE_UNAVAILABLE: "is not paused: its source is unavailable, and it goes on by itself",
+    },
+    MirrorOperation.PROMOTE: {
+        _S.PAUSED: "is PAUSED; resume it first, so that it can catch up",
+        _S.SOURCE_UNAVAILABLE: "cannot be promoted: its source is unavailable, so its last records cannot be known",
+        _S.STOPPED: "is promoted already (STOPPED)",
+    },
+    MirrorOperation.FORCE_PROMOTE: {_S.PAUSED: "is PAUSED; resume it first, so that it can catch up"},
+    MirrorOperation.FAILOVER: {_S.STOPPED: "is STOPPED already: it is written on the target"},
+    MirrorOperation.REVERSE: {
+        **dict.fromkeys(_MIRRORS, "is not STOPPED; promote it first, or fail it over"),
+        _S.FAILED: "has FAILED; fail it over first, then reverse or restore it",
+    },
+    MirrorOperation.RESTORE: dict.fromkeys(_MIRRORS, "is not STOPPED; promote it first, or fail it over"),
+}
+
+_BY_STATE: Mapping[MirrorState, str] = {
+    _S.ACTIVE: "is ACTIVE",
+    _S.PAUSED: "is PAUSED",
+    _S.SOURCE_UNAVAILABLE: "has lost its source (SOURCE_UNAVAILABLE)",
+    _S.PENDING_STOPPED: _PROMOTING,
+    _S.STOPPED: _STOPPED,
+    _S.FAILED: _FAILED,
+    _S.LINK_FAILED: "has a link that failed (LINK_FAILED)",
+    _S.PENDING_SYNCHRONIZE: _REVERSING.format(_S.PENDING_SYNCHRONIZE),
+    _S.PENDING_MIRROR: _REVERSING.format(_S.PENDING_MIRROR),
+    _S.PENDING_SETUP_FOR_RESTORE: _RESTORING.format(_S.PENDING_SETUP_FOR_RESTORE),
+    _S.PENDING_RESTORE_MIRROR: _RESTORING.format(_S.PENDING_RESTORE_MIRROR),
+}
+
+TABLE: Mapping[MirrorOperation, Mapping[MirrorState, MirrorState | str]] = {
+    operation: {
+        state: BY_OPERATION[operation, state].after
+        if (operation, state) in BY_OPERATION
+        else _REFUSED.get(operation, {}).get(state, _BY_STATE[state])
+        for state in MirrorState
+    }
+    for operation in MirrorOperation
+}
+
+
+def transition(operation: MirrorOperation, state: MirrorState) -> MirrorState:
+    """The next state. Raises WrongState with the reason when there is none."""
+    found = TABLE[operation][state]
+    if isinstance(found, MirrorState):
+        return found
+    raise WrongState(found)
+
+
+def allows(operation: MirrorOperation, state: MirrorState) -> bool:
+    """True when the operation is possible in the state."""
+    return isinstance(TABLE[operation][state], MirrorState)
+
+
+def require(operation: MirrorOperation, mirror: MirrorRecord) -> MirrorState:
+    """The state after the operation on this mirror.
+
+    Raises:
+        WrongState: naming the topic.
+    """
+    try:
+        state = transition(operation, mirror.state)
+    except WrongState as exc:
+        raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
+    if BY_OPERATION[operation, mirror.state].only not in (None, mirror.failback.direction):
+        raise WrongState(f"mirror topic '{mirror.mirror_topic}' {_WRONG_WAY[operation, mirror.state]}")
+    return state
+
+
+def apply(operation: MirrorOperation, mirror: MirrorRecord, now_ms: int, **changes: Any) -> MirrorRecord:
+    """The record after the operation: next state and direction, since `now_ms`, and `changes` to its other fields.
+
+    The operation alone says the direction: one that `changes` names counts for nothing.
+
+    Raises:
+        WrongState: naming the topic.
+    """
+    state, turns = require(operation, mirror), BY_OPERATION[operation, mirror.state].turns
+    new = replace(mirror, state=state, state_since_ms=now_ms, **changes)
+    return replace(new, failback=replace(new.failback, direction=turns or mirror.failback.direction))
+
+
+def is_mirroring(state: MirrorState) -> bool:
+    """True when the engine runs the mirror in this state."""
+    return state in (_S.ACTIVE, _S.SOURCE_UNAVAILABLE, _S.PENDING_STOPPED, _S.PENDING_RESTORE_MIRROR)

@@ -1,0 +1,209 @@
+"""All that can happen to a mirror topic: state x operation -> state, and whose operation it is. One table.
+
+`mirror_states.py` asks it what an operation makes of a record, and the store asks it before it writes a mirror's
+record: no state is written that is not in here. `docs/states.md` shows it; `python -m tests.support.states_page` writes
+that page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
+
+_S = MirrorState
+_FORWARD, _REVERSE = MirrorDirection.FORWARD, MirrorDirection.REVERSE
+
+
+class MirrorOperation(StrEnum):
+    """What can happen to a mirror topic. Those from ABORT_PROMOTE on are not asked for by an operator."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    PROMOTE = "promote"
+    FORCE_PROMOTE = "promote --force"
+    FAILOVER = "failover"
+    REVERSE = "reverse"
+    RESTORE = "truncate-and-restore"
+    ABORT_PROMOTE = "abort of the promote"
+    COMPLETE_PROMOTE = "completion of the promote"
+    COMPLETE_FAILBACK = "completion of the failback promote"
+    SYNCHRONIZED = "end of the comparison before a reverse"
+    ABORT_REVERSE = "abort of the reverse"
+    RECREATED = "creation of the failback destination"
+    BEGIN_MIRROR = "begin of the mirror"
+    BEGIN_PAUSED = "begin of the mirror, paused"
+    FAIL = "failure"
+    LOSE_SOURCE = "loss of the source"
+    FIND_SOURCE = "return of the source"
+
+
+class Who(StrEnum):
+    """Whose operation it is. All of them are carried out by the gateway that leads: it alone writes the state."""
+
+    OPERATOR = "operator"
+    PROMOTE = "the promote's run"
+    WAY_BACK = "the failback's run"
+    ENGINE = "the mirror engine"
+
+
+WHO: Final = {
+    MirrorOperation.PAUSE: (Who.OPERATOR,),
+    MirrorOperation.RESUME: (Who.OPERATOR,),
+    MirrorOperation.PROMOTE: (Who.OPERATOR,),
+    MirrorOperation.FORCE_PROMOTE: (Who.OPERATOR,),
+    MirrorOperation.FAILOVER: (Who.OPERATOR,),
+    MirrorOperation.REVERSE: (Who.OPERATOR,),
+    MirrorOperation.RESTORE: (Who.OPERATOR,),
+    MirrorOperation.ABORT_PROMOTE: (Who.PROMOTE,),
+    MirrorOperation.COMPLETE_PROMOTE: (Who.PROMOTE,),
+    MirrorOperation.COMPLETE_FAILBACK: (Who.PROMOTE,),
+    MirrorOperation.SYNCHRONIZED: (Who.WAY_BACK,),
+    MirrorOperation.ABORT_REVERSE: (Who.WAY_BACK,),
+    MirrorOperation.RECREATED: (Who.WAY_BACK,),
+    MirrorOperation.BEGIN_MIRROR: (Who.WAY_BACK,),
+    MirrorOperation.BEGIN_PAUSED: (Who.WAY_BACK,),
+    MirrorOperation.FAIL: (Who.ENGINE, Who.WAY_BACK),
+    MirrorOperation.LOSE_SOURCE: (Who.ENGINE,),
+    MirrorOperation.FIND_SOURCE: (Who.ENGINE,),
+}
+
+
+class Transition(NamedTuple):
+    """One row. `meaning`: what is so from then on.
+
+    `only`: the direction that the mirror must have, None: any. `turns`: the one it has then, None: as before.
+    """
+
+    before: MirrorState
+    operation: MirrorOperation
+    after: MirrorState
+    meaning: str
+    only: MirrorDirection | None = None
+    turns: MirrorDirection | None = None
+
+
+def _each(
+    states: Iterable[MirrorState],
+    operation: MirrorOperation,
+    after: MirrorState,
+    meaning: str,
+    turns: MirrorDirection | None = None,
+) -> tuple[Transition, ...]:
+    return tuple(Transition(state, operation, after, meaning, turns=turns) for state in states)
+
+
+_Op = MirrorOperation
+_MIRRORING = "mirrored"
+_FAILED = "the mirror stopped for good; `mirror describe` says why"
+_FAILED_OVER = "written on the target, at once; ends a failback too"
+
+CREATED: Final = (_S.ACTIVE, _FORWARD)
+"""The state and direction in which an operator creates a mirror topic; it ends with its link, in whatever state."""
+
+TRANSITIONS: Final[tuple[Transition, ...]] = (
+    Transition(_S.ACTIVE, _Op.PAUSE, _S.PAUSED, "not mirrored; clients' writes go on"),
+    Transition(_S.SOURCE_UNAVAILABLE, _Op.PAUSE, _S.PAUSED, "not mirrored; clients' writes go on"),
+    Transition(_S.PAUSED, _Op.RESUME, _S.ACTIVE, _MIRRORING),
+    Transition(_S.ACTIVE, _Op.LOSE_SOURCE, _S.SOURCE_UNAVAILABLE, "the source does not answer; goes on by itself"),
+    Transition(_S.SOURCE_UNAVAILABLE, _Op.FIND_SOURCE, _S.ACTIVE, _MIRRORING),
+    # a promote, to the target or home
+    Transition(_S.ACTIVE, _Op.PROMOTE, _S.PENDING_STOPPED, "mirrored; writes pause as soon as it is level"),
+    Transition(_S.ACTIVE, _Op.FORCE_PROMOTE, _S.PENDING_STOPPED, "the same, whoever still reads on the source"),
+    Transition(_S.SOURCE_UNAVAILABLE, _Op.FORCE_PROMOTE, _S.PENDING_STOPPED, "the same, once the source answers"),
+    Transition(_S.PENDING_STOPPED, _Op.ABORT_PROMOTE, _S.ACTIVE, "mirrored as before; the record says why"),
+    Transition(
+        _S.PENDING_STOPPED, _Op.COMPLETE_PROMOTE, _S.STOPPED, "written on the target: the cutover", only=_FORWARD
+    ),
+    Transition(
+        _S.PENDING_STOPPED,
+        _Op.COMPLETE_FAILBACK,
+        _S.PENDING_MIRROR,
+        "written on the source again: the failback cutover; the target is about to be the mirror",
+        only=_REVERSE,
+        turns=_FORWARD,
+    ),
+    # a reverse
+    Transition(_S.STOPPED, _Op.REVERSE, _S.PENDING_SYNCHRONIZE, "both logs are compared up to the cutover"),
+    Transition(_S.PENDING_SYNCHRONIZE, _Op.ABORT_REVERSE, _S.STOPPED, "they are not the same; the record says how"),
+    Transition(
+        _S.PENDING_SYNCHRONIZE,
+        _Op.SYNCHRONIZED,
+        _S.PENDING_MIRROR,
+        "they are the same: the failback destination is about to be the mirror",
+        turns=_REVERSE,
+    ),
+    Transition(_S.PENDING_MIRROR, _Op.BEGIN_MIRROR, _S.ACTIVE, _MIRRORING),
+    Transition(_S.PENDING_MIRROR, _Op.BEGIN_PAUSED, _S.PAUSED, "not mirrored before it is resumed"),
+    # a truncate-and-restore
+    Transition(
+        _S.STOPPED,
+        _Op.RESTORE,
+        _S.PENDING_SETUP_FOR_RESTORE,
+        "the failback destination is to be deleted",
+        turns=_REVERSE,
+    ),
+    Transition(
+        _S.FAILED,
+        _Op.RESTORE,
+        _S.PENDING_SETUP_FOR_RESTORE,
+        "the same, of a mirror back that failed",
+        only=_REVERSE,
+        turns=_REVERSE,
+    ),
+    Transition(_S.PENDING_SETUP_FOR_RESTORE, _Op.RECREATED, _S.PENDING_RESTORE_MIRROR, "it was created anew"),
+    Transition(_S.PENDING_RESTORE_MIRROR, _Op.BEGIN_MIRROR, _S.ACTIVE, "mirrored from the target's log start on"),
+    # out of anything
+    *_each((state for state in _S if state is not _S.STOPPED), _Op.FAILOVER, _S.STOPPED, _FAILED_OVER, turns=_FORWARD),
+    *_each(
+        (
+            _S.ACTIVE,
+            _S.PAUSED,
+            _S.SOURCE_UNAVAILABLE,
+            _S.PENDING_STOPPED,
+            _S.PENDING_MIRROR,
+            _S.PENDING_SETUP_FOR_RESTORE,
+            _S.PENDING_RESTORE_MIRROR,
+        ),
+        _Op.FAIL,
+        _S.FAILED,
+        _FAILED,
+    ),
+)
+
+BY_OPERATION: Final = {(row.operation, row.before): row for row in TRANSITIONS}
+"""The row of an operation in a state, if there is one."""
+
+
+class NoSuchTransition(Exception):
+    """A record would be written whose state nothing leads to from the one that is stored. Never expected."""
+
+
+def check_write(stored: MirrorRecord | None, new: MirrorRecord) -> None:
+    """What the store asks before it writes a mirror's record.
+
+    Raises:
+        NoSuchTransition: naming the topic, and both states.
+    """
+    to = new.state, new.failback.direction
+    if stored is None:
+        if to != CREATED:
+            raise NoSuchTransition(
+                f"mirror topic '{new.mirror_topic}' would be created {new.state} {new.failback.direction}"
+            )
+        return
+    if to == (stored.state, stored.failback.direction):
+        return
+    before = stored.failback.direction
+    if not any(
+        (row.before, row.after) == (stored.state, new.state)
+        and row.only in (None, before)
+        and (row.turns or before) is new.failback.direction
+        for row in TRANSITIONS
+    ):
+        raise NoSuchTransition(
+            f"mirror topic '{new.mirror_topic}' is {stored.state} {before}, and nothing leads from there to "
+            f"{new.state} {new.failback.direction}"
+        )

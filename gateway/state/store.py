@@ -1,0 +1,306 @@
+"""What the control plane knows, kept in a compacted topic on the target: there is no database to run.
+
+Every gateway reads the topic all the time, in its order (`open`). One of them leads: it alone writes, each change in
+one transaction (`lead`, `resign`). The views change only with what is committed, so what they show survives a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.state.codec import Record, StateFormatError, decode, encode, key_of
+from gateway.state.errors import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.mirror_transitions import check_write
+from gateway.state.reader import WRITER_KEY, Entry, writer_of
+from gateway.state.records import MirrorRecord, SequenceRecord
+from gateway.state.topic import Change, StateTopic
+from gateway.state.views import StateViews
+from gateway.transport.host import MACHINE, Host
+
+__all__ = ["Log", "ProducerFenced", "StateStore", "StoreConflict", "StoreError", "StoreUncertain"]
+
+_READ_S = 0.5  # how long a broker keeps a Fetch that finds nothing
+_AGAIN_S = 1.0
+_log = logging.getLogger("lockgate.state")
+
+
+class Log(Protocol):
+    """What the store needs of a state topic: `read` goes on all the time, the others are called one at a time."""
+
+    async def open(self) -> list[Entry]:
+        """See `StateTopic.open`; so for the others."""
+
+    async def read(self, timeout_s: float) -> list[Entry]:
+        """What came since."""
+
+    async def lead(self) -> int:
+        """Fence whoever wrote before; returns the term."""
+
+    def resign(self) -> None:
+        """Write no more."""
+
+    async def commit(self, changes: Sequence[Change], still: Callable[[], None]) -> int:
+        """Write all changes, or none; returns the offset of the last. `still` has a last word."""
+
+    async def resolve_outcome(self) -> int:
+        """End a commit of unknown outcome; its offset when it was made, -1 when there was none."""
+
+    async def close(self) -> None:
+        """Close the clients."""
+
+
+class StateStore(StateViews):
+    """The records, by kind. Use on one event loop. See `StateViews` for what is to be seen.
+
+    Only a leader writes: every writing method raises ProducerFenced otherwise. `on_fenced` is called when another
+    process takes over, `on_broken` (with one line) when the topic cannot be followed any more.
+
+    Attributes:
+        term: of the last leader that was seen to begin; -1 before any.
+        leading: this process has that term.
+    """
+
+    def __init__(
+        self, target: Mapping[str, str] | ClusterConfig, *, log: Log | None = None, host: Host = MACHINE
+    ) -> None:
+        super().__init__()
+        config = target if isinstance(target, ClusterConfig) else ClusterConfig.from_client_properties(target)
+        self.instance = host.new_id()
+        self.on_fenced: Callable[[], None] = lambda: None
+        self.on_broken: Callable[[str], None] = lambda reason: None
+        self.term = -1
+        self.leading = False
+        self.read_error = ""
+        self._log: Log = log or StateTopic(config, self.instance, host=host)
+        self._lock = asyncio.Lock()
+        self._unresolved: list[tuple[str, Record | None]] = []
+        self._follower: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Read all of the topic (created if absent), and go on reading.
+
+        Raises:
+            StoreError: the target is not reachable, or the topic is not ours.
+            StateFormatError: a record that this version cannot read; nothing is guessed.
+        """
+        entries = await self._log.open()
+        self._take({entry.key: entry for entry in entries}.values())
+        self._follower = asyncio.create_task(self._follow(), name="state-follow")
+
+    async def lead(self) -> int:
+        """Take over the topic, and read all that was written before. Returns the term.
+
+        Raises:
+            StoreError: the target does not answer.
+            ProducerFenced: another process took over meanwhile.
+        """
+        async with self._lock:
+            self._unresolved = []
+            term = await self._log.lead()
+            await self.read_up_to(term)
+            if self.term != term:
+                raise ProducerFenced("another gateway has taken over the state topic meanwhile")
+            self.leading = True
+        return term
+
+    async def resign(self) -> None:
+        """Write no more. What is being written is ended first."""
+        self.leading = False
+        async with self._lock:
+            self._unresolved = []
+            self._log.resign()
+
+    async def close(self) -> None:
+        """Stop reading and close the clients."""
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
+        async with self._lock:
+            await self._log.close()
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def put(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Write the records in one transaction: all or none, whatever is stored under their keys.
+
+        What was read before, or found to be absent, is written by `replace`, `insert` and `delete`: anything may have
+        been written since, also by this very write, when it is tried again and its first outcome was unknown.
+
+        Args:
+            guard: called when no other write is under way: the place to compare before one sets. First before the
+                write, and again right before the target is asked to commit it, which may be seconds later. What it
+                raises is raised here, and nothing is written.
+
+        Raises:
+            StoreError: nothing was written (StoreUncertain: unknown, settled at the next write).
+            ProducerFenced: this process does not lead, or another has taken over.
+        """
+        await self.write([(key_of(record), record) for record in records], guard)
+
+    async def insert(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Write records where there are none yet, all in one transaction. `guard` and errors as `put`.
+
+        Raises:
+            StoreConflict: there is a record under one of the keys.
+        """
+
+        def absent() -> None:
+            guard()
+            for record in records:
+                if self.get(key_of(record)) is not None:
+                    raise StoreConflict(f"{key_of(record)} was made by another operation meanwhile; try again")
+
+        await self.put(*records, guard=absent)
+
+    async def delete(self, *records: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Delete the records in one transaction, if they are still what is stored. `guard` and errors as `put`.
+
+        Raises:
+            StoreConflict: they are not.
+        """
+        await self.write([(key_of(record), None) for record in records], self._unchanged(records, guard))
+
+    async def replace(self, old: Record, new: Record, guard: Callable[[], None] = lambda: None) -> None:
+        """Compare and set: write `new` if `old` is still what is stored under its key. `guard` and errors as `put`.
+
+        Raises:
+            StoreConflict: it is not.
+        """
+        await self.put(new, guard=self._unchanged([old], guard))
+
+    def _unchanged(self, records: Iterable[Record], guard: Callable[[], None]) -> Callable[[], None]:
+        def unchanged() -> None:
+            guard()
+            for record in records:
+                if self.get(key_of(record)) != record:
+                    raise StoreConflict(f"{key_of(record)} was changed by another operation meanwhile; try again")
+
+        return unchanged
+
+    async def write(
+        self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write records and deletions (None) by key in one transaction. Errors as `put`."""
+        # Shielded: a caller that goes away must not leave a commit whose result nobody takes into the views.
+        task = asyncio.create_task(self._write(changes, guard), name="state-write")
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_told_to_nobody)
+            raise
+
+    async def outcome_known(self) -> None:
+        """Find out what became of a write of unknown outcome, if there is one; nothing is asked otherwise.
+
+        What is decided by the records is decided behind this. Raises as `resolve_outcome`.
+        """
+        if self._unresolved:
+            await self.resolve_outcome()
+
+    async def resolve_outcome(self) -> None:
+        """Find out what became of a write of unknown outcome: then the views are what is written. Errors as `put`."""
+        async with self._lock:
+            try:
+                await self._resolve_outcome()
+            except ProducerFenced:
+                self._fenced()
+                raise
+
+    async def _write(self, changes: Sequence[tuple[str, Record | None]], guard: Callable[[], None]) -> None:
+        encoded = [(key, None if record is None else encode(record)) for key, record in changes]
+        async with self._lock:
+            try:
+                await self._resolve_outcome()
+                guard()
+                self._require_new_ids(changes)
+                self._require_transitions(changes)
+                if not changes:
+                    return
+                offset = await self._log.commit(encoded, guard)
+            except StoreUncertain:
+                self._unresolved = self._unresolved or list(changes)
+                raise
+            except ProducerFenced:
+                self._fenced()
+                raise
+            self.apply(changes, offset)
+
+    def _require_new_ids(self, changes: Iterable[tuple[str, Record | None]]) -> None:
+        """An id is given out once, also when the write that gave it out before had an unknown outcome until now."""
+        for _, record in changes:
+            given = self.sequences.get(record.name) if isinstance(record, SequenceRecord) else None
+            if isinstance(record, SequenceRecord) and given is not None and given.last >= record.last:
+                raise StoreConflict(f"{record.name} id {record.last} was given out meanwhile; try again")
+
+    def _require_transitions(self, changes: Iterable[tuple[str, Record | None]]) -> None:
+        """Whoever has decided on it: no state of a mirror topic is written that its table does not lead to."""
+        for _, record in changes:
+            if isinstance(record, MirrorRecord):
+                check_write(self.mirrors.get((record.link, record.mirror_topic)), record)
+
+    async def _resolve_outcome(self) -> None:
+        if not self.leading:
+            raise ProducerFenced("this gateway does not lead: another one has taken over the state topic")
+        if not self._unresolved:
+            return
+        changes = self._unresolved
+        try:
+            offset = await self._log.resolve_outcome()
+        except (StoreUncertain, ProducerFenced):
+            raise
+        except StoreError:
+            self._unresolved = []
+            return  # it was not made, and its caller was told that it may not have been
+        self._unresolved = []
+        self.apply(changes, offset)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                self._take(await self._log.read(_READ_S))
+                self.read_error = ""
+            except StateFormatError as exc:
+                self.on_broken(str(exc))
+                return
+            except StoreError as exc:
+                self.read_error = str(exc)
+                _log.error("the state topic cannot be read: %s", exc)
+                await asyncio.sleep(_AGAIN_S)
+            except Exception as exc:  # noqa: BLE001 - what was read is in part in the views: nothing here is to be trusted
+                _log.exception("the state topic cannot be followed")
+                self.on_broken(f"the state topic cannot be followed: {type(exc).__name__}: {exc}")
+                return
+
+    def _take(self, entries: Iterable[Entry]) -> None:
+        """Read on: own changes are in the views already, unless their outcome was unknown."""
+        news = [entry for entry in entries if entry.offset > self.applied]
+        if not news:
+            return
+        changes = [
+            (entry.key, None if entry.value is None else decode(entry.key, entry.value))
+            for entry in news
+            if entry.key != WRITER_KEY
+        ]
+        writers = [entry for entry in news if entry.key == WRITER_KEY]
+        self.apply(changes, max(entry.offset for entry in news), {entry.key: entry.offset for entry in news})
+        for writer in writers:
+            self.term = writer.offset
+            if self.leading:
+                _log.warning("instance %s has taken over the state topic", writer_of(writer.value))
+                self._fenced()
+
+    def _fenced(self) -> None:
+        if self.leading:
+            self.leading = False
+            self.on_fenced()
+
+
+def _told_to_nobody(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        _log.warning("a write whose caller has gone: %s", exc)

@@ -1,0 +1,129 @@
+"""The records of the state topic by kind, and the order in which they were written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from gateway.state.codec import Record
+from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, SequenceRecord
+
+
+class StateViews:
+    """Views (read only, always the latest committed): `links` by name, `mirrors` by (link, mirror topic), `groups` by
+    (link, group), `ports` by node id, `sequences` and `gateways` by name. `secret`: '' before a first leader made one.
+
+    `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
+    where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
+    """
+
+    def __init__(self) -> None:
+        self.applied = -1
+        self.mirrors_grown_at = -1
+        self._changed_at: dict[str, int] = {}
+        self._progress = asyncio.Event()
+        self._records: dict[str, Record] = {}
+        self._links: dict[str, LinkRecord] = {}
+        self._mirrors: dict[tuple[str, str], MirrorRecord] = {}
+        self._groups: dict[tuple[str, str], GroupRecord] = {}
+        self._ports: dict[int, PortRecord] = {}
+        self._sequences: dict[str, SequenceRecord] = {}
+        self._gateways: dict[str, GatewayRecord] = {}
+        self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
+        self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
+        self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
+        self.ports: Mapping[int, PortRecord] = MappingProxyType(self._ports)
+        self.sequences: Mapping[str, SequenceRecord] = MappingProxyType(self._sequences)
+        self.gateways: Mapping[str, GatewayRecord] = MappingProxyType(self._gateways)
+        self._subscribers: list[Callable[[], None]] = []
+
+    @property
+    def secret(self) -> str:
+        """What the gateways of the fleet know one another by."""
+        record = self._records.get("fleet")
+        return record.secret if isinstance(record, FleetRecord) else ""
+
+    def get(self, key: str) -> Record | None:
+        """The record of a key."""
+        return self._records.get(key)
+
+    def changed_at(self, key: str) -> int:
+        """The offset at which the key's record was last changed (of the change's last record); -1 if there is none."""
+        return self._changed_at.get(key, -1)
+
+    async def read_up_to(self, offset: int) -> None:
+        """Until the views hold everything up to this offset of the topic. No limit of its own."""
+        while self.applied < offset:
+            self._progress.clear()
+            await self._progress.wait()
+
+    def subscribe(self, subscriber: Callable[[], None]) -> None:
+        """Call `subscriber` after every committed change."""
+        self._subscribers.append(subscriber)
+
+    def unsubscribe(self, subscriber: Callable[[], None]) -> None:
+        """End a `subscribe`."""
+        self._subscribers.remove(subscriber)
+
+    def apply(
+        self, changes: Iterable[tuple[str, Record | None]], offset: int, offsets: Mapping[str, int] | None = None
+    ) -> None:
+        """Take in changes whose last record has this offset. Nothing, if they are in the views already.
+
+        Args:
+            offsets: each key's own, where the changes were not written as one.
+        """
+        if offset <= self.applied:
+            return
+        self.applied = offset
+        for key, record in changes:
+            at = offset if offsets is None else offsets[key]
+            previous = self._records.pop(key, None)
+            self._changed_at.pop(key, None)
+            if previous is not None:
+                self._forget(previous)
+            if record is not None:
+                self._records[key] = record
+                self._changed_at[key] = at
+                self._remember(record)
+            if isinstance(record, MirrorRecord) and not _mirrors_the_same(previous, record):
+                self.mirrors_grown_at = max(at, self.mirrors_grown_at)
+        self._progress.set()
+        for subscriber in tuple(self._subscribers):
+            subscriber()
+
+    def _remember(self, record: Record) -> None:
+        match record:
+            case LinkRecord():
+                self._links[record.name] = record
+            case MirrorRecord():
+                self._mirrors[record.link, record.mirror_topic] = record
+            case GroupRecord():
+                self._groups[record.link, record.group] = record
+            case PortRecord():
+                self._ports[record.node_id] = record
+            case SequenceRecord():
+                self._sequences[record.name] = record
+            case GatewayRecord():
+                self._gateways[record.name] = record
+
+    def _forget(self, record: Record) -> None:
+        match record:
+            case LinkRecord():
+                del self._links[record.name]
+            case MirrorRecord():
+                del self._mirrors[record.link, record.mirror_topic]
+            case GroupRecord():
+                del self._groups[record.link, record.group]
+            case PortRecord():
+                del self._ports[record.node_id]
+            case SequenceRecord():
+                del self._sequences[record.name]
+            case GatewayRecord():
+                del self._gateways[record.name]
+
+
+def _mirrors_the_same(previous: Record | None, record: MirrorRecord) -> bool:
+    return isinstance(previous, MirrorRecord) and previous.source_topic == record.source_topic

@@ -1,0 +1,1 @@
+"""Links and mirror topics: created, described, configured, followed."""

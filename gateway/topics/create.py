@@ -1,0 +1,281 @@
+"""Creating a mirror topic: all is checked first (`plan.py`), then the intent is stored, then it is carried out.
+
+The intent (a record that says `created=False`) routes the topic's writes to the source before the topic is there. It is
+dropped only when it is certain that the topic was not created: refused by the target, or never asked for. With any
+other end it stays, and whoever leads goes on with it: this process, the next attempt, the next leader. So nothing is
+ever undone here: a topic that was created may be filled by another leader at the very moment at which a deposed one
+would delete it, and one whose creation was not answered may come yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.errors import BadRequest, Conflict, ControlError, SourceUnreachable, TargetUnreachable
+from gateway.groups.mirror_groups import require_no_promoted_readers
+from gateway.kafka.connection.errors import BrokerError
+from gateway.kafka.rules.names import bad_name, is_internal
+from gateway.kafka.rules.topic_configs import config_changes
+from gateway.mirror.interface import MirrorEngine
+from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.cluster_errors import target_errors
+from gateway.operations.fleet_wide import FleetWide
+from gateway.operations.records import Records
+from gateway.operations.sources import Sources
+from gateway.state import link_config
+from gateway.state.mirror_states import is_mirroring
+from gateway.state.records import MirrorMode, MirrorRecord, SequenceRecord
+from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
+from gateway.state.unknown_outcome import until_known
+from gateway.topics.plan import MirrorPlan, MirrorPlanner
+from gateway.transport.background import Background
+from gateway.transport.locks import KeyedLocks
+from protocol.errors import ErrorCode, is_retriable
+
+_AGAIN_S = 2.0
+_KEPT = "offsets are kept; they are translated from the first offset gap on, if there is one"
+_log = structlog.get_logger("lockgate.control")
+
+
+class MirrorCreator:
+    """The create operation of mirror topics."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        sources: Sources,
+        target: ClusterAccess,
+        engine: MirrorEngine,
+        publisher: RoutingPublisher,
+        planner: MirrorPlanner,
+        fleet: FleetWide,
+        locks: KeyedLocks,
+        background: Background,
+    ) -> None:
+        self._records = records
+        self._sources = sources
+        self._target = target
+        self._engine = engine
+        self._publisher = publisher
+        self._locks = locks
+        self._background = background
+        self._planner = planner
+        self._fleet = fleet
+
+    async def create(self, link_name: str, source_topic: str = "", mirror_topic: str = "") -> MirrorRecord:
+        """Create the topic on the target, store the mirror and start it.
+
+        The mirror topic's name is the link's prefix and the source topic's name: either name is enough.
+
+        An empty topic of that name and the same partition count on the target is taken over: a create that crashed
+        leaves one behind. A create that was begun before is gone on with. One that is begun here and does not come to
+        its end goes on in the background, unless it was refused.
+
+        Raises:
+            BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
+            NotFound: no such link, or no such topic on the source.
+            Conflict: already mirrored, or the target has a topic of this name with other data, or a promoted group has
+                offsets of the topic on the source.
+            SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
+        """
+        config = link_config.parse(self._records.link(link_name).configs)
+        source_topic = source_topic or config.source_topic(mirror_topic) or mirror_topic
+        named = config.mirror_topic(source_topic)
+        self._check_names(link_name, source_topic, named, mirror_topic or named)
+        async with self._locks.hold(f"mirror/{named}"):  # a name has one mirror over all links
+            link = self._records.link(link_name)
+            begun = self._begun(link_name, named)
+            self._require_unmirrored(named, besides=begun)
+            plan = await self._planner.plan(link, source_topic, begun.restore_configs if begun else None)
+            try:
+                return await self._carry_out(plan)
+            except ProducerFenced:
+                raise  # the next leader goes on
+            except BaseException:
+                self._background.spawn(self.finish(link_name, named), f"finish create {named}")
+                raise
+
+    def _begun(self, link: str, topic: str) -> MirrorRecord | None:
+        """The intent of a create that is not over."""
+        found = self._records.store.mirrors.get((link, topic))
+        return None if found is None or found.created else found
+
+    def _check_names(self, link: str, source_topic: str, named: str, mirror_topic: str) -> None:
+        problem = bad_name(source_topic) or bad_name(named)
+        if problem:
+            raise BadRequest(f"topic name: {problem}")
+        if mirror_topic != named:
+            how = "link.prefix and the name" if named != source_topic else "the name"
+            raise BadRequest(
+                f"a mirror topic of link '{link}' has {how} of its source topic: '{named}', not '{mirror_topic}'"
+            )
+        if is_internal(source_topic):
+            raise BadRequest(f"topic '{source_topic}' is internal to a cluster and cannot be mirrored")
+
+    async def finish(self, link: str, topic: str) -> None:
+        """Go on with a create that was begun, until it is done or its record dropped; at once when there is none.
+
+        A refusal that leaves the record ends nothing: that a gateway is waited for, or a topic is in the way, passes.
+        """
+        said = ""
+        while await until_known(self._records.store):  # else another gateway leads
+            intent = self._records.store.mirrors.get((link, topic))
+            if intent is None:
+                return
+            if intent.created:
+                self._start(intent)
+                return
+            try:
+                await self.resume(intent)
+            except ProducerFenced:
+                return
+            except (SourceUnreachable, TargetUnreachable, StoreError) as exc:
+                _log.warning("create not finished yet", topic=topic, error=str(exc))
+                await asyncio.sleep(_AGAIN_S)
+            except ControlError as exc:
+                if str(exc) != said:
+                    said = str(exc)
+                    _log.error("a create that was begun is refused", topic=topic, error=said)
+                await asyncio.sleep(_AGAIN_S)
+
+    def _start(self, record: MirrorRecord) -> None:
+        """Its write was told to be of unknown outcome, and was made: nobody has begun the mirror."""
+        if is_mirroring(record.state):
+            self._engine.start_mirror(record)
+
+    async def resume(self, intent: MirrorRecord) -> None:
+        """One attempt to finish a create that was begun. Until it ends the topic stays routed as a mirror.
+
+        Raises:
+            ControlError, StoreError: as `create`; a cluster that does not answer is worth another try.
+        """
+        topic = intent.mirror_topic
+        async with self._locks.hold(f"mirror/{topic}"):
+            if self._records.store.mirrors.get((intent.link, topic)) != intent:
+                return
+            link = self._records.link(intent.link)
+            plan = await self._planner.plan(link, intent.source_topic, intent.restore_configs)
+            await self._carry_out(plan)
+
+    def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
+        for (link, name), mirror in self._records.store.mirrors.items():
+            if name == topic and mirror != besides:
+                raise Conflict(f"topic '{topic}' is already a mirror topic of link '{link}' ({mirror.state})")
+
+    async def _carry_out(self, plan: MirrorPlan) -> MirrorRecord:
+        topic = plan.mirror_topic
+        # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
+        # must write to the source, after a crash in the midst of this too.
+        intent = self._record(plan, mirror_id=0, target_id="", created=False)
+        self._publisher.reserve(intent)
+        try:
+            begun = self._begun(plan.link.name, topic)
+            await self._begin(intent, besides=begun)
+            await self._create(plan, intent, may_be_asked=begun is not None)
+            with target_errors():
+                target = await self._verified(plan)
+            record = await self._store(plan, target, intent)
+        finally:
+            self._publisher.release(topic)
+        self._engine.start_mirror(record)
+        _log.info(
+            "mirror created",
+            link=record.link,
+            topic=topic,
+            partitions=len(record.starts),
+            new=record.state.value,
+            adopted=plan.target is not None,
+        )
+        return record
+
+    async def _begin(self, intent: MirrorRecord, besides: MirrorRecord | None) -> None:
+        """Store the intent, and have it known everywhere. An end without having asked the target drops it."""
+        await self._records.store.put(
+            intent, guard=lambda: self._require_unmirrored(intent.mirror_topic, besides=besides)
+        )
+        try:
+            await self._fleet.read_by_all()
+            await require_no_promoted_readers(self._records, self._sources, intent)
+        except ControlError:
+            if besides is None:  # an earlier attempt may have asked
+                await self._drop(intent)
+            raise
+
+    async def _create(self, plan: MirrorPlan, intent: MirrorRecord, *, may_be_asked: bool) -> None:
+        """Create the topic, unless one is taken over. A refusal drops the intent, if nobody has asked before."""
+        if plan.target is not None:
+            return
+        topic = plan.mirror_topic
+        try:
+            with target_errors():
+                await self._target.create_topic(
+                    topic, plan.source.partitions, plan.replication_factor, plan.configs.apply
+                )
+        except Conflict as exc:
+            code = exc.__cause__.code if isinstance(exc.__cause__, BrokerError) else 0
+            if code == ErrorCode.TOPIC_ALREADY_EXISTS:  # perhaps by an earlier attempt: it is looked at anew
+                raise TargetUnreachable(f"topic '{topic}' has just come to be on the target; try again") from exc
+            if code and is_retriable(code):  # such as a time-out of the broker's own
+                raise TargetUnreachable(f"whether topic '{topic}' was created is not known: {exc}") from exc
+            if not may_be_asked:
+                await self._drop(intent)
+            raise
+
+    async def _verified(self, plan: MirrorPlan) -> TopicInfo:
+        """The topic as it is on the target now, with the configs it must have."""
+        target, topic = self._target, plan.mirror_topic
+        found = plan.target or (await target.topics([topic])).get(topic)
+        if found is None or found.partitions != plan.source.partitions:
+            raise TargetUnreachable(f"topic '{topic}' on the target is not the one that was created yet; try again")
+        if plan.target is not None:
+            changes = config_changes(plan.configs.apply, (await target.topic_configs([topic]))[topic])
+            if changes:
+                await target.alter_topic_configs(topic, changes)
+        return found
+
+    async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
+        async with self._locks.hold("sequence/mirror"):
+            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
+            record = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
+
+            def still_allowed() -> None:
+                if self._records.link(plan.link.name) != plan.link:
+                    raise Conflict(f"link '{plan.link.name}' was changed meanwhile; try again")
+                self._require_unmirrored(record.mirror_topic, besides=intent)
+
+            await self._records.store.put(record, SequenceRecord("mirror", mirror_id), guard=still_allowed)
+        return record
+
+    def _record(self, plan: MirrorPlan, *, mirror_id: int, target_id: str, created: bool = True) -> MirrorRecord:
+        return MirrorRecord(
+            link=plan.link.name,
+            source_topic=plan.source.name,
+            mirror_topic=plan.mirror_topic,
+            mirror_id=mirror_id,
+            source_topic_id=plan.source.topic_id,
+            mirror_topic_id=target_id,
+            state_since_ms=self._records.now_ms(),
+            mode=MirrorMode.TRANSLATE if plan.translated else MirrorMode.PRESERVE,
+            mode_reason=f"offsets are translated: {plan.translated}" if plan.translated else _KEPT,
+            starts=plan.starts,
+            compacted=bool(plan.translated),
+            restore_configs=dict(plan.configs.restore),
+            created=created,
+        )
+
+    async def _drop(self, intent: MirrorRecord) -> None:
+        """The topic was certainly not created: writes of its name are the target's again."""
+        try:
+            await self._records.store.delete(intent, guard=lambda: self._require_intent(intent))
+        except (StoreUncertain, ProducerFenced):
+            raise
+        except StoreError as exc:
+            _log.warning("a create that was refused is tried again", topic=intent.mirror_topic, error=str(exc))
+
+    def _require_intent(self, intent: MirrorRecord) -> None:
+        if self._records.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
+            raise Conflict(f"mirror topic '{intent.mirror_topic}' was changed meanwhile; try again")

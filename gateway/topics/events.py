@@ -1,0 +1,158 @@
+"""What the engine tells, turned into records.
+
+The events only note what is so; `reconcile` then compares it with the records and changes those that differ.
+So an event that comes while the state cannot be written is not lost, and a short loss of a source is no change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import structlog
+
+from gateway.cutover.write_pause.publisher import RoutingPublisher
+from gateway.errors import ControlError
+from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.offset_translation import OffsetMaps
+from gateway.operations.records import Records
+from gateway.operations.sources import LinkHealth
+from gateway.state.mirror_states import MirrorOperation, WrongState, allows
+from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
+from gateway.state.store import StoreError
+from gateway.topics.status import Measure
+from gateway.transport.background import Background
+
+_TICK_S = 1.0
+_BACK = "in the failback, where the target is the source and the source the target"
+_log = structlog.get_logger("lockgate.control")
+
+
+class EngineEvents:
+    """Implements `MirrorEvents`."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        measure: Measure,
+        maps: OffsetMaps,
+        publisher: RoutingPublisher,
+        health: dict[str, LinkHealth],
+        background: Background,
+        deleted: DeletedMirrors,
+    ) -> None:
+        """`health`: by link name; written here."""
+        self._records = records
+        self._store = records.store
+        self._publisher = publisher
+        self._health = health
+        self._background = background
+        self._measure = measure
+        self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
+        self._readable: set[tuple[str, str]] = set()
+        self._translated = maps.turned_translated
+        self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        self._news = asyncio.Event()
+        deleted.subscribe(self._forget)
+
+    def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
+        """The first failure of a topic is its reason."""
+        self._failed.setdefault((link, topic), (error, f"partition {partition}: {message}"))
+        self._news.set()
+
+    def source_available(self, link: str, available: bool, message: str) -> None:
+        """Lost is SOURCE_UNAVAILABLE, found again is ACTIVE. The engine tells of a loss only once it lasts."""
+        known = self._health.get(link)
+        if known is None or known.available != available:
+            self._health[link] = LinkHealth(available, self._records.now_ms(), "" if available else message)
+        self._news.set()
+
+    def topic_translated(self, link: str, topic: str, reason: str) -> None:
+        """The topic's mode is translate from now on; the first reason is its reason."""
+        self._translated.setdefault((link, topic), reason)
+        self._news.set()
+
+    def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
+        """Deleted on the source before they were mirrored."""
+        self._lost.setdefault((link, topic), []).append((partition, first, following))
+        self._news.set()
+
+    def topic_readable(self, link: str, topic: str) -> None:
+        """All partitions are padded."""
+        self._readable.add((link, topic))
+        self._publisher.make_readable(topic)
+        self._news.set()
+
+    async def run(self) -> None:
+        """Reconcile at each event, and once a second for what time alone changes."""
+        while True:
+            with suppress(TimeoutError):
+                # Not wait_for: in 3.11 it loses a cancellation that comes together with the event.
+                async with asyncio.timeout(_TICK_S):
+                    await self._news.wait()
+            self._news.clear()
+            await self.reconcile()
+            self._publisher.refresh()  # drops the producer tables of old promotes
+
+    async def reconcile(self) -> None:
+        """Bring every mirror's record in line with what the engine has told."""
+        for mirror in list(self._store.mirrors.values()):
+            try:
+                await self._reconcile(mirror)
+            except (WrongState, ControlError):
+                continue  # an operator was faster; what is left to do shows at the next tick
+            except StoreError as exc:
+                _log.warning("state not written, will be tried again", topic=mirror.mirror_topic, error=str(exc))
+                return
+
+    async def _reconcile(self, mirror: MirrorRecord) -> None:
+        key = (mirror.link, mirror.mirror_topic)
+        failure = self._failed.get(key)
+        if failure is not None and allows(MirrorOperation.FAIL, mirror.state):
+            message = f"{_BACK}: {failure[1]}" if mirror.is_reverse else failure[1]
+            await self._records.change(*key, MirrorOperation.FAIL, error=failure[0], error_message=message)
+            # Not awaited: the other mirrors' news must not wait until its last appends are answered.
+            self._background.spawn(self._measure.stop(mirror), f"stop failed mirror {mirror.mirror_topic}")
+            return
+        self._failed.pop(key, None)
+        operation = self._due(mirror)
+        if operation is not None:
+            reason = self._health[mirror.link].message
+            await self._records.change(*key, operation, error_message=reason)
+        elif self._lost.get(key):
+            reports = tuple(self._lost[key])
+            await self._store.replace(mirror, with_lost(mirror, reports))
+            self._lost[key] = self._lost[key][len(reports) :]
+        elif key in self._readable and not mirror.readable:
+            await self._store.replace(mirror, replace(mirror, readable=True))
+        elif key in self._translated and mirror.mode is MirrorMode.PRESERVE:
+            reason = f"offsets are translated: {self._translated[key]}"
+            await self._store.replace(mirror, replace(mirror, mode=MirrorMode.TRANSLATE, mode_reason=reason))
+            _log.warning("mirror mode", link=mirror.link, topic=mirror.mirror_topic, mode="translate", reason=reason)
+
+    def _due(self, mirror: MirrorRecord) -> MirrorOperation | None:
+        health = self._health.get(mirror.link)
+        if health is None:
+            return None
+        operation = MirrorOperation.FIND_SOURCE if health.available else MirrorOperation.LOSE_SOURCE
+        return operation if allows(operation, mirror.state) else None
+
+    def _forget(self, mirror: MirrorRecord) -> None:
+        key = (mirror.link, mirror.mirror_topic)
+        self._failed.pop(key, None)
+        self._readable.discard(key)
+        self._lost.pop(key, None)
+        self._translated.pop(key, None)
+
+
+def with_lost(mirror: MirrorRecord, reports: Sequence[tuple[int, int, int]]) -> MirrorRecord:
+    """With stretches of offsets that were lost: (partition, first, following). Those of no partition are no news."""
+    lost = [*mirror.lost, *(LostRecords(0, 0) for _ in range(len(mirror.starts) - len(mirror.lost)))]
+    for partition, first, following in reports:
+        if partition >= len(lost):
+            continue
+        lost[partition] = lost[partition].and_also(first, following)
+    return replace(mirror, lost=tuple(lost))

@@ -1,0 +1,262 @@
+"""Operations on mirror topics, beside create (`create.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.mirror.interface import MirrorEngine, PartitionStatus
+from gateway.mirror.offset_map.rules.offset_map import Translation, TranslationRule
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.offset_translation import OffsetMaps
+from gateway.operations.partners import TopicPromoter
+from gateway.operations.records import Records, require_created
+from gateway.state.mirror_states import MirrorOperation, WrongState, is_mirroring, shown, transition
+from gateway.state.per_partition import WrongLength
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
+from gateway.topics.catch_up import CatchUp, CatchUps
+from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReaders
+from gateway.topics.create import MirrorCreator
+from gateway.topics.status import Measure
+from gateway.transport.background import Background
+from gateway.transport.locks import KeyedLocks
+
+_BEING_CREATED = "it is being created"
+_BEGUN = (MirrorState.PENDING_STOPPED, MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorView:
+    """A mirror topic as shown. `clients_not_migrated` only in describe.
+
+    `promote_error`: why the last promote did not end in STOPPED, '' if it did or none was tried since this
+    process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
+    partition, what
+    came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    """
+
+    record: MirrorRecord
+    partitions: Sequence[PartitionStatus]
+    promote_error: str = ""
+    waiting_for: str = ""
+    records_after_cutover: Mapping[int, int] = field(default_factory=dict)
+    clients_not_migrated: ClientsNotMigrated | None = None
+    catch_up: CatchUp | None = None
+
+
+class Mirrors:
+    """Create, list, describe, pause, resume, promote."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        engine: MirrorEngine,
+        target: ClusterAccess,
+        maps: OffsetMaps,
+        measure: Measure,
+        catch_ups: CatchUps,
+        creator: MirrorCreator,
+        readers: SourceReaders,
+        promoter: TopicPromoter,
+        failback_waits: Callable[[str, str], str],
+        locks: KeyedLocks,
+        background: Background,
+        deleted: DeletedMirrors,
+    ) -> None:
+        """`failback_waits`: (link, mirror topic) -> what a failback or a failover of the topic waits for, or ''."""
+        self._records = records
+        self._store = records.store
+        self._engine = engine
+        self._target = target
+        self._maps = maps
+        self._measure = measure
+        self._catch_ups = catch_ups
+        self._creator = creator
+        self._readers = readers
+        self._promoter = promoter
+        self._failback_waits = failback_waits
+        self._locks = locks
+        self._background = background
+        self._promoting: set[tuple[str, str]] = set()
+        self._promote_errors: dict[tuple[str, str], str] = {}
+        deleted.subscribe(lambda mirror: self._promote_errors.pop((mirror.link, mirror.mirror_topic), None))
+
+    async def create(self, link: str, source_topic: str = "", mirror_topic: str = "") -> MirrorView:
+        """Create a mirror topic; see `MirrorCreator.create` for what it refuses."""
+        return self.view(await self._creator.create(link, source_topic, mirror_topic))
+
+    async def resume_create(self, intent: MirrorRecord) -> None:
+        """Go on with a create that was begun, once; see `MirrorCreator.resume`."""
+        await self._creator.resume(intent)
+
+    async def finish_create(self, link: str, topic: str) -> None:
+        """Go on with it until it is done or dropped; see `MirrorCreator.finish`."""
+        await self._creator.finish(link, topic)
+
+    def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
+        """The link's mirrors by name, all or those in one state; NotFound if there is no such link."""
+        self._records.link(link)
+        mirrors = sorted(
+            (mirror for key, mirror in self._store.mirrors.items() if key[0] == link),
+            key=lambda mirror: mirror.mirror_topic,
+        )
+        return [self.view(mirror) for mirror in mirrors if state in (None, shown(mirror))]
+
+    async def describe(self, link: str, topic: str) -> MirrorView:
+        """One mirror, with who has not migrated yet. A source that does not answer makes that part unknown."""
+        mirror = self._records.mirror(link, topic)
+        try:
+            partitions = await self._measure.now(mirror)
+        except WrongLength:
+            partitions = ()
+        clients_not_migrated = await self._readers.clients_not_migrated(mirror, partitions)
+        return replace(
+            self.view(self._records.mirror(link, topic)),
+            partitions=partitions,
+            clients_not_migrated=clients_not_migrated,
+        )
+
+    async def translate_offset(
+        self, link: str, topic: str, partition: int, offset: int, *, reverse: bool = False
+    ) -> Translation:
+        """Where an offset of the source is on the target, or the other way round, and how it was found.
+
+        Raises:
+            NotFound: no such mirror topic.
+            BadRequest: no such partition, or a negative offset.
+            ControlError: the offset map cannot be read now.
+        """
+        mirror = self._records.mirror(link, topic)
+        if not 0 <= partition < len(mirror.starts) or offset < 0:
+            raise BadRequest(f"mirror topic '{topic}' has no offset {offset} in partition {partition}")
+        maps = await self._maps.between(link).maps_for((((topic, partition), offset),), on_target=reverse)
+        if topic not in maps:
+            return Translation(offset, TranslationRule.EXACT)
+        one = maps[topic]
+        return one.to_source(partition, offset) if reverse else one.to_target(partition, offset)
+
+    async def pause(self, link: str, topic: str) -> MirrorView:
+        """Stop mirroring until `resume`; writes of the gateway's clients go on to the source."""
+        async with self._locks.hold(f"mirror/{topic}"):
+            mirror = await self._records.change(link, topic, MirrorOperation.PAUSE)
+            await self._measure.stop(mirror)
+        return self.view(mirror)
+
+    async def resume(self, link: str, topic: str) -> MirrorView:
+        """Go on mirroring from where the target's logs end."""
+        async with self._locks.hold(f"mirror/{topic}"):
+            mirror = await self._records.change(link, topic, MirrorOperation.RESUME, error_message="")
+            self._engine.start_mirror(mirror)
+        return self.view(mirror)
+
+    async def promote(
+        self, link: str, topics: Sequence[str], *, force: bool = False, direction: MirrorDirection | None = None
+    ) -> Sequence[MirrorView]:
+        """Start to promote the topics as one set, all or none; it goes on after this returns.
+
+        `direction`: which way they must go now, if the caller says so.
+
+        Returns once the promote was refused (raises), has ended, or all topics are PENDING_STOPPED. How it ends
+        is in the mirrors' state: STOPPED, or back in the state before with `promote_error`.
+
+        Raises:
+            BadRequest: no topic.
+            NotFound, WrongState, Conflict: for any of the topics; nothing was changed.
+        """
+        if not topics:
+            raise BadRequest("no topic to promote was named")
+        names = list(dict.fromkeys(topics))
+        operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+        for name in names:
+            self._require(operation, self._records.mirror(link, name))
+            _require_direction(self._records.mirror(link, name), direction)
+            if (link, name) in self._promoting:
+                raise Conflict(f"mirror topic '{name}' is being promoted already")
+        self._catch_ups.require_none(link, names)
+        self._promoting.update((link, name) for name in names)
+        run = asyncio.create_task(self._run_promote(link, names, force), name=f"promote {link} {','.join(names)}")
+        self._background.keep(run)
+        begun = asyncio.create_task(self._begun(link, names))
+        await asyncio.wait((run, begun), return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        if run.done():
+            run.result()
+        return [self.view(self._records.mirror(link, name)) for name in names]
+
+    def view(self, mirror: MirrorRecord) -> MirrorView:
+        """The mirror as shown; of one whose record does not say where its partitions ended, that."""
+        broken = ""
+        partitions: Sequence[PartitionStatus] = ()
+        try:
+            partitions = self._measure.known(mirror)
+        except WrongLength as exc:
+            broken = str(exc)
+        return MirrorView(
+            record=mirror,
+            partitions=partitions,
+            promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
+            waiting_for=broken
+            or ("" if mirror.created else _BEING_CREATED)
+            or self._promoter.waiting_for(mirror.link, mirror.mirror_topic)
+            or self._failback_waits(mirror.link, mirror.mirror_topic)
+            or self._target_waits(mirror),
+            records_after_cutover=self._promoter.records_after_cutover(mirror.link, mirror.mirror_topic),
+            catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
+        )
+
+    def _target_waits(self, mirror: MirrorRecord) -> str:
+        """A mirror cannot go on without the target; clients' writes can."""
+        trouble = self._target.trouble() if is_mirroring(mirror.state) else ""
+        return f"the target does not answer; the mirror goes on afterwards: {trouble}" if trouble else ""
+
+    def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
+        require_created(mirror)
+        try:
+            transition(operation, mirror.state)
+        except WrongState as exc:
+            raise WrongState(f"mirror topic '{mirror.mirror_topic}' {exc}") from None
+
+    async def _begun(self, link: str, topics: Sequence[str]) -> None:
+        """Ends when all topics are past the state in which the promote found them."""
+        changed = asyncio.Event()
+        self._store.subscribe(changed.set)
+        try:
+            while any(
+                (mirror := self._store.mirrors.get((link, topic))) is not None and mirror.state not in _BEGUN
+                for topic in topics
+            ):
+                changed.clear()
+                await changed.wait()
+        finally:
+            self._store.unsubscribe(changed.set)
+
+    async def _run_promote(self, link: str, topics: Sequence[str], force: bool) -> None:
+        for topic in topics:
+            self._promote_errors.pop((link, topic), None)
+        try:
+            await self._promoter.promote(link, topics, force=force)
+        except Exception as exc:
+            for topic in topics:
+                self._promote_errors[link, topic] = str(exc) or type(exc).__name__
+            expected = isinstance(exc, ControlError | WrongState)
+            _log.warning(
+                "promote ended without a cutover", link=link, topics=topics, error=str(exc), exc_info=not expected
+            )
+            raise
+        finally:
+            self._promoting.difference_update((link, topic) for topic in topics)
+
+
+def _require_direction(mirror: MirrorRecord, direction: MirrorDirection | None) -> None:
+    if direction is not None and mirror.failback.direction is not direction:
+        raise Conflict(
+            f"mirror topic '{mirror.mirror_topic}' goes {mirror.failback.direction} now, not {direction}; "
+            "describe it, and ask again"
+        )

@@ -1,0 +1,1 @@
+"""Sockets, wires, splicing, buffers, and the machine below: no Kafka in here."""

@@ -1,0 +1,74 @@
+"""Background work that nobody awaits: named, kept, ended together, and never silently dead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import structlog
+
+_log = structlog.get_logger("lockgate.control")
+AGAIN_S = 1.0
+deaths: dict[str, int] = {}
+"""How often what is to run all the time has failed and was begun again, by name."""
+
+
+async def kept_running(work: Callable[[], Awaitable[None]], name: str) -> None:
+    """Run `work`, which never fails by its own account. When it does, that is logged, and it is begun again."""
+    while True:
+        try:
+            return await work()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, nobody else would do this work
+            deaths[name] = deaths.get(name, 0) + 1
+            error = f"{type(exc).__name__}: {exc}"
+            _log.error("background work failed and is begun again", work=name, error=error, exc_info=True)
+        await asyncio.sleep(AGAIN_S)
+
+
+class Background:
+    """A set of tasks with one end."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Run `work`; an exception that reaches its end is logged, it stops nothing else."""
+        task = asyncio.create_task(_guarded(work, name), name=name)
+        task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it was never awaited
+        self.keep(task)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Hold on to a task whose exception somebody else looks at."""
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken: asyncio would else complain of one that nobody awaited
+
+    def every(self, seconds: float | Callable[[], float], work: Callable[[], Awaitable[None]], name: str) -> None:
+        """Run `work` again and again, `seconds` after its last end. A failure is logged, not final."""
+        pause = seconds if callable(seconds) else lambda: seconds
+
+        async def loop() -> None:
+            while True:
+                await asyncio.sleep(pause())
+                await _guarded(work(), name)
+
+        self.spawn(loop(), name)
+
+    async def close(self) -> None:
+        """Cancel what runs and wait for its end."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _guarded(work: Awaitable[None], name: str) -> None:
+    try:
+        await work
+    except Exception as exc:  # noqa: BLE001 - the last line of defence of a task nobody awaits
+        _log.error("background work failed", work=name, error=f"{type(exc).__name__}: {exc}", exc_info=True)

@@ -1,0 +1,203 @@
+"""What leaves a socket: written at once from wherever it lies, copied only when the socket takes no more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.transport.event_loop_io import EventLoopIO, Receiver
+from gateway.transport.pipes import SPLICE_FLAGS, Pipe
+from protocol.wire import Buffer
+
+_HIGH_WATER: Final = 64 * 1024
+
+
+class SendBuffer(ABC):
+    """The writing side of a connected, non-blocking socket. What waits for the socket keeps its order.
+
+    Its subclass reads, and closes: from `_closing` on, only what waits already is written.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_collected",
+        "_event_loop_io",
+        "_fd",
+        "_full",
+        "_out",
+        "_out_bytes",
+        "_pipe",
+        "_pipe_bytes",
+        "_receiver",
+        "_socket",
+        "_timer",
+    )
+
+    def __init__(self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO) -> None:
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._receiver = receiver
+        self._event_loop_io = event_loop_io
+        self._collected: list[Buffer] = []
+        self._out: list[Buffer] = []  # waits for the socket, behind what is in the pipe
+        self._out_bytes = 0
+        self._pipe: Pipe | None = None
+        self._pipe_bytes = 0
+        self._full = False
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Something waits until the socket takes more."""
+        return self._pipe is not None or bool(self._out)
+
+    def write(self, data: Buffer) -> None:
+        """Write, now or with all that is collected; `data` may change after that."""
+        if self._event_loop_io.collecting:
+            self.writelines((data,))
+        elif self._out or self._pipe is not None:
+            self._keep((data,), 0)
+        else:
+            self._send(data)
+
+    def writelines(self, pieces: Sequence[Buffer]) -> None:
+        """Write several pieces as one."""
+        event_loop_io = self._event_loop_io
+        if event_loop_io.collecting and not self._collected:
+            event_loop_io.dirty.append(self)
+        self._collected += pieces
+        if not event_loop_io.collecting:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        pieces, self._collected = self._collected, []
+        if not pieces:
+            return
+        if self.waiting:
+            self._keep(pieces, 0)
+        else:
+            self._send(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def _send(self, data: Buffer) -> None:
+        """Write now; copy what the socket does not take."""
+        if self._closing:
+            return
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as exc:
+            self._broken(exc)
+            return
+        if sent < len(data):
+            self._keep((data,), sent)
+
+    def _keep(self, pieces: Sequence[Buffer], sent: int) -> None:
+        if self._closing:
+            return
+        for piece in pieces:
+            if sent >= len(piece):
+                sent -= len(piece)
+                continue
+            rest = bytes(memoryview(piece)[sent:])
+            sent = 0
+            self._out.append(rest)
+            self._out_bytes += len(rest)
+        self._wait()
+
+    def _write_pipe(self, pipe: Pipe, count: int) -> None:
+        """Write `count` bytes that are in a pipe. Only when nothing is `waiting`."""
+        try:
+            sent = os.splice(pipe.exit, self._fd, count, None, None, SPLICE_FLAGS)
+        except OSError:  # found again below
+            sent = 0
+        if sent == count:
+            self._event_loop_io.pipes.give_back(pipe)
+            return
+        self._pipe, self._pipe_bytes = pipe, count - sent
+        if not self._empty_pipe():
+            self._wait()
+
+    def _empty_pipe(self) -> bool:
+        """Write what is in the pipe. False: the socket takes no more, or is broken."""
+        pipe = self._pipe
+        if pipe is None:
+            return True
+        while self._pipe_bytes:
+            try:
+                self._pipe_bytes -= os.splice(pipe.exit, self._fd, self._pipe_bytes, None, None, SPLICE_FLAGS)
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError as exc:
+                self._broken(exc)
+                return False
+        self._pipe = None
+        self._event_loop_io.pipes.give_back(pipe)
+        return True
+
+    def _wait(self) -> None:
+        """Until the socket takes more."""
+        if self._closing:
+            return
+        self._event_loop_io.loop.add_writer(self._fd, self._writable)
+        if not self._full and self._out_bytes + self._pipe_bytes > _HIGH_WATER:
+            self._full = True
+            self._receiver.pause_writing()
+
+    def _writable(self) -> None:
+        try:
+            if not self._empty_pipe():
+                return
+            if self._out:
+                data = b"".join(self._out) if len(self._out) > 1 else self._out[0]
+                self._out = [memoryview(data)[self._socket.send(data) :]]
+                self._out_bytes = len(self._out[0])
+                if self._out_bytes:
+                    return
+                self._out.clear()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as exc:
+            self._broken(exc)
+            return
+        self._event_loop_io.loop.remove_writer(self._fd)
+        if self._closing:
+            self._end()
+        elif self._full:
+            self._full = False
+            self._receiver.resume_writing()
+
+    @abstractmethod
+    def _lost(self, exc: Exception | None) -> None:
+        """The connection is of no use any more."""
+
+    def _broken(self, exc: OSError) -> None:
+        """Nothing can be written any more. Told later: whoever writes is in the midst of something."""
+        self._out.clear()
+        self._out_bytes = 0
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe, self._pipe_bytes = None, 0
+        if self._closing:
+            self._end()
+            return
+        self._event_loop_io.loop.remove_writer(self._fd)
+        self._event_loop_io.loop.call_soon(self._lost, exc)
+
+    def _end(self) -> None:
+        if self._fd < 0:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._event_loop_io.loop.remove_writer(self._fd)
+        if self._pipe is not None:
+            self._pipe.close()
+            self._pipe = None
+        self._fd = -1
+        self._socket.close()

@@ -1,0 +1,156 @@
+"""A plain TCP connection of the data plane: a socket without a transport between it and its receiver.
+
+What is read lands in one buffer that all wires of an event loop share, and what is written goes to the socket at once
+(`send_buffer.py`), from wherever it lies. What nobody wants to look at does not even reach this process: it is
+spliced from socket to socket.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from gateway.transport.event_loop_io import EventLoopIO, Opaque, Receiver
+from gateway.transport.pipes import SPLICE_FLAGS
+from gateway.transport.send_buffer import SendBuffer
+
+_log = logging.getLogger(__name__)
+
+SPLICE_BYTES: Final = 16 * 1024
+"""From how many opaque bytes on splicing costs less than copying them."""
+
+_HEAD_BYTES: Final = 256  # looked at of a frame that is likely to be spliced
+_FLUSH_S: Final = 10.0  # how long a closed wire may take to write what it still has
+
+
+class Wire(SendBuffer):
+    """One connected, non-blocking socket. Reading starts with `start`."""
+
+    __slots__ = ("_large", "_paused", "_receive", "_registered", "_stream", "_to")
+
+    def __init__(self, sock: socket.socket, receiver: Receiver, event_loop_io: EventLoopIO) -> None:
+        super().__init__(sock, receiver, event_loop_io)
+        self._receive: Callable[[memoryview], None] = receiver.data_received
+        self._stream: Opaque | None = None
+        self._to: Wire | None = None
+        self._large = False  # the frame being read, or the last one, is worth splicing
+        self._paused = False
+        self._registered = False
+
+    @property
+    def peer_host(self) -> str:
+        """The peer's address."""
+        try:
+            return str(self._socket.getpeername()[0])
+        except OSError:  # it has gone already
+            return ""
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._register()
+
+    def splice_to(self, other: Wire, stream: Opaque) -> None:
+        """What `stream` calls opaque goes to `other`, which is where its receiver would write it."""
+        if self._event_loop_io.pipes.usable:
+            self._to, self._stream = other, stream
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def pause_reading(self) -> None:
+        """Read no more. The poll goes on until there is something to read, since most pauses end before."""
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        self._paused = False
+        if not self._registered and not self._closing:
+            self._register()
+
+    def _register(self) -> None:
+        self._registered = True
+        self._event_loop_io.loop.add_reader(self._fd, self._readable)
+
+    def _unregister(self) -> None:
+        if self._registered:
+            self._registered = False
+            self._event_loop_io.loop.remove_reader(self._fd)
+
+    def _readable(self) -> None:
+        if self._paused:
+            self._unregister()
+            return
+        event_loop_io, stream = self._event_loop_io, self._stream
+        try:
+            if stream is not None and self._is_large(stream) and self._splice(stream):
+                return
+            count = self._socket.recv_into(event_loop_io.buffer)
+            if not count:
+                self._lost(None)
+                return
+            self._receive(event_loop_io.view[:count])
+            if stream is not None:
+                self._large = count >= SPLICE_BYTES or stream.through >= SPLICE_BYTES
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as exc:
+            self._lost(exc)
+        except Exception as exc:  # noqa: BLE001 - a bug of the receiver: it has lost count, this connection must end
+            _log.exception("receiving failed")
+            self._lost(exc)
+
+    def _is_large(self, stream: Opaque) -> bool:
+        """What comes next is worth splicing. When the last frame was large, look at the next one without reading it."""
+        if not self._large or stream.through:
+            return self._large
+        event_loop_io = self._event_loop_io
+        count = self._socket.recv_into(event_loop_io.buffer, _HEAD_BYTES, socket.MSG_PEEK)
+        self._large = count > 0 and self._receiver.peeked(event_loop_io.view[:count])
+        return self._large
+
+    def _splice(self, stream: Opaque) -> bool:
+        """Move opaque bytes on. False: they have to be read, because what was written before still waits."""
+        to = self._to
+        if to is None or to.waiting or to._closing:
+            return False
+        pipes = self._event_loop_io.pipes
+        pipe = pipes.take()
+        if pipe is None:
+            return False
+        try:
+            count = os.splice(self._fd, pipe.entry, min(stream.through, pipe.size), None, None, SPLICE_FLAGS)
+        except (BlockingIOError, InterruptedError):
+            pipes.give_back(pipe)
+            return True
+        except OSError as exc:
+            pipes.give_back(pipe)
+            self._lost(exc)
+            return True
+        if not count:
+            pipes.give_back(pipe)
+            self._lost(None)
+            return True
+        to._write_pipe(pipe, count)
+        stream.skipped(count)
+        return True
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Read no more, write what is written already (for ten seconds at most), close."""
+        if self._closing:
+            return
+        self.flush()
+        self._closing = True
+        self._stream = self._to = None
+        self._unregister()
+        if self.waiting:
+            self._timer = self._event_loop_io.loop.call_later(_FLUSH_S, self._end)
+        else:
+            self._end()
+
+    def _lost(self, exc: Exception | None) -> None:
+        self._unregister()
+        self._receiver.connection_lost(exc)

@@ -1,0 +1,1 @@
+"""Record batches as bytes: header, build, padding, stamp, decode, re-encode."""

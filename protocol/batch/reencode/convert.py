@@ -1,0 +1,167 @@
+"""From the record set of a Fetch answer, of whatever formats, to pieces and skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final
+
+from protocol.batch.aborted import AbortedTransactions
+from protocol.batch.compression import MAX_INFLATED, decompress
+from protocol.batch.header import HEADER_BYTES, BatchHeader, crc_is_valid, read_batch_header
+from protocol.batch.reencode.legacy import Gathered, Message, read_message, unwrap
+from protocol.batch.reencode.pieces import CorruptRecords, Piece, Skip
+from protocol.batch.reencode.record_set import RecordSet, encode
+from protocol.errors import MalformedFrame
+
+NO_LIMIT: Final = (1 << 31) - 1
+_GATHER_BYTES: Final = 256 << 10
+"""Plain messages of old formats are put together to batches of about this size."""
+
+_PREFIX: Final = Struct(">qi")  # base offset, length of what follows
+_MAGIC_AT: Final = 16
+_V2: Final = 2
+
+
+def convert(
+    records: memoryview,
+    position: int,
+    aborted: Iterable[tuple[int, int]] = (),
+    *,
+    max_bytes: int = NO_LIMIT,
+    max_inflated: int = MAX_INFLATED,
+) -> Iterator[Piece | Skip]:
+    """What is to be appended of a record set, in order; data below `position` is left out.
+
+    A batch that is cut off at the end is left for the next Fetch. A batch that goes out as it came costs no more than
+    its header and its checksum.
+
+    Args:
+        records: the record set of one partition, from a Fetch with isolation level read_committed when the log may
+            hold transactions.
+        position: source offset of the first record wanted.
+        aborted: (producer id, first offset) as that Fetch answer lists them.
+        max_bytes: largest batch; a larger one is split into several, unless it is a single record.
+        max_inflated: most bytes that one batch may have when decompressed.
+
+    Raises:
+        CorruptRecords: bytes that no broker wrote; what comes before them has been yielded.
+    """
+    skipped: Skip | None = None
+    for item in _Converter(position, aborted, max_bytes, max_inflated).items(records):
+        if isinstance(item, Piece):
+            if skipped:
+                yield skipped
+            skipped = None
+            yield item
+        elif item.next_source > position:
+            skipped = item
+    if skipped:
+        yield skipped
+
+
+class _Converter:
+    """One record set's way through `convert`; the arguments are the same."""
+
+    __slots__ = ("_aborted", "_expected", "_max_bytes", "_max_inflated", "_plain", "_position")
+
+    def __init__(self, position: int, aborted: Iterable[tuple[int, int]], max_bytes: int, max_inflated: int) -> None:
+        self._position = position
+        self._aborted = AbortedTransactions(aborted)
+        self._max_bytes = max_bytes
+        self._max_inflated = max_inflated
+        self._plain = Gathered()  # messages of v0 or v1 that wait for more of them
+        self._expected = 0  # the next batch's offset is not below this
+
+    def items(self, records: memoryview) -> Iterator[Piece | Skip]:
+        """Pieces and skips, as they come."""
+        at, end = 0, len(records)
+        while end - at > _MAGIC_AT:
+            offset, length = _PREFIX.unpack_from(records, at)
+            following = at + _PREFIX.size + length
+            if length > _MAGIC_AT - _PREFIX.size and following > end:
+                break
+            try:
+                if offset < self._expected or following - at <= _MAGIC_AT:
+                    raise MalformedFrame(f"a batch of {length} bytes, after one that ends at {self._expected}")
+                self._expected = offset + 1
+                yield from self._entry(offset, records[at:following])
+            except (MalformedFrame, IndexError) as exc:
+                yield from self._flush()
+                raise CorruptRecords(offset, str(exc)) from None
+            at = following
+        yield from self._flush()
+
+    def _entry(self, offset: int, data: memoryview) -> Iterator[Piece | Skip]:
+        if data[_MAGIC_AT] == _V2:
+            yield from self._flush()
+            yield from self._batch(data)
+        elif offset >= self._position:  # a wrapper's offset is that of its last message
+            yield from self._message(read_message(data))
+
+    def _message(self, message: Message) -> Iterator[Piece | Skip]:
+        plain = self._plain
+        if message.codec:
+            yield from self._flush()
+            yield from self._encoded(unwrap(message, self._max_inflated))
+            return
+        if len(plain.body) > _GATHER_BYTES or not plain.fits(message.offset):
+            yield from self._flush()
+        self._plain.add(message, message.offset)
+
+    def _flush(self) -> Iterator[Piece]:
+        plain, self._plain = self._plain, Gathered()
+        if plain.count:
+            yield from encode(plain.records(), self._position, self._max_bytes)
+
+    def _batch(self, data: memoryview) -> Iterator[Piece | Skip]:
+        """A batch of format v2."""
+        header = read_batch_header(data)
+        if header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
+            raise MalformedFrame(f"a batch of {header.count} records for {header.last_offset_delta} + 1 offsets")
+        is_aborted = self._aborted.is_aborted(header)
+        following = self._expected = header.next_offset
+        if following <= self._position:
+            return
+        if not crc_is_valid(data, header):
+            raise MalformedFrame("a batch that fails its checksum")
+        if is_aborted or header.is_control or not header.count:
+            yield Skip(following, header.partition_leader_epoch)
+        elif header.base_offset >= self._position and self._is_fit(header):
+            runs = ((header.base_offset, header.count),)
+            yield Piece(data, header.count, runs, following, header.max_timestamp, header.partition_leader_epoch)
+        else:
+            yield from self._encoded(_record_set(data, header, self._max_inflated))
+
+    def _is_fit(self, header: BatchHeader) -> bool:
+        """True when a copy with another header is all it takes.
+
+        A batch with a delete horizon has that in place of its base timestamp, and the records' timestamps relative to
+        it (KIP-534), so nothing is wrong with them once the bit is gone.
+        """
+        if not header.is_dense or header.is_log_append_time:
+            return False
+        return header.size <= self._max_bytes or header.count == 1
+
+    def _encoded(self, records: RecordSet) -> Iterator[Piece | Skip]:
+        empty = True
+        for piece in encode(records, self._position, self._max_bytes):
+            empty = False
+            yield piece
+        if empty:
+            yield Skip(records.next_offset, records.leader_epoch)
+
+
+def _record_set(data: memoryview, header: BatchHeader, max_inflated: int) -> RecordSet:
+    body = data[HEADER_BYTES:]
+    return RecordSet(
+        body=decompress(header.codec, body, max_inflated),
+        count=header.count,
+        base_offset=header.base_offset,
+        base_timestamp=header.base_timestamp,
+        append_time=header.max_timestamp if header.is_log_append_time else None,
+        codec=header.codec,
+        like=body,
+        next_offset=header.next_offset,
+        leader_epoch=header.partition_leader_epoch,
+    )

@@ -1,0 +1,133 @@
+"""How each operation of a plan is carried out: what the operator asks for, and what clients do for it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation.operator import LINK
+from tests.simulation.plan import SET, TOPICS, Act, Operation
+from tests.simulation.recorder import SOURCE, TARGET
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Acts:
+    """Of one run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def perform(self, act: Act) -> None:
+        """One operation. Raises Stuck and TopicFailed."""
+        await getattr(self, f"_do_{act.operation.name.lower()}")(act)
+
+    async def _do_create(self, act: Act) -> None:
+        await self._world.operator.create(act.topics[0])
+        await self._world.events.created(act.topics[0])
+        await self._world.cast.created(act.topics[0], self._world.gateway_bootstrap)
+        last = max(one.number for one in self._world.plan.acts if one.operation is Operation.CREATE)
+        if act.number == last if self._world.plan.brief else act.topics[0] == SET[-1]:
+            for producer in self._world.writers:
+                if producer.side == SOURCE:
+                    await producer.restart(self._world.gateway_bootstrap, TARGET)
+
+    async def _do_relink(self, act: Act) -> None:
+        """The link is deleted, and another one of its name is there: what counts is the state, not who answers."""
+        world, old = self._world, self._link_id()
+        deleting = functools.partial(world.operator.delete_link)
+        await world.operator.until(self._is_link(lambda now: now != old), deleting, "/v3/links")
+        creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, synced=world.plan.synced)
+        await world.operator.until(self._is_link(lambda now: now > old), creating, "/v3/links")
+
+    def _link_id(self) -> int:
+        self._world.judge.look()
+        return self._world.judge.state.link_id(LINK)
+
+    def _is_link(self, meant: Callable[[int], bool]) -> Callable[[], Awaitable[bool]]:
+        async def found() -> bool:
+            return meant(self._link_id())
+
+        return found
+
+    async def _do_promote(self, act: Act) -> None:
+        await self._world.cast.before_promote(act.topics)
+        await self._world.operator.promote(act.topics, twice=act.twice)
+
+    _do_promote_set = _do_promote
+
+    async def _do_failback(self, act: Act) -> None:
+        await self._world.operator.promote(act.topics, home=True, twice=act.twice)
+
+    _do_failback_set = _do_failback
+
+    async def _do_reverse(self, act: Act) -> None:
+        await self._world.operator.reverse(act.topics, twice=act.twice)
+
+    async def _do_failover(self, act: Act) -> None:
+        """Under load: what is left behind then, the judge excuses by the record's own account."""
+        await self._roll_members()
+        await self._world.operator.failover(act.topics[0])
+        await self._promoted()
+
+    async def _do_restore(self, act: Act) -> None:
+        await self._world.operator.restore(act.topics[0])
+
+    async def _do_promote_given_up(self, act: Act) -> None:
+        await self._world.operator.promote_in_vain(
+            act.topics[0], lambda: self._world.trouble.was_taken(act, "mark_active")
+        )
+
+    async def _do_reverse_given_up(self, act: Act) -> None:
+        await self._world.operator.reverse_in_vain(act.topics[0], lambda: self._world.trouble.was_taken(act, "abort"))
+
+    async def _do_restore_given_up(self, act: Act) -> None:
+        self._world.judge.allowed.add(act.topics[0])
+        with self._world.trouble.no_deletes():
+            await self._world.operator.restore_in_vain(act.topics[0])
+        self._world.judge.look()
+        self._world.judge.allowed.remove(act.topics[0])
+
+    async def _do_group_promote(self, act: Act) -> None:
+        await self._roll_members()
+        await self._promoted()
+
+    _do_group_given_up = _do_group_promote
+
+    async def _promoted(self) -> None:
+        for group in self._world.groups():
+            await self._world.operator.promoted(group)
+
+    async def _roll_members(self) -> None:
+        """A group without an offset on the source would be a new one at the gateway: there is nothing to promote."""
+
+        async def committed() -> bool:
+            return all(
+                len(self._world.source.committed(member.group)) >= sum(TOPICS[topic] for topic in member.topics)
+                for member in self._world.all_members()
+            )
+
+        await self._world.until(committed, "a group has not committed on the source")
+        for member in self._world.all_members():
+            if member.side == SOURCE:
+                await member.restart(self._world.gateway_bootstrap, TARGET)
+
+    async def _do_demote(self, act: Act) -> None:
+        for member in self._world.all_members():
+            await member.stop()
+        for group in self._world.groups():
+            await self._world.operator.demote(group)
+        for member in self._world.all_members():
+            member.start(self._world.source.bootstrap, SOURCE)
+
+    async def _do_rebalance(self, act: Act) -> None:
+        await self._world.join()
+
+    async def _do_restart(self, act: Act) -> None:
+        for gateway in list(self._world.gateways):
+            if gateway.runs:
+                await gateway.stop()
+            if not gateway.runs:
+                await gateway.start()

@@ -1,0 +1,67 @@
+"""The end of a run before it is judged: faults are over, producers stop, mirrors come level, groups read it all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.simulation.judge import unread
+from tests.simulation.operator import TopicFailed
+from tests.simulation.plan import TOPICS
+from tests.simulation.recorder import SOURCE
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_STEADY_S: Final = 0.5
+
+
+class Ending:
+    """Of one run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def come_to_rest(self) -> None:
+        """Faults are over; producers stop, mirrors come level, groups read to the end."""
+        await self._world.settled()
+        self._world.loop.network.heal()
+        for producer in self._world.writers:
+            await producer.stop()
+        await self._world.cast.stop_producers()
+        await self._level((*TOPICS, *self._world.cast.topics))
+        await self._world.until(self._read_out, "a group has not read to the end")
+        for member in (*self._world.all_members(), *self._world.events.members()):
+            await member.stop()
+
+    async def _level(self, topics: tuple[str, ...]) -> None:
+        """Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
+        since = [float("inf")]
+
+        async def level() -> bool:
+            listed, now = await self._world.operator.mirrors(), self._world.loop.time()
+            is_level = bool(listed) and all(
+                self._is_level(listed[t]) if t in listed else t not in self._world.created() for t in topics
+            )
+            since[0] = min(since[0], now) if is_level else float("inf")
+            return now - since[0] >= _STEADY_S
+
+        await self._world.until(level, "a mirror is not level")
+
+    def _is_level(self, mirror: dict[str, Any]) -> bool:
+        """By the logs: a mirror that has not heard of the last records yet says that it is level."""
+        if mirror["mirror_status"] == "STOPPED":
+            return True
+        topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
+        if mirror["mirror_status"] == "FAILED":
+            raise TopicFailed(f"{topic}: {mirror}")
+        origin = self._world.target if mirror["mirror_direction"] == "REVERSE" else self._world.source
+        return bool(lags) and all(
+            one["phase"] == "copying"
+            and one["lag"] == 0
+            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            for one in lags
+        )
+
+    async def _read_out(self) -> bool:
+        members = (self._world.readers[0], *self._world.cast.members, *self._world.events.members())
+        return not any(unread(one, self._world.source if one.side == SOURCE else self._world.target) for one in members)

@@ -1,0 +1,83 @@
+"""What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
+link that is deleted and created anew, and a topic that is mirrored when its group is known already.
+
+Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Final
+
+from tests.simulation.plan import MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
+
+_RELINK: Final = 90
+_TROUBLE: Final = (
+    (Operation.FAILOVER, "persist", EventKind.STATE_UNHEARD, "settle"),
+    (Operation.FAILOVER, "persist", EventKind.STATE_REFUSED, "take_back"),
+    (Operation.DEMOTE, "mark_active", EventKind.STATE_UNHEARD, "settle"),
+)
+"""Operation, a step of it, what comes between, and the step that is taken then."""
+
+_RESTARTS: Final = (
+    FaultKind.LEADER_LEAVES,
+    FaultKind.LEADER_KILLED,
+    FaultKind.FOLLOWER_LEAVES,
+    FaultKind.FOLLOWER_KILLED,
+)
+"""A gateway that nothing of the target reaches cannot start, which says nothing of the fleet."""
+
+
+def further(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """The run with some of it."""
+    plan = _troubled(plan, dice)
+    if dice.random() < 0.5:
+        plan = _relinked(plan, dice)
+    if dice.random() < 0.5:
+        plan = _known_group(plan)
+    return plan
+
+
+def _troubled(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """At most one for each act: what is refused is not of unknown outcome."""
+    events, faults = list(plan.events), list(plan.faults)
+    for act in plan.acts:
+        drawn = [each for each in _TROUBLE if each[0] is act.operation]
+        if not drawn or dice.random() < 0.3:
+            continue
+        _, at, kind, step = dice.choice(drawn)
+        fault, hold_s = _fault(dice, act.number, step), dice.uniform(6.0, 20.0)
+        restarts = any(each.kind in _RESTARTS for each in (*faults, fault) if each.act == act.number)
+        if kind is EventKind.STATE_UNHEARD and restarts:
+            kind, hold_s = EventKind.STATE_UNANSWERED, dice.uniform(21.0, 30.0)
+        events.append(Event(kind, act.number, at, 0.0, round(hold_s, 2)))
+        if dice.random() < 0.7:
+            faults.append(fault)
+    return replace(plan, events=tuple(events), faults=tuple(faults))
+
+
+def _relinked(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """First of all: the records of its mirrors would be deleted with a link."""
+    act = Act(_RELINK, Operation.RELINK, pause_s=round(dice.uniform(0.05, 0.5), 2))
+    steps = MORE_STEPS[Operation.RELINK]
+    faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
+    unknown = [Event(EventKind.STATE_UNANSWERED, act.number, dice.choice(steps), 0.0, 40.0)]
+    events = unknown if dice.random() < 0.4 else []
+    return replace(plan, acts=(act, *plan.acts), faults=(*plan.faults, *faults), events=(*plan.events, *events))
+
+
+def _known_group(plan: RunPlan) -> RunPlan:
+    """The group has committed for both topics, and one of its members waits at the gate for the first one."""
+    first = next((act for act in plan.acts if act.operation is Operation.CREATE and act.topics == PLAIN), None)
+    if first is None:
+        return plan
+    events = (
+        Event(EventKind.COMMITTED_ELSEWHERE, first.number),
+        Event(EventKind.FIRST_REQUEST, first.number, "store", 0.2, 10.0),
+    )
+    return replace(plan, events=(*plan.events, *events))
+
+
+def _fault(dice: random.Random, act: int, step: str) -> Fault:
+    return Fault(dice.choice(tuple(FaultKind)), act, step, 0.0, round(dice.uniform(0.1, 10.0), 2))

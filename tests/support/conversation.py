@@ -1,0 +1,270 @@
+"""A conversation with one session: a client and a broker that are lists of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.proxy.handlers import install
+from gateway.proxy.produce.counted_writes import CountedWrites
+from gateway.proxy.produce.cutover_connections import CutoverLanes
+from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.proxy_session import ProxySession
+from gateway.proxy.transactions.coordinators import TransactionCoordinators
+from gateway.proxy.transactions.identities import Identities
+from gateway.proxy.transactions.placement import TopicPlacements
+from gateway.proxy.transactions.transactions import Transactions
+from protocol.framing import FrameReader
+
+
+class Wire:
+    """What was written to a connection, and whether it is read from."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.reading = True
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def writelines(self, pieces: Sequence[bytes]) -> None:
+        self.written += b"".join(pieces)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def take(self) -> bytes:
+        data, self.written = bytes(self.written), bytearray()
+        return data
+
+    def frames(self) -> list[bytes]:
+        """The whole frames written so far, without their sizes."""
+        return [bytes(frame) for frame in FrameReader(1 << 20).feed(self.take())]
+
+
+class ManualLoop:
+    """Timers that fire when told to; tasks run on the real loop."""
+
+    def __init__(self) -> None:
+        self.timers: list[Any] = []
+
+    def call_later(self, delay: float, callback: Any, *args: Any) -> Any:
+        timer = Timer(delay, callback, args)
+        self.timers.append(timer)
+        return timer
+
+    def call_soon(self, callback: Any, *args: Any) -> Any:
+        return asyncio.get_running_loop().call_soon(callback, *args)
+
+    def create_future(self) -> Any:
+        return asyncio.get_running_loop().create_future()
+
+    def create_task(self, work: Any) -> Any:
+        return asyncio.get_running_loop().create_task(work)
+
+    def fire(self) -> None:
+        """Fire every timer that was not cancelled."""
+        due, self.timers = self.timers, []
+        for timer in due:
+            if not timer.was_cancelled:
+                timer.callback(*timer.args)
+
+
+class Timer:
+    def __init__(self, delay: float, callback: Any, args: Any) -> None:
+        self.delay, self.callback, self.args = delay, callback, args
+        self.was_cancelled = False
+
+    def cancel(self) -> None:
+        self.was_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.was_cancelled
+
+
+class Endpoints:
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        return "gateway", 9000 + node_id
+
+
+class SourceTopics:
+    def __init__(self) -> None:
+        self.unmirrored: dict[str, str] = {}
+
+    async def exists_unmirrored(self, topics: Sequence[str]) -> dict[str, str]:
+        return {topic: self.unmirrored[topic] for topic in topics if topic in self.unmirrored}
+
+
+class SourceConnection:
+    """What was sent to a source broker, and the callbacks that wait for its answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, int, bytes]] = []
+        self.waiting: list[Any] = []
+        self.write_paused = False
+
+    def version(self, key: int, cap: int | None = None) -> int:
+        return 11
+
+    def send(
+        self, key: int, version: int, pieces: Sequence[Any], on_response: Any, expect_response: bool = True
+    ) -> None:
+        self.sent.append((key, version, b"".join(bytes(piece) for piece in pieces)))
+        self.waiting.append(on_response)
+
+    def answer(self, body: bytes | None) -> None:
+        self.waiting.pop(0)(None if body is None else memoryview(body))
+
+
+class View:
+    def __init__(self) -> None:
+        self.topics: dict[str, Any] = {}
+        self.brokers: dict[int, Any] = {}
+        self.cluster_id = "source-id"
+
+
+class Source:
+    """A source cluster. Its first broker (`node`) leads every topic it knows, unless `moves` gives it to the other."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        self.topics = set(topics)
+        self.node, self.other = SourceConnection(), SourceConnection()
+        self._moved: set[str] = set()
+        self.invalidated: list[str] = []
+        self.dropped: list[tuple[str, ...]] = []
+        self.view = View()
+
+    def moves(self, topic: str) -> None:
+        """The other broker leads it from now on, and the cluster has been seen anew."""
+        self._moved.add(topic)
+        self.view = View()
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        if topic not in self.topics:
+            return None
+        return 2 if topic in self._moved else 1
+
+    def cached_connection(self, node_id: int, lane: Any = 0) -> SourceConnection:
+        return self.node if node_id == 1 else self.other
+
+    def invalidate(self, topic: str | None = None) -> None:
+        self.invalidated.append(topic or "")
+
+    async def refresh(self, topics: Any = None) -> None:
+        return None
+
+    def drop(self, lanes: Sequence[str], reason: str) -> None:
+        """As `Cluster.drop`: what waits for an answer hears of the end of its connection."""
+        self.dropped.append(tuple(lanes))
+        for connection in (self.node, self.other):
+            waiting, connection.waiting = connection.waiting, []
+            for on_response in waiting:
+                on_response(None)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Conversation:
+    """A session, its two wires, and the proxy's shared state."""
+
+    def __init__(self, *, asks_login: bool = False) -> None:
+        self.clock = Clock()
+        self.loop = ManualLoop()
+        self.source = Source(["mirrored", "held"])
+        self.source_topics = SourceTopics()
+        self.forwarded: list[tuple[str, int, int, int]] = []
+        self.gates, self.progress = GroupGates(), MirrorProgress()
+        self.context = Sessions(
+            routing=RoutingTable(),
+            clock=self.clock,
+            loop=cast("Any", self.loop),
+            max_request_bytes=1 << 20,
+            asks_login=asks_login,
+        )
+        self.sources = cast("Any", {"west": self.source})
+        self.target = cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=asks_login)))
+        self.forwarder = Forwarder(self.clock)
+        counted = CountedWrites(
+            sessions=self.context.open, clock=self.clock, stats=self.context.stats, forwarder=self.forwarder
+        )
+        self.context.routing.subscribe(counted.routing_changed)
+        lanes = CutoverLanes(sources=self.sources, forwarder=self.forwarder)
+        self.context.routing.subscribe(lanes.routing_changed)
+        self.forwarder.drop = lanes.drop
+        self.install()
+        self.client = Wire()
+        self.broker = Wire()
+        self.session = ProxySession(self.context, 1)
+        self.session.client_connected(cast("Any", self.client), "10.0.0.7")
+        self.session.upstream_connected(cast("Any", self.broker))
+
+    def install(self, *, groupless_allowed: bool = True, transactions: Transactions | None = None) -> None:
+        """Give the sessions their handlers: once more after the lease was exchanged."""
+        context, target, advertised = self.context, self.target, Endpoints().advertised
+        coordinators = TransactionCoordinators(target, self.sources, context.lease_valid)
+        placements = TopicPlacements(context.routing, coordinators)
+        self.target_down = TargetDown(target, context.routing, context.handlers, context.rights, advertised)
+        install(
+            context,
+            gates=self.gates,
+            progress=self.progress,
+            source_topics=self.source_topics,
+            target=target,
+            sources=self.sources,
+            forwarder=self.forwarder,
+            placements=placements,
+            transactions=transactions
+            or Transactions(placements, coordinators, Identities(target), self.clock, lambda: True),
+            target_down=self.target_down,
+            advertised=advertised,
+            groupless_allowed=groupless_allowed,
+            on_forwarded=lambda *args: self.forwarded.append(args),
+            rng=random.Random(1),
+        )
+
+    def says(self, data: bytes) -> None:
+        """The client sends bytes."""
+        self.session.client_data(data)
+
+    async def run_pending(self) -> None:
+        """Let the tasks that handlers started come to their end."""
+        await asyncio.gather(*self.context.tasks)
+
+    async def turn(self) -> None:
+        """Let the event loop run once."""
+        ready = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(ready.set_result, None)
+        await ready
+
+    def broker_says(self, correlation_id: int, rest: bytes = b"") -> None:
+        """The target broker answers with a frame: correlation id and whatever follows."""
+        self.session.upstream_data(struct.pack(">ii", 4 + len(rest), correlation_id) + rest)
+
+
+@pytest.fixture
+async def talk() -> Conversation:
+    return Conversation()

@@ -1,0 +1,70 @@
+"""What a topic promote refuses before anything is begun."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gateway.errors import Conflict, SourceUnreachable
+from gateway.kafka.commits import Committed
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.groups import GroupView, MemberView
+from gateway.state.mirror_states import WrongState
+from gateway.state.records import GroupRecord, GroupState, MirrorState
+from tests.support.control_plane import Plane
+from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> TopicScene:
+    return await mirrored_topic(plane)
+
+
+async def test_refuses_while_groups_read_on_the_source(scene: TopicScene) -> None:
+    source = scene.plane.source
+    for name in ("committed", "member", "promoted", "elsewhere"):
+        source.groups[name] = GroupView(group=name, state="Empty", type="classic", protocol_type="consumer")
+    source.offsets["committed"] = {("orders", 0): Committed(5, -1, "")}
+    source.offsets["promoted"] = {("orders", 0): Committed(5, -1, "")}
+    source.offsets["elsewhere"] = {("other", 0): Committed(5, -1, "")}
+    member = MemberView(member_id="m", client_id="c", host="h", subscribed=frozenset({"orders"}))
+    source.groups["member"] = replace(source.groups["member"], members=(member,))
+    await scene.plane.store.put(GroupRecord(link="l", group="promoted", state=GroupState.PROMOTED))
+    with pytest.raises(Conflict, match=r"not promoted: committed, member; promote them first, or use force"):
+        await scene.promote()
+    scene.assert_back()
+    (record,) = await scene.promote(force=True)
+    assert record.state is MirrorState.STOPPED
+
+
+async def test_refuses_when_the_source_has_more_partitions(scene: TopicScene) -> None:
+    info = scene.plane.source.existing["orders"].info
+    scene.plane.source.existing["orders"].info = replace(info, partitions=4)
+    with pytest.raises(Conflict, match="has 3 partitions, its source topic 4"):
+        await scene.promote()
+
+
+async def test_refuses_what_the_state_table_refuses(scene: TopicScene) -> None:
+    await scene.promote()
+    with pytest.raises(WrongState, match="STOPPED"):
+        await scene.promote()
+
+
+async def test_refuses_when_the_source_cannot_be_asked(scene: TopicScene) -> None:
+    scene.plane.source.refuse["group_ids"] = ClusterUnavailable("no answer")  # type: ignore[assignment]
+    with pytest.raises(SourceUnreachable):
+        await scene.promote()
+    scene.assert_back()
+
+
+async def test_refuses_two_at_once(scene: TopicScene) -> None:
+    scene.ends.ends["orders"] = [500, 100, 100]
+    first = asyncio.create_task(scene.promote())
+    await wait_until_async(lambda: scene.promoter.waiting_for("l", "orders"), what="the first to wait")
+    with pytest.raises(Conflict, match="is being promoted already"):
+        await scene.promote()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)

@@ -1,0 +1,117 @@
+"""The record of a topic promote: commits that fail or are of unknown outcome, changes by others, and a restart in
+between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.errors import Conflict, TargetUnreachable
+from gateway.state.records import MirrorState
+from gateway.state.store import StoreError, StoreUncertain
+from tests.support.control_plane import Plane
+from tests.support.mirror_records import changed
+from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> TopicScene:
+    return await mirrored_topic(plane)
+
+
+async def test_a_cutover_whose_commit_is_lost_stays_paused_until_known(scene: TopicScene) -> None:
+    at_pending = len(scene.plane.log.commits) + 1
+    commit = scene.plane.log.commit
+
+    async def lose(changes: object, still: Callable[[], None]) -> int:
+        if len(scene.plane.log.commits) == at_pending:
+            scene.plane.log.failures.append(StoreUncertain("no answer"))
+            scene.plane.log.commit = commit  # type: ignore[method-assign]
+        return await commit(changes, still)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = lose  # type: ignore[method-assign]
+    (record,) = await scene.promote()
+    assert record.state is MirrorState.STOPPED
+    paused = scene.phases.index(WritePhase.PAUSED)
+    assert WritePhase.FORWARD not in scene.phases[paused:]
+
+
+async def test_a_cutover_that_is_refused_for_sure_goes_back(scene: TopicScene) -> None:
+    commit, refused = scene.plane.log.commit, []
+
+    async def refuse(changes: object, still: Callable[[], None]) -> int:
+        if "STOPPED" in str(changes) and "PENDING_STOPPED" not in str(changes):
+            refused.append(1)
+            raise StoreError("not enough replicas")
+        return await commit(changes, still)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = refuse  # type: ignore[method-assign]
+    with pytest.raises(Conflict, match="not done"):
+        await scene.promote()
+    assert refused
+    scene.assert_back()
+    assert scene.plane.engine.log[-1] == ("start_mirror", "orders")
+
+
+async def test_nothing_is_begun_when_the_state_cannot_be_written(scene: TopicScene) -> None:
+    scene.plane.log.failures = [StoreError("target is away")]
+    with pytest.raises(TargetUnreachable, match="target is away"):
+        await scene.promote()
+    scene.assert_back()
+
+
+async def test_a_mirror_that_fails_meanwhile_is_resumed(scene: TopicScene) -> None:
+    async def fail() -> None:
+        await scene.plane.store.put(replace(scene.record, state=MirrorState.FAILED))
+
+    def on_read(number: int) -> None:
+        if scene.forwarder.paused and not failing:
+            failing.append(asyncio.create_task(fail()))
+
+    failing: list[asyncio.Task[None]] = []
+    scene.ends.on_read = on_read
+    with pytest.raises(Conflict, match="orders became FAILED"):
+        await scene.promote()
+    assert scene.record.state is MirrorState.FAILED
+    assert scene.plane.routing.current.topics["orders"].phase is WritePhase.FORWARD
+
+
+async def test_an_interrupted_promote_goes_on(scene: TopicScene) -> None:
+    pending = changed(scene.record, state=MirrorState.PENDING_STOPPED, state_since_ms=5, pause_epoch=3)
+    await scene.plane.store.put(pending)
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.STOPPED, 5, what="STOPPED")
+    assert scene.record.cutover.pause_epoch == 4
+    assert scene.forwarder.paused == [("orders", 4)]
+
+
+async def test_an_interrupted_promote_that_cannot_go_on_ends_active(scene: TopicScene) -> None:
+    scene.ends.down = True
+    await scene.plane.store.put(changed(scene.record, state=MirrorState.PENDING_STOPPED, pause_epoch=3))
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.ACTIVE, 5, what="ACTIVE")
+    assert "connection refused" in scene.record.error_message
+
+
+async def test_what_was_a_set_is_one_again(scene: TopicScene) -> None:
+    await scene.mirror("payments")
+    for name in ("orders", "payments"):
+        record = scene.plane.store.mirrors["l", name]
+        await scene.plane.store.put(replace(record, state=MirrorState.PENDING_STOPPED, state_since_ms=9))
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.STOPPED, 5, what="STOPPED")
+    assert scene.plane.state("payments") is MirrorState.STOPPED
+
+
+async def test_it_stands_on_the_mirror_of_the_record(scene: TopicScene) -> None:
+    """Partitions came, and their store had an unknown outcome: what runs does not know of them."""
+    engine, record = scene.plane.engine, scene.record
+    engine.running["l", "orders"] = replace(record, starts=record.starts[:2])
+    engine.log.clear()
+    await scene.promote()
+    assert engine.log[:2] == [("stop_mirror", "orders"), ("start_mirror", "orders")]

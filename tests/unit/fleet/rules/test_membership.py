@@ -1,0 +1,105 @@
+"""Who is admitted, whom a write pause waits for, and who mirrors what."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.fleet.rules.membership import (
+    Gateway,
+    Registered,
+    Role,
+    admit,
+    assign,
+    balanced,
+    newest,
+    pause_quorum,
+    steps_back,
+)
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+
+PARTITIONS = [MirrorPartition("l", topic, index) for topic in ("t", "u") for index in range(8)]
+
+
+def gateway(name: str, role: Role = Role.NODE, incarnation: str = "1") -> Gateway:
+    return Gateway(name=name, incarnation=incarnation, role=role, peer=f"{name}:1", lease_s=60.0)
+
+
+def test_a_sidecar_leads_only_where_there_is_no_node() -> None:
+    sidecar, node = gateway("a", Role.SIDECAR), gateway("b")
+    assert steps_back(sidecar, [sidecar, node])
+    assert not steps_back(sidecar, [sidecar])
+    assert not steps_back(node, [sidecar, node])
+
+
+def test_a_new_incarnation_replaces_the_old_one_of_its_name() -> None:
+    old = Registered(name="a", incarnation="1", lease_s=60.0)
+    assert admit([gateway("a")], {"a": old}) == ((), (), ())
+    registered, replaced, succeeded = admit([gateway("a", incarnation="2"), gateway("b")], {"a": old})
+    assert [(each.name, each.incarnation) for each in registered] == [("a", "2"), ("b", "1")]
+    assert (replaced, succeeded) == ((), (old,))
+
+
+def test_only_the_lock_of_the_name_at_one_place_says_that_the_old_one_is_dead() -> None:
+    for before, after, dead in (("x", "x", True), ("x", "y", False), ("", "", False), ("x", "", False)):
+        old = Registered(name="a", incarnation="1", lease_s=60.0, place=before)
+        admission = admit([replace(gateway("a", incarnation="2"), place=after)], {"a": old})
+        assert (admission.replaced, admission.succeeded) == (((old,), ()) if dead else ((), (old,)))
+
+
+def test_the_younger_process_of_a_name_is_not_told_by_a_clock() -> None:
+    """It was started on a machine whose time of day is behind."""
+    members = {"x": gateway("a", incarnation="2"), "y": gateway("a", incarnation="1"), "z": gateway("b")}
+    assert set(newest(members, {"a": "2", "b": "1"})) == {"y", "z"}
+    assert set(newest(members, {"a": "1"})) == {"x", "z"}
+    assert set(newest(members, {"a": "1"}, {("a", "2")})) == {"y", "z"}, "it was replaced before"
+    assert set(newest(members, {})) == {"x", "z"}
+
+
+def test_a_write_pause_waits_for_every_registered_gateway_that_may_still_write() -> None:
+    quorum = pause_quorum({"a", "b", "c", "d"}, frozenset("cdx"), {"a", "d"})
+    assert quorum.required == {"a", "b"}
+    assert quorum.departed == {"c"}, "d acknowledged before it died and owes nothing"
+
+
+owned_sets = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "d"]), st.sets(st.sampled_from(PARTITIONS)), min_size=1, max_size=4
+)
+
+
+@given(owned_sets, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 3))
+def test_every_partition_has_one_owner_and_at_most_so_many_move(
+    nodes: dict[str, set[MirrorPartition]], partitions: set[MirrorPartition], moves: int
+) -> None:
+    assignment = assign(nodes, partitions, moves=moves)
+    assert sorted(p for owned in assignment.values() for p in owned) == sorted(partitions)
+    lost = sum(1 for name, owned in nodes.items() for p in owned & partitions if p not in assignment[name])
+    doubles = sum(len(owned & partitions) for owned in nodes.values()) - len(set().union(*nodes.values()) & partitions)
+    assert lost <= moves + doubles
+
+
+@given(owned_sets, st.sets(st.sampled_from(PARTITIONS)))
+def test_rounds_of_single_moves_end_even_and_then_nothing_moves(
+    nodes: dict[str, set[MirrorPartition]], partitions: set[MirrorPartition]
+) -> None:
+    owned = assign(nodes, partitions)
+    for _ in range(len(PARTITIONS)):
+        if balanced(owned):
+            break
+        owned = assign(owned, partitions)
+    assert balanced(owned)
+    assert assign(owned, partitions) == owned
+
+
+def test_a_node_that_joins_gets_one_partition_after_the_other() -> None:
+    owned = {"a": frozenset(PARTITIONS[:8]), "b": frozenset(PARTITIONS[8:])}
+    sizes = []
+    while not balanced(owned) or "c" not in owned:
+        owned = assign({**owned, "c": owned.get("c", frozenset())}, PARTITIONS)
+        sizes.append(len(owned["c"]))
+    assert sizes == [1, 2, 3, 4, 5]
+
+
+def test_nobody_mirrors_without_a_node() -> None:
+    assert assign({}, PARTITIONS) == {}
+    assert balanced({})

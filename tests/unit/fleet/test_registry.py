@@ -1,0 +1,220 @@
+"""Who may write, who is gone, and from when one may say so: over the real store's rules, with clocks by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.errors import Conflict, NotFound
+from gateway.fleet.registry import FleetRegistry
+from gateway.fleet.rules.leases import presumable_after
+from gateway.fleet.rules.membership import Gateway, Role
+from gateway.state.errors import StoreError, StoreUncertain
+from tests.support.control_plane import Plane
+
+LEASE_S = 60.0
+
+
+class Book:
+    """A registry led by gateway `a`."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.now = 1000.0
+        self.registry = FleetRegistry(
+            plane.store,
+            "a",
+            clock=lambda: self.now,
+            monotonic=lambda: self.now,
+            wall_ms=lambda: 1,
+            new_secret=lambda: "s",
+        )
+
+    async def generation(self, *names: str, incarnation: str = "1", place: str = "here") -> None:
+        await self.members(*(member(name, incarnation, place) for name in names))
+
+    async def members(self, *gateways: Gateway) -> set[tuple[str, str]]:
+        """A generation of these; returns who has a place."""
+        kept = await self.registry.admit({f"id-{one.name}-{one.incarnation}": one for one in gateways})
+        return {(one.name, one.incarnation) for one in kept.values()}
+
+
+def member(name: str, incarnation: str = "1", place: str = "here") -> Gateway:
+    return Gateway(name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S, place=place)
+
+
+@pytest.fixture
+def book(plane: Plane) -> Book:
+    return Book(plane)
+
+
+async def test_whoever_is_admitted_is_registered_before_and_must_acknowledge(book: Book) -> None:
+    await book.generation("a", "b")
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.plane.store.secret == "s"
+    assert book.registry.required() == {"a", "b"}
+    assert book.registry.lost() == ""
+
+
+async def test_nobody_is_admitted_when_it_cannot_be_written(book: Book) -> None:
+    book.plane.log.failures = [StoreError("no")]
+    with pytest.raises(StoreError):
+        await book.generation("a", "b")
+    assert not book.plane.store.gateways
+
+
+async def test_a_lost_gateway_is_waited_for_until_its_lease_is_over(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    assert book.registry.required() == {"a", "b"}
+    assert "gateway 'b' does not answer" in book.registry.lost()
+    assert "lockgate gateway forget b" in book.registry.lost()
+    book.now += presumable_after(LEASE_S) - 0.1
+    assert book.registry.required() == {"a", "b"}
+    book.now += 0.2
+    assert book.registry.required() == {"a"}
+    assert book.registry.lost() == ""
+    await book.registry.forget_presumed()
+    assert set(book.plane.store.gateways) == {"a"}
+    assert book.registry.departed(book.now, ()) == 1
+    assert book.registry.departed(book.now, ("b",)) == 0, "it had acknowledged"
+    assert book.registry.last_departure() == book.now
+
+
+async def test_a_silent_member_is_lost_before_the_group_notices(book: Book) -> None:
+    await book.generation("a", "b")
+    book.registry.silent = frozenset({"b"})
+    assert "runs on" in book.registry.lost()
+    assert book.registry.lease_left_s("b") is None
+
+
+async def test_a_new_process_of_a_name_replaces_the_old_one(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    await book.generation("a", "b", incarnation="2")
+    assert book.registry.lost() == ""
+    assert book.plane.store.gateways["b"].incarnation == "2"
+    assert book.registry.departed(0.0, ()) == 2, "what the old ones had sent may land yet"
+
+
+@pytest.mark.parametrize("place", ["", "another machine"])
+async def test_a_process_whose_name_was_taken_is_waited_for_until_its_lease_is_over(book: Book, place: str) -> None:
+    """It may be cut off from the target alone, and write to the source: a name says nothing about who has it."""
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", place))
+    assert book.registry.required() == {"a", "b", "b@1"}
+    assert "lockgate gateway forget b@1" in book.registry.lost()
+    assert book.registry.departed(0.0, ()) == 0
+    book.now += presumable_after(LEASE_S) - 0.1
+    assert book.registry.lost()
+    book.now += 0.2
+    assert book.registry.lost() == ""
+    assert book.registry.required() == {"a", "b"}
+    await book.registry.forget_presumed()
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.departed(0.0, ()) == 1
+
+
+async def test_without_a_lock_at_all_nothing_is_proved(book: Book) -> None:
+    await book.generation("a", "b", place="")
+    await book.members(member("a", place=""), member("b", "2", ""))
+    assert book.registry.is_lost("b@1")
+
+
+async def test_a_lease_that_the_group_goes_on_renewing_is_not_counted_down(book: Book) -> None:
+    """Both processes of a name are members: the coordinator takes the old one's heartbeats until it is dropped."""
+    await book.generation("a", "b")
+    both = [member("b"), member("b", "2", "there")]
+    assert await book.members(member("a"), *both) == {("a", "1"), ("b", "2")}
+    book.now += 10 * LEASE_S
+    assert "b@1" in book.registry.required()
+    assert await book.members(member("a"), *both) == {("a", "1"), ("b", "2")}, "the old one does not come back"
+    await book.members(member("a"), member("b", "2", "there"))
+    book.now += presumable_after(LEASE_S)
+    assert book.registry.lost() == ""
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+async def test_a_process_whose_name_was_taken_may_say_good_bye_or_be_forgotten(book: Book, by_itself: bool) -> None:
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", "there"))
+    if by_itself:
+        await book.registry.forget("b", "it stops in order", incarnation="1")
+    else:
+        await book.registry.forget_absent("b@1", "an operator says so")
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.plane.store.gateways["b"].incarnation == "2"
+    assert book.registry.lost() == ""
+
+
+async def test_the_next_leader_waits_for_it_too(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.members(member("a"), member("b", "2", "there"))
+    after = Book(book.plane)
+    assert await after.members(member("a"), member("b"), member("b", "2", "there")) == {("a", "1"), ("b", "2")}
+    assert after.registry.required() == {"a", "b", "b@1"}
+
+
+async def test_only_a_lost_gateway_is_forgotten(book: Book) -> None:
+    await book.generation("a", "b")
+    for name in ("a", "b"):
+        with pytest.raises(Conflict, match="stop it first"):
+            await book.registry.forget_absent(name, "x")
+    await book.generation("a")
+    with pytest.raises(NotFound):
+        await book.registry.forget("b", "x", incarnation="another")
+    await book.registry.forget_absent("b", "x")
+    assert book.registry.required() == {"a"}
+    with pytest.raises(NotFound):
+        await book.registry.forget("b", "x")
+
+
+async def test_one_that_stops_in_order_is_waited_for_no_more(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.registry.forget("b", "it stops in order", incarnation="1")
+    assert book.registry.required() == {"a"}  # although the group has not noticed yet
+    await book.generation("a", "b")  # which may agree on something else before
+    assert book.registry.required() == set(book.plane.store.gateways) == {"a"}
+    await book.generation("a", "b", incarnation="2")
+    assert book.registry.required() == {"a", "b"}
+
+
+@pytest.mark.parametrize("first", ["forget", "admit"])
+async def test_one_that_comes_back_while_it_is_forgotten_must_acknowledge(book: Book, first: str) -> None:
+    """A slow target: the delete is not written yet when the group has the gateway again, or the other way round."""
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += presumable_after(LEASE_S)
+    both = [book.registry.forget_presumed(), book.generation("a", "b")]
+    with book.plane.log.held():
+        tasks = [asyncio.create_task(one) for one in (both if first == "forget" else reversed(both))]
+        done, _ = await asyncio.wait(tasks, timeout=0.2)
+        assert not done or first == "admit"
+    await asyncio.gather(*tasks)
+    assert book.registry.required() == {"a", "b"}
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.lost() == ""
+
+
+async def test_a_delete_of_unknown_outcome_is_resolved_before_anybody_is_admitted(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += presumable_after(LEASE_S)
+    book.plane.log.failures = [StoreUncertain("no answer")]
+    with pytest.raises(StoreError):
+        await book.registry.forget_presumed()
+    await book.generation("a", "b")
+    await book.plane.store.resolve_outcome()  # what was not known is known with the next write, whenever that is
+    assert set(book.plane.store.gateways) == {"a", "b"}
+    assert book.registry.required() == {"a", "b"}
+
+
+async def test_the_next_leader_counts_anew(book: Book) -> None:
+    await book.generation("a", "b")
+    await book.generation("a")
+    book.now += LEASE_S
+    after = Book(book.plane)
+    after.now = book.now
+    await after.generation("a")
+    assert after.registry.required() == {"a", "b"}

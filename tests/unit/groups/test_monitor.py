@@ -1,0 +1,260 @@
+"""Who may read when a group makes its first request, and which groups are looked at without a
+request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from gateway.control_parts import group_monitor, group_tools
+from gateway.groups import monitor as module
+from gateway.groups.gate.rules.gates import GateStatus, Identity, Waiter
+from gateway.groups.promote import GroupPromotions
+from gateway.kafka.commits import Committed
+from gateway.kafka.groups import GroupView, MemberView
+from gateway.state.codec import encode
+from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.reader import Entry
+from gateway.state.records import GroupRecord, GroupState, MirrorState
+from gateway.state.topic import Change
+from tests.support.control_plane import Plane
+from tests.support.group_scene import gated_group
+from tests.support.waiting import wait_until_async
+
+
+class Watched(GroupPromotions):
+    """Notes which groups it is asked to promote."""
+
+    def __init__(self, plane: Plane) -> None:
+        super().__init__(group_tools(plane.parts), quiet_s=1.0)
+        self.attempts: list[str] = []
+
+    async def attempt(self, link: str, group: str) -> None:
+        self.attempts.append(group)
+
+
+@pytest.fixture
+async def mirrored(plane: Plane) -> Plane:
+    await plane.with_mirror()
+    plane.gates.enabled = True
+    return plane
+
+
+@pytest.fixture
+async def watched(mirrored: Plane) -> Watched:
+    promoter = Watched(mirrored)
+    group_monitor(mirrored.parts, promoter, mirrored.service.group_reports).start()
+    return promoter
+
+
+async def decided(plane: Plane, group: str) -> GateStatus:
+    """Knock, and wait for the verdict."""
+    plane.gates.status(group)
+    await wait_until_async(lambda: plane.gates.status(group) is not GateStatus.UNKNOWN, 10, what="a verdict")
+    return plane.gates.status(group)
+
+
+def reads(plane: Plane, group: str, topic: str) -> None:
+    member = MemberView(member_id="m", client_id="c", host="h", subscribed=frozenset({topic}))
+    plane.source.groups[group] = GroupView(
+        group=group, state="Stable", type="classic", protocol_type="consumer", members=(member,)
+    )
+
+
+async def test_a_group_that_the_source_does_not_know_may_read(mirrored: Plane, watched: Watched) -> None:
+    assert await decided(mirrored, "new") is GateStatus.OPEN
+    assert mirrored.store.groups == {}
+
+
+async def test_a_group_that_reads_the_topic_on_the_source_is_gated(mirrored: Plane, watched: Watched) -> None:
+    reads(mirrored, "g", "orders")
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].state is GroupState.ACTIVE
+
+
+async def test_committed_offsets_alone_make_a_mirror_group(mirrored: Plane, watched: Watched) -> None:
+    mirrored.source.offsets["g"] = {("orders", 0): Committed(5, -1, "")}
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_a_group_without_a_record_has_no_closed_gate(mirrored: Plane, watched: Watched) -> None:
+    """A gateway that leads no more would hold the group, and nobody else would know of it."""
+    reads(mirrored, "g", "orders")
+    mirrored.log.failures[:] = [StoreError("this gateway does not lead")] * 100
+    mirrored.gates.status("g")
+    await wait_until_async(lambda: len(mirrored.log.failures) < 100, 10, what="an attempt to store the record")
+
+    assert mirrored.gates.unknown() == ["g"]
+    mirrored.log.failures.clear()
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].state is GroupState.ACTIVE
+
+
+async def test_a_group_of_other_topics_may_read(mirrored: Plane, watched: Watched) -> None:
+    reads(mirrored, "g", "elsewhere")
+    assert await decided(mirrored, "g") is GateStatus.OPEN
+
+
+async def test_without_the_source_nobody_knows_and_the_group_waits(mirrored: Plane, watched: Watched) -> None:
+    reads(mirrored, "g", "orders")
+    mirrored.source.down = True
+    asked = mirrored.gates.status("g")
+    assert asked is GateStatus.UNKNOWN
+    mirrored.source.down = False
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_when_all_is_promoted_a_dead_source_holds_nobody(mirrored: Plane, watched: Watched) -> None:
+    mirror = mirrored.store.mirrors["l", "orders"]
+    await mirrored.parts.records.store.put(replace(mirror, state=MirrorState.STOPPED))
+    mirrored.source.down = True
+    assert await decided(mirrored, "g") is GateStatus.OPEN
+
+
+async def test_groups_that_nobody_waits_for_are_looked_at_too(mirrored: Plane, watched: Watched) -> None:
+    await mirrored.store.put(GroupRecord(link="l", group="quiet"), GroupRecord(link="l", group="busy"))
+    await mirrored.store.put(GroupRecord(link="l", group="done", state=GroupState.PROMOTED))
+    mirrored.gates.wait(Waiter("busy", Identity("h", "c"), 0.0), lambda: None)
+    await wait_until_async(lambda: watched.attempts.count("busy") >= 3, 10, what="three looks at the busy group")
+    assert 1 <= watched.attempts.count("quiet") < watched.attempts.count("busy")
+    assert "done" not in watched.attempts
+
+
+@pytest.mark.parametrize(("knocks", "gated"), [("usa_g", True), ("g", False), ("eu_g", False), ("usa_", False)])
+async def test_with_a_prefix_for_groups_a_group_is_asked_for_under_its_name_on_the_source(plane, knocks, gated):
+    await plane.with_link(**{"link.prefix": "usa_", "consumer.group.prefix.enable": "true"})
+    plane.source.add("clicks")
+    await plane.service.mirrors.create("l", "clicks")
+    reads(plane, "g", "clicks")
+    plane.gates.enabled = True
+    group_monitor(plane.parts, Watched(plane), plane.service.group_reports).start()
+
+    assert await decided(plane, knocks) is (GateStatus.CLOSED if gated else GateStatus.OPEN)
+
+    if gated:
+        await wait_until_async(lambda: ("l", "usa_g") in plane.store.groups, 10, what="its record")
+        assert plane.store.groups["l", "usa_g"].source_name == "g"
+    else:
+        assert plane.store.groups == {}
+
+
+async def test_with_a_prefix_for_topics_only_a_group_keeps_its_name(plane):
+    await plane.with_link(**{"link.prefix": "usa_"})
+    plane.source.add("clicks")
+    await plane.service.mirrors.create("l", "clicks")
+    reads(plane, "g", "clicks")  # of the source's topic: its name there
+    reads(plane, "other", "usa_clicks")
+    plane.gates.enabled = True
+    group_monitor(plane.parts, Watched(plane), plane.service.group_reports).start()
+
+    assert await decided(plane, "g") is GateStatus.CLOSED
+    assert await decided(plane, "other") is GateStatus.OPEN
+
+
+# -- a topic more is mirrored ------------------------------------------------------------------------------------
+
+
+async def test_a_group_that_was_let_in_is_gated_before_its_topic_is_created_on_the_target(
+    mirrored: Plane, watched: Watched
+) -> None:
+    """It asked when the topic that it reads on the source was not mirrored: a member that was started early, a tool."""
+    reads(mirrored, "g", "payments")
+    reads(mirrored, "other", "elsewhere")
+    assert await decided(mirrored, "g") is GateStatus.OPEN
+    assert await decided(mirrored, "other") is GateStatus.OPEN
+    then: list[GateStatus] = []
+
+    async def created() -> None:
+        then.append(mirrored.gates.status("g"))
+
+    mirrored.target.before["create_topic"] = created
+    await mirrored.with_mirror("payments")
+
+    assert len(then) == 1
+    assert then[0] is not GateStatus.OPEN
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].state is GroupState.ACTIVE
+    assert await decided(mirrored, "other") is GateStatus.OPEN
+    assert set(mirrored.store.groups) == {("l", "g")}
+
+
+async def test_an_answer_from_before_a_mirror_was_stored_lets_nobody_in(mirrored: Plane, watched: Watched) -> None:
+    """The source is asked about the mirrors that are stored; one more comes while it answers."""
+    reads(mirrored, "g", "payments")
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        asked.set()
+        await answers.wait()
+
+    mirrored.source.before["committed_offsets"] = slowly
+    mirrored.gates.status("g")
+    await asked.wait()
+    await mirrored.with_mirror("payments")
+    assert mirrored.gates.status("g") is GateStatus.UNKNOWN
+    answers.set()
+
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_a_reservation_alone_makes_no_verdict(mirrored: Plane, watched: Watched) -> None:
+    """The topic has a route before its record is written; who is asked about in between is asked about again."""
+    reads(mirrored, "g", "payments")
+    with mirrored.log.held():
+        creating = asyncio.create_task(mirrored.with_mirror("payments"))
+        await wait_until_async(lambda: "payments" in mirrored.routing.current.topics, 10, what="the route")
+        assert await decided(mirrored, "g") is GateStatus.OPEN
+    await creating
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+async def test_what_the_leader_before_has_stored_is_asked_about_by_the_next_one(mirrored: Plane) -> None:
+    """It died between the record of the mirror and the question."""
+    reads(mirrored, "g", "payments")
+    assert mirrored.gates.let_in("g", as_of=mirrored.store.applied)
+    await mirrored.with_mirror("payments")
+    assert mirrored.gates.status("g") is GateStatus.UNKNOWN
+
+    group_monitor(mirrored.parts, Watched(mirrored), mirrored.service.group_reports).start()
+
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+
+
+# -- marks of unknown outcome ------------------------------------------------------------------------------------
+
+
+async def test_a_gate_opens_when_a_mark_that_nobody_answered_turns_out_to_be_made(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.05)
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    commit, lost = plane.log.commit, list[bool]()
+
+    async def lose(changes: Sequence[Change], still: Callable[[], None]) -> int:
+        if b'"PROMOTED"' in b"".join(value or b"" for _, value in changes) and not lost:
+            lost.append(True)
+            plane.log.failures = [StoreUncertain("no answer")]
+        return await commit(changes, still)
+
+    monkeypatch.setattr(plane.log, "commit", lose)
+    group_monitor(plane.parts, scene.promoter, plane.service.group_reports, clock=lambda: scene.now).start()
+
+    def opened() -> bool:
+        scene.later(0.1)
+        return scene.open
+
+    await wait_until_async(opened, 20, what="the gate to open")
+    assert lost
+    assert scene.record.state is GroupState.PROMOTED
+
+
+async def test_a_gate_opens_when_the_mark_is_read_in_the_topic(plane: Plane) -> None:
+    """The leader reads its own write of unknown outcome before anything settles it."""
+    scene = await gated_group(plane)
+    made = replace(scene.record, state=GroupState.PROMOTED)
+    plane.log.news.put_nowait(Entry(plane.store.applied + 1, "group/l/g", encode(made)))
+    await wait_until_async(lambda: scene.open, 10, what="the gate to open")

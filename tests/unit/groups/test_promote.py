@@ -1,0 +1,395 @@
+"""The runner of group promote: when it begins, what it carries, and what undoes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import Conflict
+from gateway.groups import promote as promote_group
+from gateway.kafka.commits import Committed
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.state.records import CarriedOffset, GroupRecord, GroupState
+from gateway.state.store import StoreError, StoreUncertain
+from gateway.state.topic import Change
+from tests.support.control_plane import Plane
+from tests.support.group_scene import KEY, GroupScene, gated_group
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+async def scene(plane: Plane) -> GroupScene:
+    return await gated_group(plane)
+
+
+async def test_promote_carries_the_offsets_and_opens(scene: GroupScene) -> None:
+    record = await scene.promoter.promote("l", "g")
+    assert record.state is GroupState.PROMOTED
+    assert record.offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
+    assert scene.offsets.target_holds == {KEY: (40, "m")}
+    assert scene.open
+
+
+async def test_by_itself_after_the_quiet_period(scene: GroupScene) -> None:
+    scene.wait_at_the_gate()
+    states = []
+    for _ in range(13):
+        await scene.attempts(1)
+        states.append(scene.record.state)
+    assert states == [GroupState.ACTIVE] * 10 + [GroupState.PROMOTED] * 3
+    assert scene.open
+
+
+async def test_by_itself_only_when_somebody_waits(scene: GroupScene) -> None:
+    await scene.attempts(30)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "no member waits" in scene.promoter.waits_for("l", "g")
+
+
+async def test_what_was_seen_long_ago_is_no_quiet_period(scene: GroupScene) -> None:
+    scene.wait_at_the_gate()
+    await scene.attempts(1)
+    scene.later(3600)
+    await scene.attempts(1)
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_a_promoted_group_is_never_written_again(scene: GroupScene) -> None:
+    await scene.promoted()
+    scene.offsets.source_holds = {KEY: (1, "")}
+    with pytest.raises(Conflict, match="promoted already"):
+        await scene.promoter.promote("l", "g", force=True)
+    await scene.attempts(3)
+    assert scene.offsets.commits == 1
+
+
+async def test_members_on_the_source_refuse(scene: GroupScene) -> None:
+    scene.offsets.members = 2
+    with pytest.raises(Conflict, match=r"still has 2 member\(s\) on the source"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_force_promotes_beside_members(scene: GroupScene) -> None:
+    scene.offsets.members = 2
+    async with asyncio.timeout(5):
+        record = await scene.promoter.promote("l", "g", force=True)
+    assert record.state is GroupState.PROMOTED
+
+
+async def test_a_member_that_comes_back_undoes_it(scene: GroupScene) -> None:
+    def come_back() -> None:
+        scene.later(0.1)
+        if scene.offsets.commits:
+            scene.offsets.members = 1
+
+    scene.offsets.on_ask = come_back
+    with pytest.raises(Conflict, match="still has 1 member"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert not scene.open
+
+
+async def test_an_offset_committed_meanwhile_is_carried(scene: GroupScene) -> None:
+    """Somebody comes, commits and leaves between two looks at the members; or was never a member."""
+    asked_at: list[float] = []
+
+    def commit_between() -> None:
+        scene.later(3.0 if asked_at else 0.1)
+        if scene.offsets.commits == 1 and not asked_at:
+            scene.offsets.source_holds[KEY] = (55, "")
+            asked_at.append(scene.now)
+
+    scene.offsets.on_ask = commit_between
+    record = await scene.promoter.promote("l", "g")
+    assert scene.now - asked_at[0] >= 15  # it may commit again
+    assert record.offsets == (CarriedOffset("orders", 0, 55, 55, ""),)
+    assert scene.offsets.target_holds == {KEY: (55, "")}
+
+
+async def test_a_consumer_that_is_no_member_is_seen_by_its_commits(scene: GroupScene) -> None:
+    scene.wait_at_the_gate()
+    offsets = iter(range(41, 1000))
+
+    def commit() -> None:
+        scene.later(2.0)
+        scene.offsets.source_holds[KEY] = (next(offsets), "")
+
+    scene.offsets.on_ask = commit
+    await scene.attempts(20)
+    assert scene.record.state is GroupState.ACTIVE
+    assert "without a member: a consumer that assigns its partitions itself" in scene.promoter.waits_for("l", "g")
+    last = scene.offsets.source_holds[KEY][0]
+    scene.offsets.on_ask = lambda: scene.later(2.0)  # it was stopped
+    await scene.attempts(12)
+    assert scene.record.offsets == (CarriedOffset("orders", 0, last, last, ""),)
+
+
+async def test_a_commit_before_the_last_member_left_is_a_member_s(scene: GroupScene) -> None:
+    scene.wait_at_the_gate()
+    await scene.attempts(1)
+    scene.offsets.members, scene.offsets.source_holds[KEY] = 1, (60, "")
+    await scene.attempts(1)
+    scene.offsets.members = 0
+    await scene.attempts(20)
+    assert scene.record.state is GroupState.PROMOTED  # after the quiet period, and no later
+    assert scene.now < 1000 + 15
+
+
+async def test_static_members_are_named(scene: GroupScene) -> None:
+    scene.wait_at_the_gate()
+    scene.offsets.members, scene.offsets.instance_id = 1, "pod-0"
+    await scene.attempts(1)
+    assert "static members (pod-0) stay until their session times out" in scene.promoter.waits_for("l", "g")
+
+
+async def test_waits_for_the_mirror(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (150, "")}
+    run = asyncio.create_task(scene.promoter.promote("l", "g"))
+    await wait_until_async(lambda: "has come to 100" in scene.promoter.waits_for("l", "g"), 5, what="the reason")
+    assert not scene.offsets.commits
+    scene.plane.progress.advance("orders", 0, 150)
+    assert (await run).state is GroupState.PROMOTED
+
+
+async def test_a_mirror_that_never_comes_there_ends_the_patience(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (150, "")}
+    scene.offsets.on_ask = lambda: scene.later(20)
+    with pytest.raises(Conflict, match="the mirror of orders-0 has come to 100, the group is at 150"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+    assert "has come to 100" in scene.record.error_message
+
+
+async def test_odd_offsets_are_carried_and_noted(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (150, ""), ("orders", 1): (5, "")}
+    scene.offsets.ranges = {KEY: (0, 100), ("orders", 1): (10, 100)}
+    scene.offsets.left = ["other"]
+    record = await scene.promoter.promote("l", "g")
+    assert scene.offsets.target_holds == {KEY: (150, ""), ("orders", 1): (5, "")}
+    assert "orders-0: offset 150 is beyond the log end 100" in record.note
+    assert "orders-1: offset 5 is below the log start 10" in record.note
+    assert "offsets of other were left on the source" in record.note
+
+
+async def test_a_source_that_is_lost_meanwhile_ends_the_patience(scene: GroupScene) -> None:
+    def lose() -> None:
+        scene.later(20)
+        scene.offsets.down = scene.record.state is GroupState.PENDING_PROMOTED
+
+    scene.offsets.on_ask = lose
+    async with asyncio.timeout(10):
+        with pytest.raises(Conflict, match="connection refused"):
+            await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_a_target_group_with_members_is_named(scene: GroupScene) -> None:
+    scene.offsets.refuse, scene.offsets.members_on_target = True, "rogue (10.0.0.9)"
+    with pytest.raises(Conflict, match=r"error 25; members on the target: rogue \(10\.0\.0\.9\)"):
+        await scene.promoter.promote("l", "g")
+    assert scene.record.state is GroupState.ACTIVE
+
+
+async def test_an_interrupted_promote_goes_on(scene: GroupScene) -> None:
+    await scene.plane.store.put(GroupRecord(link="l", group="g", state=GroupState.PENDING_PROMOTED))
+    await scene.attempts(1)
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.open
+
+
+async def test_a_lost_commit_of_the_state_keeps_the_gate_closed_until_known(scene: GroupScene) -> None:
+    commit = scene.plane.log.commit
+
+    async def lose(changes: object, still: Callable[[], None]) -> int:
+        if '"state":"PROMOTED"' in str(changes):
+            scene.plane.log.failures = [StoreUncertain("no answer")]
+        return await commit(changes, still)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = lose  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        await scene.promoter.promote("l", "g")
+    before = scene.open
+    await scene.attempts(1)
+    assert (before, scene.open, scene.offsets.commits) == (False, True, 1)
+
+
+async def test_commits_on_the_source_after_the_promote_are_counted(scene: GroupScene) -> None:
+    scene.offsets.source_holds = {KEY: (40, ""), ("orders", 1): (7, "")}
+    record = await scene.promoter.promote("l", "g")
+    assert await scene.promoter.commits_after_promote(record) == 0
+    scene.offsets.source_holds[KEY] = (41, "")
+    assert await scene.promoter.commits_after_promote(record) == 1
+
+
+@pytest.mark.parametrize("failure", [StoreError("not enough replicas"), StoreUncertain("no answer")])
+async def test_a_mark_that_was_not_made_has_the_offsets_read_again(
+    scene: GroupScene, failure: StoreError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile a member came to the source, read on, committed, and left in order."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    scene.offsets.on_ask = lambda: scene.later(0.9)
+    scene.wait_at_the_gate()
+    commit = scene.plane.log.commit
+    failed: list[bool] = []
+
+    async def fail(changes: object, still: Callable[[], None]) -> int:
+        if '"state":"PROMOTED"' in str(changes) and not failed:
+            failed.append(True)
+            scene.plane.log.failures = [failure]
+            scene.plane.log.outcome = StoreError("it was not made")
+        return await commit(changes, still)  # type: ignore[arg-type]
+
+    scene.plane.log.commit = fail  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        await scene.attempts(30)
+    scene.offsets.source_holds = {KEY: (95, "m")}
+    scene.later(2)
+
+    await scene.attempts(1)
+
+    assert scene.record.state is GroupState.PROMOTED
+    assert scene.record.offsets == (CarriedOffset("orders", 0, 95, 95, "m"),)
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+async def test_a_mark_that_had_to_wait_for_other_writes_is_not_made(
+    scene: GroupScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last look at the source says nothing any more by the time the mark would be written."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    guarded, waited = scene.plane.store.replace, list[bool]()
+    scene.offsets.on_ask = lambda: scene.later(0.9)
+
+    async def late(old: GroupRecord, new: GroupRecord, guard: Callable[[], None]) -> None:
+        if new.state is GroupState.PROMOTED and not waited:
+            waited.append(True)
+            scene.offsets.source_holds = {KEY: (95, "m")}
+            scene.later(2)
+        await guarded(old, new, guard)
+
+    scene.plane.store.replace = late  # type: ignore[method-assign, assignment]
+    record = await scene.promoter.promote("l", "g")
+
+    assert waited
+    assert [offset.target_offset for offset in record.offsets] == [95]
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+async def test_a_commit_between_the_last_two_looks_is_seen(scene: GroupScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offsets were read back; a member comes, commits and leaves before the mark."""
+    monkeypatch.setattr(promote_group, "POLL_S", 0.0)
+    on_target, asks = scene.offsets.on_target, list[bool]()
+
+    async def read_back(group: str) -> Mapping[TopicPartition, Committed]:
+        def came_and_left() -> None:
+            scene.later(0.9 if asks else 0.1)
+            if not asks:
+                asks.append(True)
+                scene.offsets.source_holds = {KEY: (95, "m")}
+
+        scene.offsets.on_ask = came_and_left
+        return await on_target(group)
+
+    scene.offsets.on_target = read_back  # type: ignore[method-assign]
+    record = await scene.promoter.promote("l", "g")
+    assert asks
+    assert [offset.target_offset for offset in record.offsets] == [95]
+    assert scene.offsets.target_holds == {KEY: (95, "m")}
+
+
+EVENTS = st.sampled_from(["attempt", "attempt", "attempt", "member", "commit", "later", "error", "lost", "made"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(EVENTS, max_size=25))
+def test_whatever_happens_in_between_a_group_is_promoted_with_what_the_source_has(events: list[str]) -> None:
+    """Members come and go, offsets change, writes of the state fail, or are made without an answer."""
+    asyncio.run(_play(events))
+
+
+async def _play(events: list[str]) -> None:
+    plane = Plane()
+    await plane.start()
+    poll_s, promote_group.POLL_S = promote_group.POLL_S, 0.0
+    try:
+        scene = await gated_group(plane)
+        scene.offsets.source_holds[KEY] = (1, "")
+        at_mark = noted_at_marks(scene)
+        scene.wait_at_the_gate()
+        for event in [*events, *["attempt"] * 60]:
+            await _happens(scene, event)
+            if scene.record.state is GroupState.PROMOTED:
+                break
+            assert not scene.open
+        assert scene.record.state is GroupState.PROMOTED
+        assert scene.open
+        assert [o.source_offset for o in scene.record.offsets] == at_mark[-1:]
+        assert [scene.offsets.target_holds[KEY][0]] == at_mark[-1:]
+    finally:
+        promote_group.POLL_S = poll_s
+        await plane.close()
+
+
+def noted_at_marks(scene: GroupScene) -> list[int]:
+    """What the source has whenever the group is marked as promoted; the last such write is the one that was made."""
+    commit, noted = scene.plane.log.commit, list[int]()
+
+    async def note(changes: Sequence[Change], still: Callable[[], None]) -> int:
+        if '"state":"PROMOTED"' in str(changes):
+            noted.append(scene.offsets.source_holds[KEY][0])
+        return await commit(changes, still)
+
+    scene.plane.log.commit = note  # type: ignore[method-assign]
+    return noted
+
+
+async def _happens(scene: GroupScene, event: str) -> None:
+    log, offsets = scene.plane.log, scene.offsets
+    match event:
+        case "attempt":
+            offsets.members = 0
+            offsets.on_ask = lambda: scene.later(2.0)
+            with suppress(StoreError):
+                await scene.promoter.attempt("l", "g")
+        case "member":
+            offsets.members = 1
+            with suppress(StoreError):
+                await scene.promoter.attempt("l", "g")
+        case "commit":
+            offsets.source_holds[KEY] = (offsets.source_holds[KEY][0] + 1, "")
+        case "later":
+            scene.later(20.0)
+        case "error":
+            log.failures.append(StoreError("refused"))
+        case "lost" | "made":
+            log.failures.append(StoreUncertain("no answer"))
+            log.outcome = True if event == "made" else StoreError("it was not made")
+
+
+async def test_a_mirror_that_is_stored_after_the_last_look_has_the_offsets_read_again(plane, monkeypatch):
+    """Of one topic more no offsets were read: the group is not promoted without them."""
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    store, marks = scene.promoter._offsets.store, []
+
+    async def and_one_more(record, state, *args, **changes):
+        if state is GroupState.PROMOTED:
+            marks.append(record)
+        if state is GroupState.PROMOTED and len(marks) == 1:
+            plane.source.add("payments", 3, 100)
+            orders = plane.store.mirrors["l", "orders"]
+            await plane.store.put(replace(orders, source_topic="payments", mirror_topic="payments"))
+        await store(record, state, *args, **changes)
+
+    monkeypatch.setattr(scene.promoter._offsets, "store", and_one_more)
+    await scene.promoter.promote("l", "g")
+    assert len(marks) == 2
+    assert scene.record.state is GroupState.PROMOTED

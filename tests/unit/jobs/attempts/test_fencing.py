@@ -1,0 +1,156 @@
+"""Attempts of a task and the driver, over sockets of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from gateway.jobs.attempts.client import Attempt, AttemptFenced
+from gateway.jobs.attempts.server import AttemptServer
+from gateway.jobs.attempts.wire import MAY, Hello
+
+KEYS = [("orders", 0)]
+
+
+@pytest.fixture
+def server() -> Iterator[AttemptServer]:
+    server = AttemptServer("127.0.0.1", "127.0.0.1")
+    server.start()
+    yield server
+    server.close()
+
+
+class Copy:
+    """What a task does: appends whenever it may, until it is told to end."""
+
+    def __init__(self, attempt: Attempt, log: list[str], name: str) -> None:
+        self._attempt = attempt
+        self._log = log
+        self._name = name
+        self.began = asyncio.Event()
+        self.end = asyncio.Event()
+
+    async def run(self) -> str:
+        self._attempt.renewed = self._append
+        await self.end.wait()
+        return self._name
+
+    def _append(self) -> None:
+        if self._attempt.may_append():
+            self._log.append(self._name)
+            self.began.set()
+
+
+def a_copy(server: AttemptServer, number: int, log: list[str]) -> tuple[Copy, asyncio.Task[str]]:
+    attempt = Attempt(server.address, number)
+    copy = Copy(attempt, log, str(number))
+    return copy, asyncio.create_task(attempt.guard(KEYS, copy.run), name=str(number))
+
+
+async def test_an_attempt_appends_while_it_hears_the_driver(server: AttemptServer) -> None:
+    log: list[str] = []
+    copy, task = a_copy(server, 1, log)
+    async with asyncio.timeout(10):
+        await copy.began.wait()
+        copy.end.set()
+        assert await task == "1"
+    assert log
+
+
+async def test_an_older_attempt_stops_before_the_newer_one_begins(server: AttemptServer) -> None:
+    log: list[str] = []
+    async with asyncio.timeout(30):
+        zombie, first = a_copy(server, 1, log)
+        await zombie.began.wait()
+
+        newer, second = a_copy(server, 2, log)
+        with pytest.raises(AttemptFenced, match="a newer attempt of this task has begun"):
+            await first
+        await newer.began.wait()
+        newer.end.set()
+        assert await second == "2"
+    assert log == sorted(log)
+
+
+async def test_an_older_attempt_that_comes_late_may_not_begin(server: AttemptServer) -> None:
+    async with asyncio.timeout(30):
+        newer, second = a_copy(server, 2, [])
+        await newer.began.wait()
+        log: list[str] = []
+        zombie, first = a_copy(server, 1, log)
+        with pytest.raises(AttemptFenced, match="a newer attempt of this task has begun"):
+            await first
+        newer.end.set()
+        await second
+    assert log == []
+    assert not zombie.began.is_set()
+
+
+async def test_a_driver_that_ends_takes_its_attempts_along(server: AttemptServer) -> None:
+    async with asyncio.timeout(30):
+        copy, task = a_copy(server, 1, [])
+        await copy.began.wait()
+        await asyncio.to_thread(server.close)
+        with pytest.raises(AttemptFenced, match="the driver has ended, or is out of reach"):
+            await task
+
+
+def frozen(server: AttemptServer, number: int) -> socket.socket:
+    """An attempt that was told that it may append, and says nothing more: its process stands still."""
+    address = server.address
+    connection = socket.create_connection((address.host, address.port), timeout=10)
+    connection.sendall(Hello(token=address.token, attempt=number, keys=tuple(KEYS)).line())
+    assert connection.recv(len(MAY)) == MAY
+    return connection
+
+
+async def test_one_that_stands_still_is_waited_for_until_its_lease_is_over() -> None:
+    now = 0.0
+    server = AttemptServer("127.0.0.1", "127.0.0.1", lease_s=0.5, clock=lambda: now)
+    await asyncio.to_thread(server.start)
+    with frozen(server, 1):
+        async with asyncio.timeout(30):
+            log: list[str] = []
+            newer, task = a_copy(server, 2, log)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.5):  # of a clock that goes on, while the driver's stands still
+                    await newer.began.wait()
+            assert log == []
+            now = 0.6
+            await newer.began.wait()
+            newer.end.set()
+            await task
+    await asyncio.to_thread(server.close)
+
+
+async def test_one_whose_process_is_gone_is_not_waited_for(server: AttemptServer) -> None:
+    frozen(server, 1).close()
+    async with asyncio.timeout(5):  # less than a lease
+        newer, task = a_copy(server, 2, [])
+        await newer.began.wait()
+        newer.end.set()
+        await task
+
+
+async def test_who_does_not_know_the_word_is_not_heard(server: AttemptServer) -> None:
+    stranger = Attempt(replace(server.address, token="0" * 32), 9)
+    with pytest.raises(AttemptFenced):
+        await stranger.guard(KEYS, asyncio.Event().wait)
+    async with asyncio.timeout(10):
+        copy, task = a_copy(server, 1, [])
+        await copy.began.wait()
+        copy.end.set()
+        await task
+
+
+async def test_a_driver_out_of_reach_is_told_with_the_remedy(server: AttemptServer) -> None:
+    address = server.address
+    await asyncio.to_thread(server.close)
+    with pytest.raises(
+        AttemptFenced, match=r"the driver cannot be reached at 127\.0\.0\.1:.*spark\.lockgate\.attempts"
+    ):
+        await Attempt(address, 1).guard(KEYS, asyncio.Event().wait)

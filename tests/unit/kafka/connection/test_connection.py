@@ -1,0 +1,320 @@
+import asyncio
+import re
+import socket
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gateway.kafka.connection.connection import Connection
+from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed, RequestTimedOut, UnsupportedVersion
+from protocol.apis import ApiKey
+from protocol.codec import encode_body, encode_response
+from protocol.messages import MetadataRequest, MetadataResponse
+from tests.support.fake_broker import HANG_UP, SILENCE, FakeBroker, Request
+from tests.support.quick_clusters import OpenConnection, quick
+from tests.support.waiting import wait_until_async
+
+METADATA = ApiKey.METADATA
+ASK = encode_body(MetadataRequest(topics=[]), 9)
+
+
+def answer(**fields: Any) -> Any:
+    return MetadataResponse(brokers=[], topics=[], **{"cluster_id": "c", "controller_id": 1} | fields)
+
+
+async def test_open_learns_the_versions_and_names_the_client(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda _: answer()}, versions={18: (0, 3), 3: (4, 7), 0: (3, 13)}) as broker:
+        connection = await connect(broker.port, client_id="it's me")
+
+        assert connection.versions == {18: (0, 3), 3: (4, 7), 0: (3, 13)}
+        assert (await connection.request(MetadataRequest(topics=[]))).cluster_id == "c"
+        assert [r.version for r in broker.asked(METADATA)] == [7]
+        assert {r.client_id for r in broker.requests} == {"it's me"}
+        assert broker.requests[0].message.client_software_name == "lockgate"
+
+
+@pytest.mark.parametrize(
+    ("has", "cap", "expected"),
+    [((0, 99), None, 13), ((0, 5), None, 5), ((0, 99), 9, 9), ((4, 9), 4, 4), ((10, 12), 9, None), (None, None, None)],
+)
+def test_version_is_the_highest_in_common(has: tuple[int, int] | None, cap: int | None, expected: int | None) -> None:
+    loop = asyncio.new_event_loop()
+    connection = Connection("h", 1, quick("h:1"), loop)
+    connection.versions = {} if has is None else {METADATA: has}
+    if expected is None:
+        with pytest.raises(UnsupportedVersion, match="h:1: Metadata"):
+            connection.version(METADATA, cap)
+    else:
+        assert connection.version(METADATA, cap) == expected
+    loop.close()
+
+
+async def test_pipelined_responses_come_in_order_as_read_only_views(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda r: answer(controller_id=r.correlation_id)}) as broker:
+        connection = await connect(broker.port)
+        got: list[memoryview | None] = []
+        for _ in range(200):
+            connection.send(METADATA, 9, (ASK,), got.append)
+        assert connection.in_flight == 200
+
+        await wait_until_async(lambda: len(got) == 200)
+
+        bodies = [encode_body(answer(controller_id=i), 9) for i in range(1, 201)]
+        assert [bytes(view) for view in got if view is not None] == bodies
+        assert all(view is not None and view.readonly for view in got)
+        assert connection.in_flight == 0
+
+
+@pytest.mark.parametrize("size", [100, 20_000, 3_000_000])
+async def test_large_requests_and_responses(connect: OpenConnection, size: int) -> None:
+    name = "x" * size
+    async with FakeBroker({METADATA: lambda r: answer(cluster_id=r.message.topics[0].name)}) as broker:
+        connection = await connect(broker.port)
+        got: asyncio.Future[memoryview | None] = asyncio.get_running_loop().create_future()
+        # Version 9 has varint lengths, so a name may be longer than 32 KiB; the body goes out in pieces.
+        topic = MetadataRequest.MetadataRequestTopic(name=name)
+        body = memoryview(encode_body(MetadataRequest(topics=[topic]), 9))
+        pieces = (body[:7], bytearray(body[7:50]), bytes(body[50:]))
+
+        connection.send(METADATA, 9, pieces, got.set_result)
+
+        found = await got
+        assert found is not None
+        assert bytes(found) == encode_body(answer(cluster_id=name), 9)
+
+
+async def test_a_request_without_response_calls_nobody(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda r: SILENCE if r.correlation_id == 1 else answer()}) as broker:
+        connection = await connect(broker.port)
+        got: list[str] = []
+        connection.send(METADATA, 9, (ASK,), lambda _: got.append("first"), expect_response=False)
+        connection.send(METADATA, 9, (ASK,), lambda _: got.append("second"))
+
+        await wait_until_async(lambda: bool(got))
+        connection.close()
+
+        assert got == ["second"]
+
+
+def misnumbered(request: Request) -> bytes:
+    return encode_response(answer(), METADATA, request.version, request.correlation_id + 1)
+
+
+def truncated(request: Request) -> Any:
+    return struct.pack(">iib", 5, 1, 0) if request.correlation_id == 1 else SILENCE
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (lambda _: HANG_UP, "closed by the broker|reset by peer"),
+        (misnumbered, "correlation id 2 in place of 1"),
+        (lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+        (lambda _: b"\xff" * 100, "frame of -1 bytes"),
+        (truncated, "malformed Metadata response"),
+    ],
+)
+async def test_a_broken_connection_gives_every_request_in_flight_none(
+    connect: OpenConnection, reply: Callable[[Request], Any], reason: str
+) -> None:
+    async with FakeBroker({METADATA: reply}) as broker:
+        connection = await connect(broker.port)
+        order: list[str] = []
+
+        def note(name: str, view: memoryview | None) -> None:
+            order.append(f"{name} {view}")
+
+        connection.on_closed.append(lambda closed: order.append(f"closed {closed.closed}"))
+        pending = asyncio.create_task(connection.request(MetadataRequest(topics=[])), name="pending")
+        await asyncio.wait((pending,), timeout=0)
+        for name in "ab":
+            connection.send(METADATA, 9, (ASK,), partial(note, name))
+
+        with pytest.raises(ConnectionClosed, match=reason):
+            await pending
+
+        assert order == ["a None", "b None", "closed True"]
+        assert re.search(reason, connection.close_reason)
+        assert connection.in_flight == 0
+
+
+async def test_sending_on_a_closed_connection_says_that_nothing_was_sent(connect: OpenConnection) -> None:
+    async with FakeBroker() as broker:
+        connection = await connect(broker.port)
+        connection.close("enough")
+        got: list[Any] = []
+
+        with pytest.raises(ConnectionClosed, match="enough"):
+            connection.send(METADATA, 9, (ASK,), got.append)
+
+        assert got == []
+        assert len(broker.requests) == 1
+
+
+async def test_close_is_told_once_and_keeps_the_first_reason(connect: OpenConnection) -> None:
+    async with FakeBroker() as broker:
+        connection = await connect(broker.port)
+        told: list[str] = []
+        connection.on_closed.append(lambda closed: told.append(closed.close_reason))
+        connection.close("first")
+        connection.close("second")
+        await wait_until_async(lambda: not broker._writers)
+
+        assert told == ["first"]
+
+
+async def test_an_overdue_request_closes_the_connection(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda _: SILENCE}) as broker:
+        connection = await connect(broker.port, request_timeout_ms="200")
+        got: list[Any] = []
+        connection.send(METADATA, 9, (ASK,), got.append)
+        connection.send(METADATA, 9, (ASK,), got.append)
+
+        await wait_until_async(lambda: connection.closed, 5)
+
+        assert got == [None, None]
+        assert connection.close_reason == "no answer within 0.2 s"
+
+
+async def test_a_request_that_waits_less_than_the_connection_leaves_it_open(connect: OpenConnection) -> None:
+    released = asyncio.Event()
+
+    async def later(request: Request) -> Any:
+        await released.wait()
+        return answer(controller_id=request.correlation_id)
+
+    async with FakeBroker({METADATA: later}) as broker:
+        connection = await connect(broker.port)
+        with pytest.raises(RequestTimedOut, match=r"no answer to Metadata within 0.05 s"):
+            await connection.request(MetadataRequest(topics=[]), timeout_s=0.05)
+        released.set()
+
+        # The late response is taken and dropped; the next request gets its own.
+        assert (await connection.request(MetadataRequest(topics=[]))).controller_id == 2
+
+
+async def test_a_request_may_wait_longer_than_the_others(connect: OpenConnection) -> None:
+    released = asyncio.Event()
+
+    async def later(_: Request) -> Any:
+        await released.wait()
+        return answer()
+
+    async with FakeBroker({METADATA: later}) as broker:
+        connection = await connect(broker.port, request_timeout_ms="150")
+        task = asyncio.create_task(connection.request(MetadataRequest(topics=[]), timeout_s=10), name="patient")
+        await asyncio.wait((task,), timeout=0.5)
+        released.set()
+
+        assert (await task).cluster_id == "c"
+
+
+async def test_only_one_timer_however_many_requests(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda _: answer()}) as broker:
+        connection = await connect(broker.port)
+        timers = set()
+        got: list[Any] = []
+        for _ in range(50):
+            connection.send(METADATA, 9, (ASK,), got.append)
+            timers.add(id(connection._timer))
+        await wait_until_async(lambda: len(got) == 50)
+
+        assert len(timers) == 1
+
+
+async def test_a_reader_that_stops_pauses_the_writer(connect: OpenConnection) -> None:
+    reading = asyncio.Event()
+
+    async def stuck(_: Request) -> Any:
+        await reading.wait()
+        return SILENCE
+
+    async with FakeBroker({ApiKey.HEARTBEAT: stuck, METADATA: stuck}) as broker:
+        connection = await connect(broker.port)
+        topic = MetadataRequest.MetadataRequestTopic(name="x" * 1_000_000)
+        body = encode_body(MetadataRequest(topics=[topic]), 9)
+        told: list[str] = []
+        connection.when_writable(lambda: told.append("now"))
+        assert told == ["now"]
+
+        def fill() -> bool:
+            if not connection.write_paused:
+                connection.send(METADATA, 9, (body,), lambda _: None, expect_response=False)
+            return connection.write_paused
+
+        await wait_until_async(fill)
+        connection.when_writable(lambda: told.append("later"))
+        assert told == ["now"]
+        reading.set()
+        await wait_until_async(lambda: told == ["now", "later"])
+
+        assert not connection.write_paused
+
+
+async def test_closing_wakes_those_who_wait_to_write(connect: OpenConnection) -> None:
+    async with FakeBroker() as broker:
+        connection = await connect(broker.port)
+        connection.pause_writing()
+        told: list[bool] = []
+        connection.when_writable(lambda: told.append(connection.closed))
+        connection.close()
+
+        assert told == [True]
+
+
+async def test_a_callback_that_fails_harms_nobody_else(
+    connect: OpenConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("mine")
+
+    async with FakeBroker({METADATA: lambda _: answer()}) as broker:
+        connection = await connect(broker.port)
+        got: list[Any] = []
+        connection.send(METADATA, 9, (ASK,), fail)
+        connection.send(METADATA, 9, (ASK,), got.append)
+        await wait_until_async(lambda: bool(got))
+        connection.on_closed += [fail, got.append]
+        connection.close()
+
+        assert got[1:] == [connection]
+        assert "mine" in caplog.text
+
+
+async def test_the_socket_is_set_up(connect: OpenConnection) -> None:
+    async with FakeBroker() as broker:
+        connection = await connect(broker.port)
+        assert connection._transport is not None
+        sock = connection._transport.get_extra_info("socket")
+
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+async def test_refused_and_unresolvable_addresses_say_so(unused_port: Callable[[], int]) -> None:
+    port = unused_port()
+    with pytest.raises(ClusterUnavailable, match=rf"^127.0.0.1:{port}: connection refused$"):
+        await Connection.open("127.0.0.1", port, quick("a:1"))
+    with pytest.raises(ClusterUnavailable, match=r"^no.such.host.invalid:9092: the name does not resolve"):
+        await Connection.open("no.such.host.invalid", 9092, quick("a:1"))
+
+
+async def test_a_listener_that_says_nothing_is_given_up() -> None:
+    async with FakeBroker({ApiKey.API_VERSIONS: lambda _: SILENCE}) as broker:
+        config = quick("a:1", socket_connection_setup_timeout_ms="100")
+        with pytest.raises(ClusterUnavailable, match=r"not connected within 0.1 s"):
+            await Connection.open("127.0.0.1", broker.port, config)
+        await wait_until_async(lambda: not broker._writers)
+
+
+async def test_cancelling_open_leaves_no_socket_behind() -> None:
+    async with FakeBroker({ApiKey.API_VERSIONS: lambda _: SILENCE}) as broker:
+        task = asyncio.create_task(Connection.open("127.0.0.1", broker.port, quick("a:1")), name="open")
+        await wait_until_async(lambda: broker.requests)
+        task.cancel()
+        await asyncio.wait((task,))
+
+        await wait_until_async(lambda: not broker._writers)

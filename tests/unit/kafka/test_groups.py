@@ -1,0 +1,254 @@
+"""Group descriptions from scripted coordinators; real groups are in tests/integration/net."""
+
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from gateway.kafka.cluster import BrokerError, ClusterUnavailable
+from gateway.kafka.groups import DEAD, GroupListing, describe_group, list_groups
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import ConsumerGroupDescribeResponse, DescribeGroupsResponse, ListGroupsResponse
+from tests.support.fake_broker import HANG_UP, Request
+from tests.support.fake_cluster import FakeCluster
+from tests.support.quick_clusters import OpenCluster
+
+CONSUMER = ApiKey.CONSUMER_GROUP_DESCRIBE
+CLASSIC = ApiKey.DESCRIBE_GROUPS
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster(2) as cluster:
+        cluster.coordinators["g"] = 2
+        cluster.on(CONSUMER, lambda _: consumer(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
+        cluster.on(CLASSIC, lambda _: classic())
+        yield cluster
+
+
+def consumer(**fields: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": "g",
+        "group_state": "Stable",
+        "group_epoch": 1,
+        "assignment_epoch": 1,
+        "assignor_name": "uniform",
+        "members": [],
+    }
+    group = ConsumerGroupDescribeResponse.DescribedGroup(**defaults | fields)
+    return ConsumerGroupDescribeResponse(throttle_time_ms=0, groups=[group])
+
+
+def classic(**fields: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": "g",
+        "group_state": "Stable",
+        "protocol_type": "consumer",
+        "protocol_data": "range",
+        "members": [],
+    }
+    group = DescribeGroupsResponse.DescribedGroup(**defaults | fields)
+    return DescribeGroupsResponse(throttle_time_ms=0, groups=[group])
+
+
+def classic_member(metadata: bytes, assignment: bytes) -> Any:
+    return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
+        member_id="m",
+        group_instance_id="i",
+        client_id="c",
+        client_host="/10.0.0.1",
+        member_metadata=metadata,
+        member_assignment=assignment,
+    )
+
+
+def name(topic: str) -> bytes:
+    return struct.pack(">h", len(topic)) + topic.encode()
+
+
+SUBSCRIPTION = struct.pack(">hi", 1, 2) + name("a") + name("b") + struct.pack(">ii", -1, 0)
+ASSIGNMENT = struct.pack(">hi", 1, 1) + name("a") + struct.pack(">iiii", 2, 0, 3, -1)
+
+
+async def test_members_of_a_classic_group(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(CLASSIC, lambda _: classic(members=[classic_member(SUBSCRIPTION, ASSIGNMENT)]))
+    cluster = await client(fake.bootstrap)
+
+    group = await describe_group(cluster, "g")
+
+    (member,) = group.members
+    assert (group.state, group.type, group.protocol_type) == ("Stable", "classic", "consumer")
+    assert (member.client_id, member.host, member.instance_id) == ("c", "10.0.0.1", "i")
+    assert member.subscribed == {"a", "b"}
+    assert member.assigned == {"a": (0, 3)}
+    assert group.topics == {"a", "b"}
+    assert len(fake.brokers[2].asked(CLASSIC)) == 1
+    assert not fake.brokers[1].asked(CLASSIC)
+
+
+@pytest.mark.parametrize("junk", [b"\xff", b"\0\1\xff\xff\xff\xff", b"\0\1\x7f\xff\xff\xff", SUBSCRIPTION[:9]])
+async def test_members_whose_metadata_cannot_be_read_are_still_members(
+    fake: FakeCluster, client: OpenCluster, junk: bytes
+) -> None:
+    fake.on(CLASSIC, lambda _: classic(members=[classic_member(junk, junk)]))
+    cluster = await client(fake.bootstrap)
+
+    (member,) = (await describe_group(cluster, "g")).members
+
+    assert member.topics == frozenset()
+
+
+async def test_other_protocols_are_not_read_as_consumers(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(CLASSIC, lambda _: classic(protocol_type="connect", members=[classic_member(SUBSCRIPTION, ASSIGNMENT)]))
+    cluster = await client(fake.bootstrap)
+
+    group = await describe_group(cluster, "g")
+
+    assert (group.protocol_type, group.topics) == ("connect", frozenset())
+
+
+async def test_members_of_a_kip_848_group(fake: FakeCluster, client: OpenCluster) -> None:
+    described = ConsumerGroupDescribeResponse.DescribedGroup
+    assignment_class = described.Member.Assignment
+    parts = assignment_class.TopicPartitions
+    assignment = assignment_class(
+        topic_partitions=[parts(topic_id=fake.topic_id("a"), topic_name="a", partitions=[1, 2])]
+    )
+    member = described.Member(
+        member_id="m",
+        instance_id=None,
+        rack_id=None,
+        member_epoch=3,
+        client_id="c",
+        client_host="/10.0.0.1",
+        subscribed_topic_names=["a", "b"],
+        subscribed_topic_regex="x.*",
+        assignment=assignment,
+        target_assignment=assignment,
+        member_type=1,
+    )
+    fake.on(CONSUMER, lambda _: consumer(members=[member]))
+    cluster = await client(fake.bootstrap)
+
+    group = await describe_group(cluster, "g")
+
+    assert (group.state, group.type, group.protocol_type) == ("Stable", "consumer", "consumer")
+    assert group.members[0].assigned == {"a": (1, 2)}
+    assert group.members[0].subscribed == {"a", "b"}
+    assert group.members[0].subscribed_regex == "x.*"
+    assert not fake.asked(CLASSIC)
+
+
+async def test_a_broker_without_kip_848(fake: FakeCluster, client: OpenCluster) -> None:
+    for broker in fake.brokers.values():
+        del broker.versions[CONSUMER]
+    cluster = await client(fake.bootstrap)
+
+    assert (await describe_group(cluster, "g")).type == "classic"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"group_state": "Dead", "protocol_type": ""}, {"error_code": int(ErrorCode.GROUP_ID_NOT_FOUND)}]
+)
+async def test_a_group_that_does_not_exist_is_dead(
+    fake: FakeCluster, client: OpenCluster, fields: dict[str, Any]
+) -> None:
+    fake.on(CLASSIC, lambda _: classic(**fields))
+    cluster = await client(fake.bootstrap)
+
+    group = await describe_group(cluster, "g")
+
+    assert (group.state, group.members) == (DEAD, ())
+
+
+async def test_a_group_that_may_not_be_seen(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(CONSUMER, lambda _: consumer(error_code=int(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+    cluster = await client(fake.bootstrap)
+
+    with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED") as caught:
+        await describe_group(cluster, "g")
+    assert caught.value.code == 30
+
+
+async def test_a_coordinator_that_moved_is_found(fake: FakeCluster, client: OpenCluster) -> None:
+    cluster = await client(fake.bootstrap)
+    await describe_group(cluster, "g")
+    moved = int(ErrorCode.NOT_COORDINATOR)
+    fake.coordinators["g"] = 1
+    fake.brokers[2].handlers[CONSUMER] = lambda _: consumer(error_code=moved)
+
+    assert (await describe_group(cluster, "g")).state == "Stable"
+    assert len(fake.brokers[1].asked(CLASSIC)) == 1
+
+
+async def test_a_coordinator_that_dies_is_replaced(fake: FakeCluster, client: OpenCluster) -> None:
+    cluster = await client(fake.bootstrap)
+    await describe_group(cluster, "g")
+    fake.coordinators["g"] = 1
+    fake.hidden = {2}
+    await fake.brokers[2].stop()
+
+    assert (await describe_group(cluster, "g")).state == "Stable"
+
+
+async def test_a_coordinator_that_goes_on_loading(fake: FakeCluster, client: OpenCluster) -> None:
+    loading = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    fake.on(CONSUMER, lambda _: consumer(error_code=loading))
+    cluster = await client(fake.bootstrap)
+
+    with pytest.raises(ClusterUnavailable, match="group g: COORDINATOR_LOAD_IN_PROGRESS"):
+        await describe_group(cluster, "g", timeout_s=0.2)
+    assert len(fake.asked(ApiKey.FIND_COORDINATOR)) == 1
+
+
+def listed(group: str, kind: str = "Classic", error: int = 0) -> Any:
+    item = ListGroupsResponse.ListedGroup(
+        group_id=group, protocol_type="consumer", group_state="Empty", group_type=kind
+    )
+    return ListGroupsResponse(throttle_time_ms=0, error_code=error, groups=[] if error else [item])
+
+
+async def test_groups_are_listed_by_every_broker(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.brokers[1].handlers[ApiKey.LIST_GROUPS] = lambda _: listed("z", "Consumer")
+    fake.brokers[2].handlers[ApiKey.LIST_GROUPS] = lambda _: listed("a")
+    cluster = await client(fake.bootstrap)
+
+    assert await list_groups(cluster) == (
+        GroupListing("a", "consumer", "Empty", "classic"),
+        GroupListing("z", "consumer", "Empty", "consumer"),
+    )
+
+
+async def test_a_broker_that_loads_its_groups_is_waited_for(fake: FakeCluster, client: OpenCluster) -> None:
+    codes = [int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)] * 2
+    fake.brokers[1].handlers[ApiKey.LIST_GROUPS] = lambda _: listed("z", error=codes.pop() if codes else 0)
+    fake.brokers[2].handlers[ApiKey.LIST_GROUPS] = lambda _: listed("a")
+    cluster = await client(fake.bootstrap)
+
+    assert [item.group for item in await list_groups(cluster)] == ["a", "z"]
+
+
+async def test_a_list_that_would_not_be_whole_is_an_error(fake: FakeCluster, client: OpenCluster) -> None:
+    def hang_up(_: Request) -> Any:
+        return HANG_UP
+
+    fake.brokers[1].handlers[ApiKey.LIST_GROUPS] = hang_up
+    fake.brokers[2].handlers[ApiKey.LIST_GROUPS] = lambda _: listed("a")
+    cluster = await client(fake.bootstrap)
+
+    with pytest.raises(ClusterUnavailable):
+        await list_groups(cluster, timeout_s=0.5)
+
+
+async def test_a_broker_that_refuses_to_list(fake: FakeCluster, client: OpenCluster) -> None:
+    fake.on(ApiKey.LIST_GROUPS, lambda _: listed("a", error=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)))
+    cluster = await client(fake.bootstrap)
+
+    with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        await list_groups(cluster)

@@ -1,0 +1,212 @@
+"""ListOffsets and DeleteRecords over leaders that move, hide and refuse. Covers `routed.ByLeader` too."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from gateway.kafka.cluster import ClusterUnavailable, PartitionErrors, UnsupportedVersion
+from gateway.kafka.offsets import EARLIEST, LATEST, by_topic, delete_records, list_offsets
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import DeleteRecordsResponse, ListOffsetsResponse
+from tests.support.fake_broker import HANG_UP, SILENCE, Request
+from tests.support.fake_cluster import FakeCluster
+from tests.support.quick_clusters import OpenCluster
+
+WANTED = {"a": {0: LATEST, 1: EARLIEST}, "b": {0: 1234}}
+
+
+class Leaders:
+    """Answers ListOffsets as the leaders in `fake.truth` would: NOT_LEADER_OR_FOLLOWER from everybody else."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.fake = fake
+        self.truth = {"a": [1, 2], "b": [3]}
+        self.errors: dict[tuple[str, int], list[int]] = {}
+        fake.leaders = {topic: list(nodes) for topic, nodes in self.truth.items()}
+        for node_id, broker in fake.brokers.items():
+            broker.handlers[ApiKey.LIST_OFFSETS] = self._on(node_id)
+
+    def _on(self, node_id: int) -> Callable[[Request], Any]:
+        return lambda request: self.list_offsets(node_id, request)
+
+    def list_offsets(self, node_id: int, request: Request) -> Any:
+        topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
+        topics = []
+        for topic in request.message.topics:
+            parts = []
+            for part in topic.partitions:
+                index = part.partition_index
+                scripted = self.errors.get((topic.name, index))
+                code = scripted.pop(0) if scripted else 0
+                if self.truth[topic.name][index] != node_id:
+                    code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                parts.append(
+                    topic_class.ListOffsetsPartitionResponse(
+                        partition_index=index,
+                        error_code=code,
+                        timestamp=part.timestamp,
+                        offset=-1 if code else 100 * node_id + index,
+                        leader_epoch=7,
+                    )
+                )
+            topics.append(topic_class(name=topic.name, partitions=parts))
+        return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
+
+
+@pytest.fixture
+async def leaders() -> AsyncIterator[Leaders]:
+    async with FakeCluster(3) as fake:
+        yield Leaders(fake)
+
+
+async def test_each_leader_is_asked_once_for_all_its_partitions(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+
+    found = await list_offsets(cluster, WANTED)
+
+    assert found == {("a", 0): (100, -1, 7), ("a", 1): (201, -2, 7), ("b", 0): (300, 1234, 7)}
+    assert len(leaders.fake.asked(ApiKey.LIST_OFFSETS)) == 3
+    assert not any(request.message.isolation_level for request in leaders.fake.asked(ApiKey.LIST_OFFSETS))
+
+
+async def test_read_committed_asks_for_the_last_stable_offset(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    await list_offsets(cluster, {"a": {0: LATEST}}, read_committed=True)
+
+    assert leaders.fake.asked(ApiKey.LIST_OFFSETS)[0].message.isolation_level == 1
+
+
+async def test_nothing_wanted_asks_nobody(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+
+    assert await list_offsets(cluster, {}) == {}
+    assert not leaders.fake.asked(ApiKey.LIST_OFFSETS)
+
+
+async def test_a_leader_that_moved_is_found(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.truth["a"] = leaders.fake.leaders["a"] = [3, 3]
+
+    assert (await list_offsets(cluster, WANTED))["a", 1] == (301, -2, 7)
+
+
+async def test_a_topic_that_is_new_to_the_view_is_looked_up(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.truth["new"] = leaders.fake.leaders["new"] = [2]
+
+    assert await list_offsets(cluster, {"new": {0: LATEST}}) == {("new", 0): (200, -1, 7)}
+
+
+async def test_an_election_is_waited_for(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.fake.leaders["a"] = [-1, 2]
+    await cluster.refresh()
+    task = asyncio.create_task(list_offsets(cluster, WANTED), name="offsets")
+    await asyncio.wait((task,), timeout=0.1)
+    leaders.fake.leaders["a"] = [1, 2]
+
+    assert (await task)["a", 0] == (100, -1, 7)
+
+
+async def test_passing_errors_are_tried_again_for_those_partitions_only(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.truth["a"] = leaders.fake.leaders["a"] = [1, 1]
+    await cluster.refresh()
+    leaders.errors["a", 0] = [int(ErrorCode.OFFSET_NOT_AVAILABLE), int(ErrorCode.FENCED_LEADER_EPOCH)]
+
+    assert len(await list_offsets(cluster, {"a": {0: LATEST, 1: LATEST}})) == 2
+
+    asked = [
+        [p.partition_index for p in r.message.topics[0].partitions] for r in leaders.fake.asked(ApiKey.LIST_OFFSETS)
+    ]
+    assert asked == [[0, 1], [0], [0]]
+
+
+async def test_what_cannot_be_mended_is_told_by_partition_with_the_rest(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.errors["b", 0] = [int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+
+    with pytest.raises(PartitionErrors, match="ListOffsets failed for a-5: error 3, b-0: error 29") as caught:
+        await list_offsets(cluster, {"a": {0: LATEST, 5: LATEST}, "b": {0: LATEST}, "nope": {0: LATEST}})
+
+    assert caught.value.errors == {("a", 5): 3, ("b", 0): 29, ("nope", 0): 3}
+    assert caught.value.partial == {("a", 0): (100, -1, 7)}
+
+
+async def test_a_topic_that_may_not_be_seen(leaders: Leaders, client: OpenCluster) -> None:
+    leaders.fake.topic_errors["secret"] = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    cluster = await client(leaders.fake.bootstrap)
+
+    with pytest.raises(PartitionErrors) as caught:
+        await list_offsets(cluster, {"secret": {0: LATEST}})
+    assert caught.value.errors == {("secret", 0): 29}
+
+
+async def test_a_leader_that_never_comes_is_an_error_at_the_deadline(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.fake.leaders["a"] = [-1, 2]
+    await cluster.refresh()
+
+    with pytest.raises(PartitionErrors) as caught:
+        await list_offsets(cluster, WANTED, timeout_s=0.3)
+
+    assert caught.value.errors == {("a", 0): int(ErrorCode.LEADER_NOT_AVAILABLE)}
+    assert set(caught.value.partial) == {("a", 1), ("b", 0)}
+
+
+@pytest.mark.parametrize("reply", [HANG_UP, SILENCE])
+async def test_a_leader_that_does_not_answer_is_the_clusters_fault(
+    leaders: Leaders, client: OpenCluster, reply: object
+) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    leaders.fake.brokers[1].handlers[ApiKey.LIST_OFFSETS] = lambda _: reply
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    with pytest.raises(ClusterUnavailable, match="^ListOffsets: 127.0.0.1:"):
+        await list_offsets(cluster, WANTED, timeout_s=0.4)
+    assert loop.time() - began < 3
+
+
+async def test_a_broker_without_the_api(leaders: Leaders, client: OpenCluster) -> None:
+    leaders.fake.brokers[2].versions[ApiKey.LIST_OFFSETS] = (0, 0)
+    cluster = await client(leaders.fake.bootstrap)
+
+    with pytest.raises(UnsupportedVersion, match="ListOffsets"):
+        await list_offsets(cluster, WANTED)
+
+
+async def test_delete_records(leaders: Leaders, client: OpenCluster) -> None:
+    cluster = await client(leaders.fake.bootstrap)
+    topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+    def delete(request: Request) -> Any:
+        topics = [
+            topic(
+                name=asked.name,
+                partitions=[
+                    topic.DeleteRecordsPartitionResult(
+                        partition_index=part.partition_index,
+                        low_watermark=part.offset,
+                        error_code=int(ErrorCode.OFFSET_OUT_OF_RANGE) if part.offset > 50 else 0,
+                    )
+                    for part in asked.partitions
+                ],
+            )
+            for asked in request.message.topics
+        ]
+        return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
+
+    leaders.fake.on(ApiKey.DELETE_RECORDS, delete)
+
+    assert await delete_records(cluster, {("a", 0): 5, ("b", 0): 50}) == {("a", 0): 5, ("b", 0): 50}
+    with pytest.raises(PartitionErrors) as caught:
+        await delete_records(cluster, {("a", 0): 51, ("a", 1): 7})
+    assert (caught.value.errors, caught.value.partial) == ({("a", 0): 1}, {("a", 1): 7})
+
+
+def test_by_topic_groups_and_orders() -> None:
+    assert list(by_topic([("b", 1), ("a", 2), ("b", 0)])) == [("a", [2]), ("b", [0, 1])]

@@ -1,0 +1,99 @@
+"""An empty answer proves nothing: what is no record any more is told by the batch after it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.kafka import range_reader
+from gateway.kafka.cluster import ClusterUnavailable
+from gateway.kafka.range_reader import RangeReader
+from protocol.fetch import FetchedPartition, FetchPartition, FetchResponseView
+from tests.support.source_log import Given, v2_batch
+
+END = 100
+
+
+class Broker:
+    """Answers each fetch with what `log` says of (offset, read_committed); notes what it was asked."""
+
+    def __init__(self, log: Callable[[int, bool], bytes], *, stable: int = END, end: int = END) -> None:
+        self.log = log
+        self.stable, self.end = stable, end
+        self.asked: list[tuple[int, bool]] = []
+        self.closed, self.close_reason = False, ""
+        self.config = SimpleNamespace(retry_backoff_s=(0.001, 0.002))
+        self.rng = random.Random(1)
+
+    def leader(self, topic: str, partition: int) -> int:
+        return 1
+
+    async def connection(self, node: int, lane: str, timeout_s: float) -> Broker:
+        return self
+
+    def invalidate(self, topic: str) -> None:
+        pass
+
+    def version(self, *_: object) -> int:
+        return 12
+
+    def send(self, api: int, version: int, parts: tuple[Any, ...], answered: Callable[[Any], None]) -> None:
+        ((wanted, committed),) = parts
+        self.asked.append((wanted.offset, committed))
+        answered(self.log(wanted.offset, committed))
+
+    def scan(self, body: bytes, version: int) -> FetchResponseView:
+        part = FetchedPartition("t", 0, 0, self.end, self.stable, 0, None, None, (), -1, memoryview(body))
+        return FetchResponseView(0, 0, 0, [part])
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RangeReader]:
+    def made(broker: Broker, start: int, end: int, **more: Any) -> RangeReader:
+        def body(_: int, topics: dict[str, list[FetchPartition]], *, read_committed: bool, **__: object) -> object:
+            return topics["t"][0], read_committed
+
+        monkeypatch.setattr(range_reader, "build_request_body", body)
+        monkeypatch.setattr(range_reader, "scan_response", broker.scan)
+        return RangeReader(broker, "t", 0, start, end, patience_s=0.05, **more)  # type: ignore[arg-type]
+
+    return made
+
+
+def batch(base: int) -> bytes:
+    return v2_batch([Given(base, 0, None, b"v")])
+
+
+@pytest.mark.parametrize("read_committed", [True, False])
+async def test_a_broker_that_sends_nothing_is_not_believed(reader, read_committed):
+    one = reader(Broker(lambda offset, committed: b"", stable=1_000_000, end=1_000_000), 0, 1_000_000)
+    with pytest.raises(ClusterUnavailable, match=r"t-0 at offset 0: .* the broker sends nothing of it"):
+        await one.next()
+    assert one.position == 0
+
+
+async def test_records_that_come_late_are_not_lost(reader):
+    answers = iter([b"", b"", batch(0), batch(END - 1)])
+    one = reader(Broker(lambda offset, committed: next(answers)), 0, END)
+    assert (await one.next()).headers[0].base_offset == 0
+    assert (await one.next()).headers[0].base_offset == END - 1
+    assert await one.next() is None
+
+
+async def test_a_gap_up_to_the_end_of_a_range_is_told_by_the_batch_behind_it(reader):
+    broker = Broker(lambda offset, committed: batch(END + 5), end=END + 6, stable=END + 6)
+    one = reader(broker, 10, END)
+    assert await one.next() is None
+    assert one.position == END
+
+
+async def test_a_gap_up_to_the_last_stable_offset(reader):
+    """The batch behind it is of a transaction that is open: read_committed does not show it."""
+    broker = Broker(lambda offset, committed: b"" if committed else batch(END), end=END + 1, stable=END)
+    one = reader(broker, 10, END)
+    assert await one.next() is None
+    assert (10, False) in broker.asked

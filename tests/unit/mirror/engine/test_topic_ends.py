@@ -1,0 +1,95 @@
+"""What a topic's mirror answers of where it stands: of what runs here, and of nothing else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.mirror.engine.topic import TopicMirror
+from gateway.mirror.partition.runner import PartitionRunner
+from gateway.mirror.rules.copy_ends import CopyEnds, whole
+from gateway.state.producer_ids import GATEWAY_PID_BASE, mirror_producer_id
+from gateway.state.records import MirrorRecord, PartitionStart, ProducerEntry
+from tests.support.batches import make_batch
+from tests.support.partition_talk import tail
+
+RECORD = MirrorRecord(
+    link="l", source_topic="t", mirror_topic="t", mirror_id=2, readable=True, starts=(PartitionStart(0, 0),) * 2
+)
+ENTRY = ProducerEntry(GATEWAY_PID_BASE, 0, 7, 16, 0)
+
+
+@pytest.fixture
+def topic() -> TopicMirror:
+    dependencies: Any = SimpleNamespace(
+        link="l", link_id=1, maps=None, skip_deleted=False, wall_ms=lambda: 5_000, clock=lambda: 0.0,
+        source=SimpleNamespace(invalidate=lambda name: None), progress=SimpleNamespace(advance=lambda *_: None),
+        events=SimpleNamespace(topic_readable=lambda *_: None),
+        source_logs=SimpleNamespace(ask=lambda *_, **__: None), target_logs=SimpleNamespace(ask=lambda *_: None),
+    )  # fmt: skip
+    return TopicMirror(RECORD, dependencies, lambda runner: None)
+
+
+def begun(topic: TopicMirror, index: int, position: int = 0) -> PartitionRunner:
+    """A partition whose copy ends at `position`; the source has 10 records."""
+    runner = topic.add(index)
+    runner.begin()
+    last = tail(position, producer_id=mirror_producer_id(1, 2)) if position else None
+    runner._do(runner.mirror.target_log, 0, position, last, 0.0)
+    runner._do(runner.mirror.source_log, 0, 10)
+    return runner
+
+
+def read(runner: PartitionRunner) -> None:
+    """All ten records, and the append of them."""
+    data = make_batch(0, 10, producer_id=GATEWAY_PID_BASE, epoch=0, sequence=7)
+    runner.fetched(memoryview(data), 10, 0.0, runner.cursor.fetch_offset)
+
+
+def appended(runner: PartitionRunner) -> None:
+    append = runner.take()
+    assert append is not None
+    runner.append_answered(append.base, 0, append.base, "")
+
+
+def test_the_answer_is_whole_or_none(topic: TopicMirror) -> None:
+    first, second = begun(topic, 0), begun(topic, 1)
+    for runner in (first, second):
+        read(runner)
+        appended(runner)
+    assert whole(topic.ends()) == CopyEnds((10, 10), (10, 10), ((ENTRY,), (ENTRY,)))
+    assert topic.running_partitions() == ((10, 10), (), ())
+
+    topic.drop(1)  # released: another gateway has it now
+    assert whole(topic.ends()) is None
+    assert topic.running_partitions() == ((10, -1), (1,), ())
+
+
+def test_what_has_just_begun_does_not_know_where_it_is(topic: TopicMirror) -> None:
+    begun(topic, 0)
+    topic.add(1).begin()  # no log was read yet
+    assert topic.running_partitions() == ((0, -1), (), (1,))
+    assert topic.ends()[1] is None
+
+
+def test_what_was_not_read_far_enough_back_does_not_know_its_producers(topic: TopicMirror) -> None:
+    first, second = begun(topic, 0), begun(topic, 1, position=10)
+    read(first)
+    appended(first)
+    assert topic.running_partitions() == ((10, 10), (), (1,))
+    assert whole(topic.ends()) is None
+    second.cursor.nothing_below()
+    assert whole(topic.ends()) == CopyEnds((10, 10), (10, 10), ((ENTRY,), ()))
+
+
+def test_what_is_of_unknown_outcome_does_not_know_where_it_is(topic: TopicMirror) -> None:
+    first, second = begun(topic, 0), begun(topic, 1)
+    for runner in (first, second):
+        read(runner)
+    appended(first)
+    assert second.take() is not None
+    second.append_unknown("connection lost")
+    assert whole(topic.ends()) is None
+    assert topic.running_partitions().cold == (1,)

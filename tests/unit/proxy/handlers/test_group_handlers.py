@@ -1,0 +1,286 @@
+"""The gate, API by API: what a client is told while its group may not read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.groups.gate.rules.gates import Identity
+from protocol.apis import ADVERTISED, ApiKey
+from protocol.codec import decode_request, decode_response, encode_request, encode_response
+from protocol.errors import ErrorCode
+from protocol.header import peek_request_header, response_body_offset
+from protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
+from tests.support.batches import make_batch
+from tests.support.gates import gate
+from tests.support.pausing import in_phase
+
+if TYPE_CHECKING:
+    from tests.support.conversation import Conversation
+
+ME = Identity("10.0.0.7", "me")
+LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+@pytest.fixture
+async def gated(talk: Conversation) -> Conversation:
+    talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    talk.gates.enabled = True
+    gate(talk.gates, "g", is_open=False)
+    return talk
+
+
+def route(topic: str, **more: Any) -> TopicRoute:
+    values: dict[str, Any] = {"pause": in_phase(WritePhase.FORWARD), **more}
+    return TopicRoute(link="west", mirror_topic=topic, source_topic=topic, **values)
+
+
+def versions(key: ApiKey, low: int = 0) -> list[int]:
+    return list(range(max(ADVERTISED[key][0], low), ADVERTISED[key][1] + 1))
+
+
+def answer(talk: Conversation, key: ApiKey, version: int) -> Any:
+    (frame,) = talk.client.frames()
+    view = memoryview(frame)
+    return decode_response(key, version, view[response_body_offset(key, version, view) :])
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH))
+async def test_offset_fetch_is_loading_for_the_group_and_on_every_partition(gated: Conversation, version: int) -> None:
+    if version >= 8:
+        group = OffsetFetchRequest.OffsetFetchRequestGroup
+        topics = [group.OffsetFetchRequestTopics(name="mirrored", partition_indexes=[0, 1])]
+        message = OffsetFetchRequest(groups=[group(group_id="g", topics=topics)], require_stable=True)
+    else:
+        topics = [OffsetFetchRequest.OffsetFetchRequestTopic(name="mirrored", partition_indexes=[0, 1])]
+        message = OffsetFetchRequest(group_id="g", topics=topics, require_stable=False)
+    gated.says(encode_request(message, version, 5, "me"))
+    assert gated.loop.timers[0].delay == 4.0
+    gated.loop.fire()
+    response = answer(gated, ApiKey.OFFSET_FETCH, version)
+    body = response.groups[0] if version >= 8 else response
+    assert [p.error_code for p in body.topics[0].partitions] == [LOADING, LOADING]
+    if version >= 2:
+        assert body.error_code == LOADING
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.OFFSET_COMMIT))
+async def test_offset_commit_is_loading_on_every_partition(gated: Conversation, version: int) -> None:
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    partitions = [
+        topic.OffsetCommitRequestPartition(partition_index=p, committed_offset=9, committed_metadata="") for p in (0, 3)
+    ]
+    message = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic(name="mirrored", partitions=partitions)],
+    )
+    gated.says(encode_request(message, version, 5, "me"))
+    gated.loop.fire()
+    response = answer(gated, ApiKey.OFFSET_COMMIT, version)
+    assert [(p.partition_index, p.error_code) for p in response.topics[0].partitions] == [(0, LOADING), (3, LOADING)]
+
+
+def simple_commit(group: str) -> bytes:
+    """As a consumer commits that is no member."""
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    parts = [topic.OffsetCommitRequestPartition(partition_index=0, committed_offset=9, committed_metadata="")]
+    message = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic(name="mirrored", partitions=parts)],
+    )
+    return encode_request(message, 8, 5, "me")
+
+
+async def test_a_commit_that_passed_the_gate_is_under_way_until_it_is_answered(gated: Conversation) -> None:
+    gates = gated.gates
+    gate(gates, "g", is_open=True)
+    data = simple_commit("g")
+    gated.says(data)
+    gate(gates, "g", is_open=False)
+    assert gated.broker.take() == data
+    assert gates.commits_under_way("g") == 1
+    gated.broker_says(5, b"answer")
+    assert gates.commits_under_way("g") == 0
+    assert gated.client.frames() == [b"\x00\x00\x00\x05answer"]
+    assert not gated.session.on_close
+
+
+async def test_a_commit_is_no_longer_under_way_when_its_connection_is_gone(gated: Conversation) -> None:
+    gates = gated.gates
+    gate(gates, "g", is_open=True)
+    gated.says(simple_commit("g"))
+    gated.session.close("the client left")
+    assert gates.commits_under_way("g") == 0
+
+
+async def test_a_held_commit_is_under_way_once_its_gate_opens(gated: Conversation) -> None:
+    gates = gated.gates
+    gated.says(simple_commit("g"))
+    assert gates.commits_under_way("g") == 0
+    gate(gates, "g", is_open=True)
+    assert gates.commits_under_way("g") == 1
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.CONSUMER_GROUP_HEARTBEAT))
+async def test_a_heartbeat_of_the_new_protocol_is_held_three_seconds(gated: Conversation, version: int) -> None:
+    message = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1000)
+    gated.says(encode_request(message, version, 5, "me"))
+    assert gated.loop.timers[0].delay == 3.0
+    gated.loop.fire()
+    assert answer(gated, ApiKey.CONSUMER_GROUP_HEARTBEAT, version).error_code == LOADING
+
+
+async def test_an_unknown_group_is_held_until_somebody_knows(talk: Conversation) -> None:
+    talk.gates.enabled = True
+    first_requested: list[str] = []
+    talk.gates.on_unknown = first_requested.append
+    message = ConsumerGroupHeartbeatRequest(group_id="new", member_id="m", member_epoch=0, rebalance_timeout_ms=1000)
+    data = encode_request(message, 0, 5, "me")
+    talk.says(data)
+    assert first_requested == ["new"]
+    assert talk.broker.take() == b""
+    gate(talk.gates, "new", is_open=True)
+    assert talk.broker.take() == data
+
+
+def fetch(version: int) -> bytes:
+    topic = FetchRequest.FetchTopic
+    partition = topic.FetchPartition(
+        partition=0,
+        current_leader_epoch=-1,
+        fetch_offset=0,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=1 << 20,
+    )
+    message = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(topic="mirrored", partitions=[partition]), topic(topic="plain", partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    return encode_request(message, version, 9, "me")
+
+
+def fetched(version: int, records: bytes) -> bytes:
+    topic = FetchResponse.FetchableTopicResponse
+    partition = topic.PartitionData(
+        partition_index=0,
+        error_code=0,
+        high_watermark=77,
+        last_stable_offset=77,
+        log_start_offset=3,
+        aborted_transactions=[],
+        preferred_read_replica=-1,
+        records=records,
+    )
+    message = FetchResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        session_id=0,
+        responses=[topic(topic="mirrored", partitions=[partition]), topic(topic="plain", partitions=[partition])],
+    )
+    return encode_response(message, ApiKey.FETCH, version, 9)
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12])
+async def test_a_gated_fetch_is_empty_after_max_wait_with_true_watermarks(gated: Conversation, version: int) -> None:
+    gated.gates.saw(Identity("10.0.0.7", "me"), "g")
+    gated.session.client_id = "me"
+    gated.says(fetch(version))
+    (frame,) = gated.broker.frames()
+    request = decode_request(
+        ApiKey.FETCH, version, memoryview(frame)[peek_request_header(memoryview(frame)).body_offset :]
+    )
+    assert [t.partitions[0].partition_max_bytes for t in request.topics] == [1, 1 << 20]
+    gated.session.upstream_data(fetched(version, make_batch(0, 2)))
+    assert gated.client.take() == b""
+    assert gated.loop.timers[0].delay == pytest.approx(0.5)
+    gated.loop.fire()
+    mirrored, plain = answer(gated, ApiKey.FETCH, version).responses
+    assert not mirrored.partitions[0].records
+    watermarks = (mirrored.partitions[0].high_watermark, mirrored.partitions[0].log_start_offset)
+    assert watermarks == (77, 3 if version >= 5 else -1)
+    assert plain.partitions[0].records
+
+
+async def test_fetch_of_a_client_without_a_group_follows_the_policy(gated: Conversation) -> None:
+    gated.session.client_id = "lonely"
+    data = fetch(11)
+    gated.says(data)
+    assert gated.broker.take() == data
+    gated.broker_says(9, b"records")
+    gated.client.take()
+    gated.install(groupless_allowed=False)
+    gated.says(data)
+    (frame,) = gated.broker.frames()
+    assert frame != data[4:]
+
+
+async def test_a_promoted_group_reads_untouched(gated: Conversation) -> None:
+    gated.session.client_id = "me"
+    gated.gates.saw(Identity("10.0.0.7", "me"), "g")
+    gate(gated.gates, "g", is_open=True)
+    data = fetch(12)
+    gated.says(data)
+    assert gated.broker.take() == data
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
+)
+async def test_offsets_of_a_topic_being_padded_are_not_available(talk: Conversation, version: int, code: int) -> None:
+    talk.context.routing.publish(Routing({"mirrored": route("mirrored", readable=False)}))
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    partitions = [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)]
+    message = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=[topic(name="mirrored", partitions=partitions)], timeout_ms=0
+    )
+    talk.says(encode_request(message, version, 9, "me"))
+    assert answer(talk, ApiKey.LIST_OFFSETS, version).topics[0].partitions[0].error_code == code
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
+async def test_a_member_that_had_joined_is_sent_to_the_gate_once_it_is_closed(
+    gated: Conversation, version: int
+) -> None:
+    gated.says(encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), version, 5, "me"))
+    assert answer(gated, ApiKey.HEARTBEAT, version).error_code == int(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert gated.broker.take() == b""
+
+
+async def test_the_session_of_a_member_goes_on_while_nobody_knows_of_its_group(talk: Conversation) -> None:
+    """It gets nothing of a mirrored topic meanwhile."""
+    talk.gates.enabled = True
+    talk.gates.let_in("g", as_of=1)
+    talk.gates.saw(ME, "g")
+    assert not talk.gates.reads_gated(ME, groupless_allowed=True)
+    talk.gates.recorded({}, grown_at=2)
+    heartbeat = encode_request(HeartbeatRequest(group_id="g", generation_id=3, member_id="m"), 4, 5, "me")
+
+    talk.says(heartbeat)
+
+    assert talk.broker.take() == heartbeat
+    assert talk.gates.reads_gated(ME, groupless_allowed=True)

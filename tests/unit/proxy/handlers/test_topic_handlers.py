@@ -1,0 +1,177 @@
+"""Topics that a source has and nobody mirrors must never be created by passing through; mirrors are not touched."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from protocol.apis import ADVERTISED, ApiKey
+from protocol.codec import decode_request, decode_response, encode_request, encode_response
+from protocol.header import peek_request_header, response_body_offset
+from protocol.messages import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from tests.support.pausing import in_phase
+
+if TYPE_CHECKING:
+    from tests.support.conversation import Conversation
+
+UNKNOWN = 3
+POLICY = 44
+
+
+def answer(talk: Conversation, key: ApiKey, version: int) -> Any:
+    (frame,) = talk.client.frames()
+    view = memoryview(frame)
+    return decode_response(key, version, view[response_body_offset(key, version, view) :])
+
+
+def sent(talk: Conversation) -> tuple[int, Any]:
+    """The version and the message that went to the target."""
+    (frame,) = talk.broker.frames()
+    view = memoryview(frame)
+    header = peek_request_header(view)
+    return header.api_version, decode_request(header.api_key, header.api_version, view[header.body_offset :])
+
+
+def metadata(version: int, *topics: str) -> bytes:
+    message = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+        allow_auto_topic_creation=True,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    return encode_request(message, version, 4, "me")
+
+
+def metadata_answer(version: int, topic: str, error: int) -> bytes:
+    kind = MetadataResponse.MetadataResponseTopic
+    broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="real-broker", port=1, rack=None)
+    message = MetadataResponse(
+        brokers=[broker], cluster_id="c", controller_id=1, topics=[kind(name=topic, error_code=error, partitions=[])]
+    )
+    return encode_response(message, ApiKey.METADATA, version, 4)
+
+
+@pytest.mark.parametrize("version", range(ADVERTISED[ApiKey.METADATA][1] + 1))
+async def test_a_topic_of_the_source_is_not_created_by_asking_for_it(talk: Conversation, version: int) -> None:
+    talk.source_topics.unmirrored = {"early": "west"}
+    talk.says(metadata(version, "early"))
+    asked, message = sent(talk)
+    assert asked == max(version, 4)
+    assert message.allow_auto_topic_creation is False
+    talk.session.upstream_data(metadata_answer(asked, "early", UNKNOWN))
+    await talk.run_pending()
+    response = answer(talk, ApiKey.METADATA, version)
+    assert response.topics[0].error_code == UNKNOWN
+    assert [(b.host, b.port) for b in response.brokers] == [("gateway", 9001)]
+    assert talk.broker.take() == b""
+    assert talk.context.stats.auto_create_refused == {"early": 1}
+
+
+@pytest.mark.parametrize("version", [1, 4, 12])
+async def test_a_topic_that_no_source_has_may_be_created(talk: Conversation, version: int) -> None:
+    data = metadata(version, "fresh")
+    talk.says(data)
+    asked, _ = sent(talk)
+    talk.session.upstream_data(metadata_answer(asked, "fresh", UNKNOWN))
+    await talk.run_pending()
+    assert talk.broker.take() == data  # asked again, with auto-creation
+    talk.session.upstream_data(metadata_answer(version, "fresh", 0))
+    assert answer(talk, ApiKey.METADATA, version).topics[0].error_code == 0
+
+
+async def test_what_follows_waits_until_the_topic_is_decided(talk: Conversation) -> None:
+    talk.says(metadata(9, "fresh") + metadata(9, "fresh"))
+    assert len(talk.broker.frames()) == 1
+    talk.session.upstream_data(metadata_answer(9, "fresh", 0))
+    await talk.run_pending()
+    for _ in range(100):
+        if talk.broker.written:
+            break
+        await talk.turn()
+    assert len(talk.broker.frames()) == 1
+
+
+@pytest.mark.parametrize("version", [2, 4, 5, 7])
+async def test_create_topics_is_refused_with_what_to_do(talk: Conversation, version: int) -> None:
+    talk.source_topics.unmirrored = {"early": "west"}
+    kind = CreateTopicsRequest.CreatableTopic
+    topics = [kind(name=n, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for n in ("early", "x")]
+    talk.says(
+        encode_request(CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=False), version, 4, "me")
+    )
+    await talk.run_pending()
+    assert talk.broker.take() == b""
+    response = answer(talk, ApiKey.CREATE_TOPICS, version)
+    assert {topic.name: topic.error_code for topic in response.topics} == {"early": POLICY, "x": POLICY}
+    assert "lockgate mirror create early --link west" in response.topics[0].error_message
+
+
+async def test_records_of_a_mirror_topic_are_not_deleted_by_clients(talk: Conversation) -> None:
+    route = TopicRoute(
+        link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
+    )
+    talk.context.routing.publish(Routing({"mirrored": route}))
+    topic = DeleteRecordsRequest.DeleteRecordsTopic
+    partition = topic.DeleteRecordsPartition(partition_index=0, offset=5)
+    message = DeleteRecordsRequest(topics=[topic(name="mirrored", partitions=[partition])], timeout_ms=1000)
+    talk.says(encode_request(message, 2, 4, "me"))
+    assert talk.broker.take() == b""
+    assert answer(talk, ApiKey.DELETE_RECORDS, 2).topics[0].partitions[0].error_code == POLICY
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 4, 6])
+async def test_a_coordinator_is_a_listener_and_the_group_is_remembered(talk: Conversation, version: int) -> None:
+    message = FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=["g"])
+    talk.says(encode_request(message, version, 4, "me"))
+    talk.broker.take()
+    coordinator = FindCoordinatorResponse.Coordinator(
+        key="g", node_id=3, host="real-broker", port=1, error_code=0, error_message=None
+    )
+    response = FindCoordinatorResponse(
+        error_code=0, error_message=None, node_id=3, host="real-broker", port=1, coordinators=[coordinator]
+    )
+    talk.session.upstream_data(encode_response(response, ApiKey.FIND_COORDINATOR, version, 4))
+    found = answer(talk, ApiKey.FIND_COORDINATOR, version)
+    where = found.coordinators[0] if version >= 4 else found
+    assert (where.host, where.port) == ("gateway", 9003)
+    assert talk.gates.groups_of(talk.session.identity) == {"g"}
+
+
+@pytest.mark.parametrize("version", range(ADVERTISED[ApiKey.INIT_PRODUCER_ID][1] + 1))
+async def test_producer_ids_are_shifted_out_of_the_way_of_both_clusters(talk: Conversation, version: int) -> None:
+    message = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=0, producer_id=2**49 + 5, producer_epoch=3
+    )
+    talk.says(encode_request(message, version, 4, "me"))
+    _, asked = sent(talk)
+    if version >= 3:
+        assert asked.producer_id == 5
+    response = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=5, producer_epoch=4)
+    talk.session.upstream_data(encode_response(response, ApiKey.INIT_PRODUCER_ID, version, 4))
+    shown = answer(talk, ApiKey.INIT_PRODUCER_ID, version)
+    assert (shown.producer_id, shown.producer_epoch) == (2**49 + 5, 4)
+
+
+async def test_an_acks_0_produce_in_pieces_leaves_no_trace_in_the_order(talk: Conversation) -> None:
+    body = struct.pack(">hhii", -1, 0, 1000, 0)  # transactional id, acks, timeout, no topics
+    head = struct.pack(">hhih", 0, 3, 1, 2) + b"me"
+    frame = struct.pack(">i", len(head) + len(body)) + head + body
+    for at in range(len(frame)):
+        talk.says(frame[at : at + 1])
+    assert talk.broker.take() == frame
+    talk.says(metadata(9))
+    talk.broker.take()
+    talk.session.upstream_data(metadata_answer(9, "t", 0))
+    assert len(talk.client.frames()) == 1

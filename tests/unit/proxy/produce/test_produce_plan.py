@@ -1,0 +1,56 @@
+"""Where the parts of a Produce go."""
+
+from __future__ import annotations
+
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.proxy.produce.produce_plan import Part, plan_produce
+from tests.support.pausing import in_phase
+
+
+def route(topic: str, phase: WritePhase) -> TopicRoute:
+    return TopicRoute(link="l", mirror_topic=topic, source_topic=topic, pause=in_phase(phase))
+
+
+ROUTING = Routing(
+    {
+        "mirrored": route("mirrored", WritePhase.FORWARD),
+        "held": route("held", WritePhase.PAUSED),
+        "done": route("done", WritePhase.SWITCHED),
+    }
+)
+
+
+def leased() -> bool:
+    return True
+
+
+LEADERS = {("l", "mirrored", 0): 1, ("l", "mirrored", 1): 2}
+
+
+def leader_of(link: str, topic: str, partition: int) -> int | None:
+    return LEADERS.get((link, topic, partition))
+
+
+def test_topics_without_a_mirror_and_promoted_ones_go_to_the_target() -> None:
+    parts = [Part("plain", 0, 0, 1), Part("done", 3, 1, 2)]
+    plan = plan_produce(parts, ROUTING, leader_of, leased)
+    assert plan.target == parts
+    assert not plan.source
+    assert plan.routes["done"].phase is WritePhase.SWITCHED
+
+
+def test_mirrored_parts_are_grouped_by_source_leader() -> None:
+    parts = [Part("mirrored", 0, 0, 1), Part("plain", 0, 1, 2), Part("mirrored", 1, 2, 3)]
+    plan = plan_produce(parts, ROUTING, leader_of, leased)
+    assert plan.source == {("l", 1): [parts[0]], ("l", 2): [parts[2]]}
+    assert plan.target == [parts[1]]
+
+
+def test_one_paused_topic_holds_the_whole_request() -> None:
+    plan = plan_produce([Part("plain", 0, 0, 1), Part("held", 0, 1, 2)], ROUTING, leader_of, leased)
+    assert plan.paused == "held"
+
+
+def test_an_unknown_leader_is_named() -> None:
+    plan = plan_produce([Part("mirrored", 7, 0, 1)], ROUTING, leader_of, leased)
+    assert plan.leaderless == ("l", "mirrored")

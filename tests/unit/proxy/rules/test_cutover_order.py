@@ -1,0 +1,87 @@
+"""Which batch of a producer may be the first behind a cutover."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
+from gateway.cutover.write_pause.rules.write_pause import WritePhase
+from gateway.proxy.rules.cutover_order import WATCHED_S, CutoverOrder, SentBatch
+from gateway.state.records import ProducerEntry
+from tests.support.pausing import in_phase
+
+LAST = 2**31 - 1
+ENTRIES = (ProducerEntry(7, 2, 0, 4, 10), ProducerEntry(7, 2, 5, 9, 15))
+
+
+def routing(phase: WritePhase, failback_epoch: int = 0) -> Routing:
+    route = TopicRoute(
+        link="l", mirror_topic="t", source_topic="t", pause=in_phase(phase), failback_epoch=failback_epoch
+    )
+    return Routing({"t": route})
+
+
+def sent(first: int, *, epoch: int = 2, entries: tuple[ProducerEntry, ...] = ENTRIES) -> SentBatch:
+    return SentBatch("t", 0, 7, epoch, first, (first + 4) & LAST, entries)
+
+
+@pytest.fixture
+def order() -> CutoverOrder:
+    """Behind a cutover, at 100."""
+    made = CutoverOrder()
+    for phase in (WritePhase.FORWARD, WritePhase.PAUSED, WritePhase.SWITCHED):
+        made.routing_changed(routing(phase), 100.0)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("batch", "passes"),
+    [
+        (sent(10), True),
+        (sent(15), False),
+        (sent(0, epoch=3), True),
+        (sent(5, epoch=3), False),
+        (sent(10, epoch=1), False),
+        (sent(0, entries=(ProducerEntry(7, 2, LAST - 4, LAST, 10),)), True),
+        (sent(3, entries=()), True),
+    ],
+    ids=["next", "later", "new epoch", "later of a new epoch", "old epoch", "counted round", "unknown, none held"],
+)
+def test_what_the_broker_before_would_have_taken_next(order: CutoverOrder, batch: SentBatch, passes: bool) -> None:
+    assert (order.too_early(1, [batch]) == []) is passes
+
+
+def test_a_request_is_sent_whole_or_not_at_all(order: CutoverOrder) -> None:
+    other = sent(15)._replace(partition=1)
+    assert order.too_early(1, [sent(10), other]) == [other]
+    assert order.too_early(2, [sent(15)]), "the first one was not sent"
+
+
+def test_what_is_on_its_way_is_followed_on_its_own_connection_until_it_is_refused(order: CutoverOrder) -> None:
+    assert not order.too_early(1, [sent(10)])
+    assert not order.too_early(1, [sent(10)]), "looked at once more"
+    assert not order.too_early(1, [sent(15)])
+    assert order.too_early(2, [sent(20)])
+    order.answered(sent(10), known=False)
+    assert order.too_early(1, [sent(20)])
+    assert not order.too_early(2, [sent(10)])
+
+
+def test_the_earliest_that_was_held_comes_first(order: CutoverOrder) -> None:
+    order.routing_changed(routing(WritePhase.PAUSED), 200.0)
+    order.held([sent(5, entries=()), sent(LAST - 2, entries=()), sent(2, entries=())])
+    order.routing_changed(routing(WritePhase.FORWARD, failback_epoch=1), 200.0)
+    assert order.too_early(1, [sent(2, entries=())])
+    assert not order.too_early(1, [sent(LAST - 2, entries=())])
+
+
+def test_it_ends(order: CutoverOrder) -> None:
+    assert order.watches(100.0)
+    assert order.watches(99.9 + WATCHED_S)
+    assert not order.watches(100.0 + WATCHED_S)
+    assert not order.too_early(1, [sent(15)])
+
+
+def test_a_topic_that_is_gone_is_forgotten(order: CutoverOrder) -> None:
+    order.routing_changed(Routing(), 101.0)
+    assert not order.watches(101.0)

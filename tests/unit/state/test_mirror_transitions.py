@@ -1,0 +1,104 @@
+"""The one table of a mirror's states: what it holds, that nothing goes around it, and the page that shows it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gateway
+from gateway.state.mirror_transitions import TRANSITIONS, WHO, MirrorOperation, NoSuchTransition, check_write
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
+from tests.support.mirror_records import changed
+from tests.support.states_page import PAGE, page
+
+S, D = MirrorState, MirrorDirection
+MIRROR = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1)
+
+
+def test_the_page_is_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.states_page"
+
+
+def test_every_operation_is_somebodys_and_leads_somewhere() -> None:
+    assert set(WHO) == set(MirrorOperation) == {row.operation for row in TRANSITIONS}
+    assert all(WHO.values())
+
+
+def test_an_operation_has_one_row_in_a_state() -> None:
+    found = [(row.operation, row.before) for row in TRANSITIONS]
+    assert len(set(found)) == len(found)
+
+
+def test_what_the_store_is_allowed_to_write_is_what_the_rows_say() -> None:
+    both = [(state, direction) for state in S for direction in D]
+    allowed = {
+        (before, after)
+        for before in both
+        for after in both
+        if before != after and _is_allowed(changed(MIRROR, state=before[0], direction=before[1]), *after)
+    }
+    rows = {
+        ((row.before, period), (row.after, row.turns or period))
+        for row in TRANSITIONS
+        for period in (D if row.only is None else [row.only])
+    }
+    assert allowed == rows
+    for state, direction in both:
+        assert _is_allowed(None, state, direction) is ((state, direction) == (S.ACTIVE, D.FORWARD))
+
+
+def _is_allowed(stored: MirrorRecord | None, state: MirrorState, direction: MirrorDirection) -> bool:
+    try:
+        check_write(stored, changed(MIRROR, state=state, direction=direction))
+    except NoSuchTransition:
+        return False
+    return True
+
+
+def test_a_refusal_names_the_topic_and_both_states() -> None:
+    stopped = replace(MIRROR, state=S.STOPPED)
+    with pytest.raises(
+        NoSuchTransition, match="'t' is STOPPED FORWARD, and nothing leads from there to ACTIVE FORWARD"
+    ):
+        check_write(stopped, MIRROR)
+    with pytest.raises(NoSuchTransition, match="'t' would be created STOPPED FORWARD"):
+        check_write(None, stopped)
+
+
+# -- nothing goes around it ------------------------------------------------------------------------------------
+
+_ROOT = Path(gateway.__file__).parent
+_NOT_STORED = {  # they make a record to think with, of a time before, or one that was read: it is not written
+    "cutover/failback/rules/failback_promote.py:as_promote",
+    "mirror/offset_map/rules/periods.py:before",
+    "api/catch_up_models.py:of",
+    "jobs/link_plan.py:_record",
+}
+
+
+def _writes() -> Iterator[str]:
+    """Places that give a record a state, a direction, or the time of a state, by name."""
+    for path in sorted(_ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and _gives_a_state(call):
+                    yield f"{path.relative_to(_ROOT)}:{function.name}"
+
+
+def _gives_a_state(call: ast.Call) -> bool:
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name not in ("replace", "MirrorRecord", "MirrorFailback", "apply", "dict"):
+        return False
+    return any(word.arg in ("state", "direction", "state_since_ms") for word in call.keywords)
+
+
+def test_no_record_gets_a_state_but_from_the_table() -> None:
+    allowed = {"state/mirror_states.py:apply", "topics/create.py:_record", "groups/offsets.py:store"}
+    assert set(_writes()) == allowed | _NOT_STORED

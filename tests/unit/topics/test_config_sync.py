@@ -1,0 +1,187 @@
+"""Configs and partition counts follow the source."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from gateway.control_parts import config_sync
+from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.rules.topic_configs import OWN
+from gateway.state.per_partition import grown
+from gateway.state.records import MirrorState, PartitionStart
+from gateway.topics.config_sync import ConfigSync
+from tests.support.control_plane import Plane
+from tests.support.waiting import wait_until_async
+
+
+@pytest.fixture
+def clock() -> list[float]:
+    return [100.0]
+
+
+@pytest.fixture
+def sync(plane: Plane, clock: list[float]) -> ConfigSync:
+    return config_sync(plane.parts, clock=lambda: clock[0])
+
+
+def alters(plane: Plane) -> int:
+    return plane.target.calls.count("alter_topic_configs")
+
+
+async def test_a_changed_config_is_taken_over_and_nothing_else_touched(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    target = plane.target.existing["orders"].configs
+    target["segment.bytes"] = "12345"
+    plane.source.existing["orders"].configs |= {"delete.retention.ms": "77", "segment.bytes": "999"}
+
+    await sync.sync_link(link)
+    assert (target["delete.retention.ms"], target["segment.bytes"]) == ("77", "12345")
+    await sync.sync_link(link)
+    assert alters(plane) == 1
+
+
+async def test_what_is_set_back_at_promote_follows_too_and_the_limits_stay_lifted(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    plane.source.existing["orders"].configs["message.timestamp.before.max.ms"] = "5000"
+
+    await sync.sync_link(link)
+
+    assert plane.store.mirrors["l", "orders"].restore_configs["message.timestamp.before.max.ms"] == "5000"
+    assert plane.target.existing["orders"].configs["message.timestamp.before.max.ms"] == str(2**63 - 1)
+    assert alters(plane) == 0
+
+
+async def test_configs_left_out_are_independent(plane, sync):
+    link = await plane.with_link(**{"topic.config.sync.include": "retention.bytes"})
+    await plane.with_mirror()
+    plane.source.existing["orders"].configs |= {
+        "retention.ms": "77",
+        "delete.retention.ms": "88",
+        "max.message.bytes": "2000000",
+    }
+
+    await sync.sync_link(link)
+
+    restore = plane.store.mirrors["l", "orders"].restore_configs
+    assert (restore["retention.ms"], restore["max.message.bytes"]) == (OWN, "2000000")
+    assert plane.target.existing["orders"].configs["delete.retention.ms"] == "86400000"
+
+
+@pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.ACTIVE])
+async def test_only_active_mirrors_are_synced(plane, sync, state):
+    link = await plane.with_link()
+    mirror = await plane.with_mirror()
+    await plane.by_hand(replace(mirror, state=state))
+    plane.source.existing["orders"].configs["delete.retention.ms"] = "77"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["orders"].configs["delete.retention.ms"] != "77"
+
+
+async def test_the_interval_is_the_links(plane, sync, clock):
+    await plane.with_link(**{"topic.config.sync.ms": "30000"})
+    await plane.with_mirror()
+    plane.source.calls.clear()
+
+    for seconds in (0, 29, 1, 10):
+        clock[0] += seconds
+        await sync.run_due()
+
+    assert plane.source.calls.count("topic_configs") == 2
+
+
+async def test_one_links_trouble_is_not_the_others(plane, sync):
+    await plane.with_mirror()
+    plane.source.down = True
+
+    await sync.run_due()
+    with pytest.raises(ClusterUnavailable):
+        await sync.sync_link(plane.store.links["l"])
+
+
+async def test_partitions_grow_with_the_source(plane, sync):
+    link = await plane.with_link()
+    plane.starts = (PartitionStart(5, 4), PartitionStart(6, 6))
+    await plane.with_mirror(partitions=2)
+    plane.source.existing["orders"].info = replace(plane.source.existing["orders"].info, partitions=4)
+
+    await sync.sync_link(link)
+
+    mirror = plane.store.mirrors["l", "orders"]
+    assert mirror.starts == (*plane.starts, PartitionStart(0, 0), PartitionStart(0, 0))
+    assert plane.target.existing["orders"].info.partitions == 4
+    assert plane.engine.running["l", "orders"] == mirror
+    assert plane.engine.log[-2:] == [("stop_mirror", "orders"), ("start_mirror", "orders")]
+
+
+async def test_a_mirror_that_did_not_hear_of_the_growth_is_made_up_for(plane, sync):
+    """Its store had an unknown outcome."""
+    link = await plane.with_link()
+    mirror = await plane.with_mirror(partitions=2)
+    for cluster in (plane.source, plane.target):
+        cluster.existing["orders"].info = replace(cluster.existing["orders"].info, partitions=3)
+    await plane.store.put(grown(mirror, 3))
+    assert len(plane.engine.running["l", "orders"].starts) == 2
+
+    await sync.sync_link(link)
+
+    assert plane.engine.running["l", "orders"] == plane.store.mirrors["l", "orders"]
+
+
+async def test_partitions_do_not_come_between_a_promote_and_its_mirror(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror(partitions=2)
+    plane.source.existing["orders"].info = replace(plane.source.existing["orders"].info, partitions=3)
+
+    async with plane.parts.locks.hold("mirror/orders"):  # as a promote when it marks its topics
+        syncing = asyncio.create_task(sync.sync_link(link))
+        await wait_until_async(lambda: plane.target.existing["orders"].info.partitions == 3, 5.0)
+        marked = replace(plane.store.mirrors["l", "orders"], state=MirrorState.PENDING_STOPPED)
+        await plane.by_hand(marked)
+    await syncing
+
+    assert len(plane.store.mirrors["l", "orders"].starts) == 2
+    assert len(plane.engine.running["l", "orders"].starts) == 2
+
+
+async def test_growth_that_was_cut_off_after_the_target_grew_is_finished(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror(partitions=2)
+    for cluster in (plane.source, plane.target):
+        cluster.existing["orders"].info = replace(cluster.existing["orders"].info, partitions=3)
+
+    await sync.sync_link(link)
+
+    assert len(plane.store.mirrors["l", "orders"].starts) == 3
+    assert "add_partitions" not in plane.target.calls
+
+
+@pytest.mark.parametrize("change", [{"topic_id": "another"}, {"partitions": 1}])
+async def test_another_topic_of_the_name_is_not_followed(plane, sync, change):
+    link = await plane.with_link()
+    await plane.with_mirror()
+    source = plane.source.existing["orders"]
+    source.info = replace(source.info, **change)
+    source.configs["retention.ms"] = "1"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["orders"].configs["retention.ms"] != "1"
+
+
+async def test_a_topic_that_is_gone_does_not_stop_the_others(plane, sync):
+    link = await plane.with_link()
+    await plane.with_mirror("a")
+    await plane.with_mirror("b")
+    del plane.source.existing["a"]
+    plane.source.existing["b"].configs["delete.retention.ms"] = "77"
+
+    await sync.sync_link(link)
+
+    assert plane.target.existing["b"].configs["delete.retention.ms"] == "77"

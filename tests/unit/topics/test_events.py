@@ -1,0 +1,127 @@
+"""What the engine tells becomes records, sooner or later, and each news once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.state.errors import StoreError
+from gateway.state.records import MirrorError, MirrorState
+from tests.support.control_plane import Plane
+from tests.support.fake_engine import status
+from tests.support.waiting import wait_until_async
+
+
+async def test_a_failed_partition_fails_the_topic_with_the_first_reason(plane):
+    await plane.with_mirror()
+    plane.engine.numbers["l", "orders"] = [status(0), status(1, phase="failed", last_error="gap at 7"), status(2)]
+
+    plane.service.events.partition_failed("l", "orders", 1, MirrorError.OFFSET_GAP, "gap at 7")
+    plane.service.events.partition_failed("l", "orders", 2, MirrorError.TARGET_DIVERGED, "foreign record")
+
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    record = plane.store.mirrors["l", "orders"]
+    assert (record.error, record.error_message) == (MirrorError.OFFSET_GAP, "partition 1: gap at 7")
+    await wait_until_async(lambda: not plane.engine.running)
+    shown = plane.service.mirrors.list("l")[0].partitions
+    assert [(p.phase, p.last_error) for p in shown] == [("failed", ""), ("failed", "gap at 7"), ("failed", "")]
+
+
+async def test_the_failure_is_written_once_the_store_can_be_written(plane):
+    await plane.with_mirror()
+    plane.log.failures = [StoreError("target gone"), StoreError("target gone")]
+
+    plane.service.events.partition_failed("l", "orders", 1, MirrorError.OFFSET_GAP, "gap")
+
+    await wait_until_async(lambda: plane.state() is MirrorState.FAILED)
+    assert plane.log.failures == []
+
+
+async def test_a_lost_source_and_back(plane):
+    await plane.with_mirror("a")
+    await plane.with_mirror("b")
+    await plane.service.mirrors.pause("l", "b")
+
+    plane.service.events.source_available("l", False, "connection refused")
+    await wait_until_async(lambda: plane.state("a") is MirrorState.SOURCE_UNAVAILABLE)
+    assert plane.state("b") is MirrorState.PAUSED
+    link = plane.service.links.describe("l")
+    assert (link.state, link.error) == ("UNAVAILABLE", "connection refused")
+    assert plane.store.mirrors["l", "a"].error_message == "connection refused"
+
+    plane.service.events.source_available("l", True, "")
+    await wait_until_async(lambda: plane.state("a") is MirrorState.ACTIVE)
+    assert plane.store.mirrors["l", "a"].error_message == ""
+    assert plane.service.links.describe("l").state == "ACTIVE"
+    assert ("l", "a") in plane.engine.running
+
+
+async def test_a_promote_is_not_disturbed_by_a_lost_source(plane):
+    mirror = await plane.with_mirror()
+    await plane.store.put(replace(mirror, state=MirrorState.PENDING_STOPPED))
+
+    plane.service.events.source_available("l", False, "gone")
+    await plane.service.events.reconcile()
+
+    assert plane.state() is MirrorState.PENDING_STOPPED
+
+
+async def test_settled_is_in_force_at_once_and_stored(plane):
+    await plane.with_mirror()
+    assert not plane.routing.current.topics["orders"].readable
+
+    plane.service.events.topic_readable("l", "orders")
+
+    assert plane.routing.current.topics["orders"].readable
+    await wait_until_async(lambda: plane.store.mirrors["l", "orders"].readable)
+
+
+@pytest.mark.parametrize("state", [MirrorState.STOPPED, MirrorState.FAILED])
+async def test_final_states_stay(plane, state):
+    mirror = await plane.with_mirror()
+    await plane.store.put(replace(mirror, state=state))
+
+    plane.service.events.partition_failed("l", "orders", 0, MirrorError.OFFSET_GAP, "late")
+    plane.service.events.source_available("l", False, "gone")
+    await plane.service.events.reconcile()
+
+    assert plane.state() is state
+
+
+async def test_news_of_a_deleted_mirror_do_not_hit_its_successor(plane):
+    await plane.with_mirror()
+    plane.service.events.partition_failed("l", "orders", 0, MirrorError.OFFSET_GAP, "gap")
+    await plane.service.links.delete("l", force=True)
+    plane.target.existing.pop("orders", None)
+
+    await plane.with_mirror()
+    await plane.service.events.reconcile()
+
+    assert plane.state() is MirrorState.ACTIVE
+
+
+async def test_source_unavailable_of_an_earlier_life_ends_when_the_source_answers(plane):
+    mirror = await plane.with_mirror()
+    await plane.store.put(replace(mirror, state=MirrorState.SOURCE_UNAVAILABLE))
+    again = Plane(plane.log.kept)
+
+    await again.start()
+
+    await wait_until_async(lambda: again.state() is MirrorState.ACTIVE)
+    await again.close()
+
+
+async def test_source_unavailable_of_an_earlier_life_stays_while_nobody_knows(plane):
+    mirror = await plane.with_mirror()
+    await plane.store.put(replace(mirror, state=MirrorState.SOURCE_UNAVAILABLE))
+    again = Plane(plane.log.kept)
+    again.source.down = True
+    await again.start()
+
+    await wait_until_async(lambda: "start" in again.source.calls)
+    await again.service.events.reconcile()
+
+    assert again.state() is MirrorState.SOURCE_UNAVAILABLE
+    assert ("l", "orders") in again.engine.running
+    await again.close()

@@ -1,0 +1,83 @@
+"""What the source deletes is deleted on the mirror, as far as the mirror has come."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.control_parts import config_sync
+from gateway.mirror.interface import PartitionStatus
+from gateway.mirror.offset_map.rules.offset_map import OffsetMap
+from gateway.state.records import MirrorMode, MirrorRecord
+from gateway.topics.config_sync import ConfigSync
+from tests.support.control_plane import Plane
+from tests.support.mirror_records import changed
+
+
+@pytest.fixture
+def sync(plane: Plane) -> ConfigSync:
+    return config_sync(plane.parts)
+
+
+async def mirrored(plane: Plane, ends: int, *, readable: bool = True, **changes: object) -> MirrorRecord:
+    await plane.with_link()
+    mirror = changed(await plane.with_mirror(), readable=readable, **changes)
+    await plane.store.put(mirror)
+    plane.engine.numbers["l", "orders"] = [
+        PartitionStatus(
+            partition=p,
+            phase="copying",
+            source_end=ends,
+            mirrored_to=ends,
+            target_end=ends,
+            lag=0,
+            lag_ms=0,
+            bytes_per_s=0,
+        )
+        for p in range(3)
+    ]
+    plane.target.existing["orders"].ranges = [(0, ends)] * 3
+    return mirror
+
+
+async def starts(plane: Plane, sync: ConfigSync, *source: int) -> list[int]:
+    plane.source.existing["orders"].ranges = [(start, 100) for start in source]
+    await sync.sync_link(plane.store.links["l"])
+    return [start for start, _ in plane.target.existing["orders"].ranges]
+
+
+async def test_the_log_start_follows(plane, sync):
+    await mirrored(plane, 50)
+    assert await starts(plane, sync, 10, 0, 50) == [10, 0, 50]
+    assert await starts(plane, sync, 10, 20, 50) == [10, 20, 50]
+    assert plane.target.calls.count("delete_records") == 2
+    await starts(plane, sync, 10, 20, 50)
+    assert plane.target.calls.count("delete_records") == 2
+
+
+async def test_what_is_not_mirrored_yet_is_left_to_the_engine(plane, sync):
+    await mirrored(plane, 50)
+    assert await starts(plane, sync, 51, 90, 0) == [0, 0, 0]
+
+
+async def test_a_mirror_that_begins_later_than_its_source_stays(plane, sync):
+    await mirrored(plane, 50)
+    plane.target.existing["orders"].ranges = [(40, 50)] * 3
+    assert await starts(plane, sync, 10, 20, 30) == [40, 40, 40]
+
+
+async def test_a_mirror_that_is_not_settled_is_left_alone(plane, sync):
+    await mirrored(plane, 50, readable=False)
+    assert await starts(plane, sync, 10, 20, 30) == [0, 0, 0]
+
+
+async def test_in_mode_translate_by_the_offset_map(plane, sync):
+    await mirrored(plane, 50, mode=MirrorMode.TRANSLATE)
+    one = OffsetMap(end=50)
+    one.append(30, 0)  # source 30.. is target 0..
+    one.append(70, 20)
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [one] * 3
+
+    plane.parts.maps.read = maps
+    assert await starts(plane, sync, 35, 60, 75) == [5, 20, 25]
