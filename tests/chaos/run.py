@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.behind import behind
 from tests.chaos.cast import STEADY, TOPICS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
 from tests.chaos.final import NotSettled, drain, finish_pipeline, level, level_mirrors, read_everything, stop_producers
@@ -153,5 +154,7 @@ class Run:
         except HistoryError as error:
             self._report.broken = f"{self._report.broken}; history: {error}".strip("; ")
             return
+        for told in behind(self._report.verdict, lines):
+            self._say(told)
         found = handovers(waits(lines, PROBE), self._faults, self._began_ns)
         self._report.handovers_ms, self._report.handover_p99_ms = found, percentile(found, 0.99)

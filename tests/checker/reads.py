@@ -42,6 +42,7 @@ class _Follower:
         self._opened: set[str] = set()
         self._committed: tuple[str, int] | None = None  # (side, next offset)
         self._possible: dict[tuple[str, int], tuple[str, int]] = {}  # (process, line) -> the same, may be committed
+        self._given: dict[str, list[tuple[str, int]]] = {}  # process -> where it might begin when it was assigned
 
     def follow(self, events: list[ReaderEvent]) -> None:
         """All events, in the order of the history."""
@@ -52,6 +53,7 @@ class _Follower:
                 case Reset(process):
                     self._last.pop(process.name, None)
                     self._opened.add(process.name)
+                    self._given[process.name] = self._positions(process)
                 case CommitBegun(process, line, offset):
                     self._possible[process.name, line] = (process.side, offset)
                 case CommitEnded(process, line, outcome):
@@ -100,13 +102,11 @@ class _Follower:
 
     def _resumed(self, process: Process, log: SideLog, offset: int, poll: Poll) -> None:
         """The first read of a member that was given the partition: where the group's commit says."""
-        positions = list(self._possible.values())
-        if self._committed is not None:
-            positions.append(self._committed)
-        elif process.earliest:
-            positions.append((process.side, 0))
-        else:
+        positions = self._positions(process)
+        if not positions:
             return
+        # Who hangs behind its assignment loses it to another, and may still read where it was to begin.
+        positions += self._given.get(process.name, ())
         ranks = [self._rank(position, process.side, log) for position in positions]
         known = [rank for rank in ranks if rank is not None]
         if not known or len(known) < len(ranks):
@@ -124,6 +124,12 @@ class _Follower:
                 f"{self._where(poll)} began at offset {offset}, {rank - max(known)} records after what was committed; "
                 f"left out {log.values[left_out]!r} at {left_out}",
             )
+
+    def _positions(self, process: Process) -> list[tuple[str, int]]:
+        """Where a member may begin that fetches the group's offset now; empty when that is not known."""
+        if self._committed is not None:
+            return [*self._possible.values(), self._committed]
+        return [*self._possible.values(), (process.side, 0)] if process.earliest else []
 
     def _rank(self, position: tuple[str, int], side: str, log: SideLog) -> int | None:
         """The rank on `side` of the first record from a committed position on; None when it cannot be told."""

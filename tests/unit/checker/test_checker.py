@@ -114,6 +114,16 @@ def test_the_next_owner_goes_on_from_the_commit_or_from_one_that_may_have_been_t
     assert skipped.faults() == {"poll-skip": 1}
 
 
+def test_a_member_that_hangs_behind_its_assignment_may_read_where_it_was_to_begin() -> None:
+    sent = [*send("a", offset=0), *send("b", offset=1)]
+    opened = ("ok", "m1", "open", {"side": "source", "group": "g", "reset": "earliest"})
+    given = ("ok", "m1", "assign", ["t/0"])
+    other = [*member("m2"), *poll((0, "a"), process="m2"), *commit(1, "m2")]
+    read = poll((0, "a"), (1, "b"), process="m1")
+    assert not judged(*sent, opened, given, *other, *read).faults()
+    assert judged(*sent, opened, *other, given, *read).faults() == {"nonmonotonic-poll": 1}
+
+
 def test_a_group_goes_on_at_the_same_record_on_a_target_with_other_offsets() -> None:
     """The source has an offset gap at offset 1."""
     sent = [*send("a", offset=0), *send("b", offset=2), *send("c", offset=3)]
