@@ -20,7 +20,7 @@ def behind(verdict: Verdict, history: Sequence[str]) -> Iterator[str]:
     Args:
         history: the lines that the verdict was about.
     """
-    for name in verdict.faults():
+    for name in (name for name, count in verdict.counts.items() if count):
         found = _PLACE.search(verdict.examples[name][0])
         if found is None:
             continue

@@ -56,7 +56,7 @@ class Run:
 
     def _perform(self, lab: Lab) -> None:
         topics = {name: {"preserve": name.startswith("plain") or name in STEADY} for name in TOPICS}
-        self._recorder.setup(SOURCE, topics=topics)
+        self._recorder.setup(SOURCE, topics=topics, direct=SOURCE)
         cast = self._cast = Cast(self._recorder, self._plan.seed, groups_of(self._plan.source_kafka))
         conductor = Conductor(self._plan, lab, cast)
         conductor.prepare()

@@ -251,9 +251,9 @@ class Collector:
 
     # -- events --------------------------------------------------------------------------------------------
 
-    def _open(self, op: Op, _line: int) -> None:
+    def _open(self, op: Op, line: int) -> None:
         said = op["value"]
-        self.model.processes[op["process"]] = Process(
+        process = self.model.processes[op["process"]] = Process(
             op["process"],
             said.get("side", self.model.home),
             said.get("group"),
@@ -262,11 +262,14 @@ class Collector:
             said.get("ordered", True),
             said.get("commits", True),
         )
+        if process.group is not None and process.side != self.model.direct:
+            self.model.left.setdefault(process.group, line)
 
     def _setup(self, op: Op, _line: int) -> None:
         said = op["value"]
         self.model.home = said.get("home", "")
         self.model.migrates = "home" in said
+        self.model.direct = said.get("direct", "")
         self.model.topics = {name: Topic(**each) for name, each in said.get("topics", {}).items()}
         self.model.group_homes = {name: each["side"] for name, each in said.get("groups", {}).items()}
 

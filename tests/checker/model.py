@@ -168,6 +168,8 @@ class Model:
         default_factory=dict
     )  # key -> (origin, copy) that was level at the end
     nemeses: int = 0
+    direct: str = ""  # `setup`: clients of this side talk to its brokers, until their group is first seen elsewhere
+    left: dict[str, int] = field(default_factory=dict)  # group -> the line of its first member elsewhere
 
     def log(self, key: str, side: str) -> SideLog:
         """The key's log on a side."""
@@ -176,6 +178,10 @@ class Model:
         if found is None:
             found = sides[side] = SideLog()
         return found
+
+    def is_direct(self, process: Process, line: int) -> bool:
+        """Whether a member's group was with the brokers of `direct` alone up to this line."""
+        return process.side == self.direct and process.group is not None and line < self.left.get(process.group, NEVER)
 
     def topic(self, key: str) -> Topic:
         """The settings of a key's topic."""

@@ -20,7 +20,7 @@ from tests.checker.model import (
     Reset,
     SideLog,
 )
-from tests.checker.verdict import Findings
+from tests.checker.verdict import DIRECT, Findings
 
 
 def judge_polls(model: Model, findings: Findings) -> None:
@@ -89,16 +89,13 @@ class _Follower:
         if offset == last + 1:
             return
         if offset <= last:
-            self._findings.add(f"{prefix}nonmonotonic-poll", f"{self._where(poll)} got offset {offset} after {last}")
+            self._add(f"{prefix}nonmonotonic-poll", poll, f"got offset {offset} after {last}")
         elif self._skips:
             order = log.order
             left_out = order[bisect_right(order, last) : bisect_left(order, offset)]
             if left_out:
-                self._findings.add(
-                    f"{prefix}poll-skip",
-                    f"{self._where(poll)} got offset {offset} after {last}; {len(left_out)} left out, "
-                    f"such as {log.values[left_out[0]]!r} at {left_out[0]}",
-                )
+                such = f"{len(left_out)} left out, such as {log.values[left_out[0]]!r} at {left_out[0]}"
+                self._add(f"{prefix}poll-skip", poll, f"got offset {offset} after {last}; {such}")
 
     def _resumed(self, process: Process, log: SideLog, offset: int, poll: Poll) -> None:
         """The first read of a member that was given the partition: where the group's commit says."""
@@ -113,17 +110,13 @@ class _Follower:
             return
         rank = bisect_left(log.order, offset)
         if rank < min(known):
-            self._findings.add(
-                "nonmonotonic-poll",
-                f"{self._where(poll)} began at offset {offset}, {min(known) - rank} records before what was committed",
-            )
+            before = f"{min(known) - rank} records before what was committed"
+            self._add("nonmonotonic-poll", poll, f"began at offset {offset}, {before}")
         elif rank > max(known) and self._skips:
             left_out = log.order[max(known)]
-            self._findings.add(
-                "poll-skip",
-                f"{self._where(poll)} began at offset {offset}, {rank - max(known)} records after what was committed; "
-                f"left out {log.values[left_out]!r} at {left_out}",
-            )
+            after = f"{rank - max(known)} records after what was committed"
+            such = f"left out {log.values[left_out]!r} at {left_out}"
+            self._add("poll-skip", poll, f"began at offset {offset}, {after}; {such}")
 
     def _positions(self, process: Process) -> list[tuple[str, int]]:
         """Where a member may begin that fetches the group's offset now; empty when that is not known."""
@@ -143,6 +136,8 @@ class _Follower:
         offset = log.offsets.get(other.values[other.order[before - 1]])
         return None if offset is None else bisect_right(log.order, offset)
 
-    def _where(self, poll: Poll) -> str:
+    def _add(self, name: str, poll: Poll, what: str) -> None:
+        """A finding; of a reader behind which there are only brokers it is theirs, and is counted as such."""
         who = self._reader if poll.process.group is None else f"{self._reader} ({poll.process.name})"
-        return f"{who} in {self._key}, line {poll.line}:"
+        direct = self._model.is_direct(poll.process, poll.line)
+        self._findings.add(DIRECT if direct else name, f"{who} in {self._key}, line {poll.line}: {what}")

@@ -24,6 +24,8 @@ CLASSES = (
     "gated-read",
     "split-write",
 )
+DIRECT = "direct-poll"
+"""A skipped or repeated read of a group that had its cluster's brokers alone before it: told, and no fault."""
 MAX_EXAMPLES = 5
 
 
@@ -31,8 +33,8 @@ class Findings:
     """Counts faults by class and keeps the first few of each in words."""
 
     def __init__(self) -> None:
-        self.counts = dict.fromkeys(CLASSES, 0)
-        self.examples: dict[str, list[str]] = {name: [] for name in CLASSES}
+        self.counts = dict.fromkeys((*CLASSES, DIRECT), 0)
+        self.examples: dict[str, list[str]] = {name: [] for name in self.counts}
 
     def add(self, name: str, example: str) -> None:
         """Count one fault."""
@@ -53,7 +55,7 @@ class Verdict:
 
     def faults(self, allowed: Iterable[str] = ()) -> dict[str, int]:
         """The classes with at least one fault, without those that are allowed."""
-        skip = set(allowed)
+        skip = {DIRECT, *allowed}
         return {name: count for name, count in self.counts.items() if count and name not in skip}
 
     def as_json(self, allowed: Iterable[str] = ()) -> dict[str, Any]:
@@ -72,7 +74,7 @@ class Verdict:
 
     def as_text(self, allowed: Iterable[str] = ()) -> str:
         """For a person: one line per class, then the verdict."""
-        allowed = set(allowed)
+        allowed = {DIRECT, *allowed}
         total = sum(self.operations.values())
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self.operations.items())
         lines = [f"{total} operations ({outcomes}), {self.records} records sent, {self.nemeses} nemeses"]

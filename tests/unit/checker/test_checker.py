@@ -124,6 +124,19 @@ def test_a_member_that_hangs_behind_its_assignment_may_read_where_it_was_to_begi
     assert judged(*sent, opened, *other, given, *read).faults() == {"nonmonotonic-poll": 1}
 
 
+def test_what_a_group_skips_before_any_gateway_is_told_and_no_fault() -> None:
+    setup = ("ok", "control", "setup", {"home": "source", "direct": "source"})
+    sent = [*send("a", offset=0), *send("b", offset=1), *send("c", offset=2)]
+    again = [*poll((0, "a"), (1, "b"), process="m1"), *poll((1, "b"), (2, "c"), process="m1")]
+    rest = [*poll((0, "a"), (1, "b"), (2, "c"), process="x"), final("source", "a", "b", "c")]
+    before = judged(setup, *sent, *member("m1"), *again, *rest)
+    assert not before.faults()
+    assert before.counts["direct-poll"] == 1
+    assert "direct-poll                  1 (allowed)  first: group g (m1) in t/0" in before.as_text()
+    after = judged(setup, *sent, *member("m0", "target"), *member("m1"), *again, *rest)
+    assert after.faults()["nonmonotonic-poll"] == 1
+
+
 def test_a_group_goes_on_at_the_same_record_on_a_target_with_other_offsets() -> None:
     """The source has an offset gap at offset 1."""
     sent = [*send("a", offset=0), *send("b", offset=2), *send("c", offset=3)]
