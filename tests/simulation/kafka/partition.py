@@ -121,7 +121,6 @@ class Partition:
         replica = self.replicas.get(broker_id)
         if replica is None or replica.epoch == state.epoch or self.topic.deleted:
             return
-        before = replica.leader
         replica.leader, replica.epoch = state.leader, state.epoch
         if state.leader == broker_id:
             self._inherit_high_watermark(replica)
@@ -130,9 +129,8 @@ class Partition:
         else:
             replica.resign(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.catch_up()
-        for hook in self.cluster.on_leader:
-            if before != state.leader:
-                hook(self, broker_id, state.leader)
+        for hook in self.cluster.on_leader:  # of each epoch, as brokers do: who led before may lead again
+            hook(self, broker_id, state.leader)
 
     def _inherit_high_watermark(self, heir: Replica) -> None:
         """A follower that idled beside its leader long enough knows the leader's high watermark."""

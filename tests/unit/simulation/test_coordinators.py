@@ -154,6 +154,18 @@ def test_a_new_coordinator_first_loads(lab: ModelLab) -> None:
     assert heard == {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 0}
 
 
+def test_a_coordinator_that_leads_again_before_it_heard_otherwise_goes_on(lab: ModelLab) -> None:
+    member, producer, old = stable_member(lab), begun(lab), (group_at(lab), txn_at(lab))
+    for key, kind, at in (("g", "group", old[0]), (TXN, "transaction", old[1])):
+        partition = lab.cluster.coordinator(kind, key)
+        lab.cluster.move_coordinator(key, kind)
+        lab.cluster.move_leader(partition.topic.name, partition.index, at)
+    assert (group_at(lab), txn_at(lab)) == old
+    lab.sleep(0.2)
+    assert commit(lab, member, 5) == 0
+    assert end(lab, producer) == 0
+
+
 def test_a_rebalance_under_way_is_forgotten_by_a_move(lab: ModelLab) -> None:
     member = stable_member(lab)
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
