@@ -22,16 +22,20 @@ class Ending:
         self._world = world
 
     async def come_to_rest(self) -> None:
-        """Faults are over; producers stop, mirrors come level, groups read to the end."""
+        """Faults are over; producers stop, mirrors come level, groups read to the end, and mirrors come level with what
+        pipelines have written of that.
+        """
+        topics = (*TOPICS, *self._world.cast.topics)
         await self._world.settled()
         self._world.loop.network.heal()
         for producer in self._world.writers:
             await producer.stop()
         await self._world.cast.stop_producers()
-        await self._level((*TOPICS, *self._world.cast.topics))
+        await self._level(topics)
         await self._world.until(self._read_out, "a group has not read to the end")
         for member in (*self._world.all_members(), *self._world.events.members()):
             await member.stop()
+        await self._level(topics)
 
     async def _level(self, topics: tuple[str, ...]) -> None:
         """Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
