@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.simulation.kafka.topics import Topic
 
 _IDLE_FETCH_S: Final = 0.5
-"""replica.fetch.wait.max.ms: after so long without data a follower has heard of the leader's high watermark."""
+"""replica.fetch.wait.max.ms: after so long at most a follower fetches again, and hears of the high watermark."""
 
 
 class LeaderState(NamedTuple):
@@ -123,7 +123,8 @@ class Partition:
             return
         replica.leader, replica.epoch = state.leader, state.epoch
         if state.leader == broker_id:
-            self._inherit_high_watermark(replica)
+            if len(self.replicas) == 1:
+                replica.log.raise_high_watermark(replica.log.end)
             replica.lead(state.epoch)
             self._advance(replica)
         else:
@@ -131,16 +132,6 @@ class Partition:
         self.catch_up()
         for hook in self.cluster.on_leader:  # of each epoch, as brokers do: who led before may lead again
             hook(self, broker_id, state.leader)
-
-    def _inherit_high_watermark(self, heir: Replica) -> None:
-        """A follower that idled beside its leader long enough knows the leader's high watermark."""
-        now = self.cluster.loop.time()
-        for replica in self.replicas.values():
-            leading = replica.leading
-            if replica is not heir and leading is not None and now - leading.hw_moved_at >= _IDLE_FETCH_S:
-                heir.log.raise_high_watermark(replica.log.high_watermark)
-        if len(self.replicas) == 1:
-            heir.log.raise_high_watermark(heir.log.end)
 
     def delete(self) -> None:
         """The topic is gone: whoever waits is told."""
@@ -256,9 +247,32 @@ class Partition:
                 if end < offset and (other in state.isr or self._about_to_join(leading, other)):
                     offset = end
         if log.raise_high_watermark(offset):
-            leading.hw_moved_at = self.cluster.loop.time()
             leading.answer(log.high_watermark, self._enough_replicas(replica))
             replica.wake_readers()
+            self._tell_later(replica, leading)
+
+    def _tell_later(self, replica: Replica, leading: Leadership) -> None:
+        if len(self.replicas) > 1 and not leading.tells:
+            leading.tells = True
+            host = self.cluster.brokers[replica.broker_id].host
+            self.cluster.later(host, _IDLE_FETCH_S, self._tell_high_watermark, replica, leading)
+
+    def _tell_high_watermark(self, replica: Replica, leading: Leadership) -> None:
+        """Followers that have nothing to copy hear of it, too: it is as far as they are read, and known to the next
+        leader."""
+        leading.tells = False
+        if replica.leading is not leading or self.topic.deleted:
+            return
+        now = self.cluster.loop.time()
+        for other in self.assignment:
+            follower = self.replicas[other]
+            if follower is replica or follower.epoch != leading.epoch or not self.cluster.brokers[other].running:
+                continue  # it hears of it when it is back
+            if follower.lag_until > now:
+                host = self.cluster.brokers[replica.broker_id].host
+                self.cluster.later(host, follower.lag_until - now, self._tell_later, replica, leading)
+            elif follower.log.raise_high_watermark(replica.log.high_watermark):
+                follower.wake_readers()
 
     def _about_to_join(self, leading: Leadership, other: int) -> bool:
         if other in self.cluster.fenced or other not in leading.ends:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Leadership:
     """What a leader knows of its followers, and who waits for it. It ends with its epoch."""
 
-    __slots__ = ("behind_since", "copying", "deletes", "ends", "epoch", "epoch_start", "hw_moved_at", "produces")
+    __slots__ = ("behind_since", "copying", "deletes", "ends", "epoch", "epoch_start", "produces", "tells")
 
     def __init__(self, epoch: int, epoch_start: int) -> None:
         self.epoch = epoch
@@ -23,9 +23,9 @@ class Leadership:
         self.ends: dict[int, int] = {}  # log end of a follower by its last fetch
         self.behind_since: dict[int, float] = {}  # since when a follower lacks something
         self.copying: set[int] = set()  # followers that are on their way to fetch
-        self.hw_moved_at = 0.0
         self.produces: list[tuple[int, asyncio.Future[ErrorCode]]] = []  # (offset the high watermark must reach, …)
         self.deletes: list[tuple[int, asyncio.Future[ErrorCode]]] = []  # (offset all log starts must reach, …)
+        self.tells = False  # followers are about to hear of the high watermark
 
     def answer(self, up_to: int, error: ErrorCode) -> None:
         """Tell the producers that wait for an offset up to `up_to`."""

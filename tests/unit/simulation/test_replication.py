@@ -150,6 +150,24 @@ def test_a_follower_of_v11_readers_shows_what_it_knows_to_be_in_all_of_the_isr()
         assert part.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
+def test_a_follower_hears_of_the_high_watermark_without_another_record():
+    lab, partition = three()
+    with lab:
+        lab.produce("t", 0, batch_of(b"a"))
+        lab.sleep(0.6)
+        part = lab.ask(fetch_request({("t", 0): 0}, max_wait_ms=0), 11, broker=2).responses[0].partitions[0]
+        assert (part.high_watermark, values_in(part.records)) == (1, [b"a"])
+        lab.cluster.kill_broker(1)
+        lab.sleep(4)
+        assert partition.state.leader == 2
+        partition.replicas[3].lag_until = lab.loop.time() + 2
+        lab.produce("t", 0, batch_of(b"b"), acks=1, broker=2)
+        lab.sleep(1)
+        assert partition.replicas[3].log.high_watermark == 1
+        lab.sleep(2)
+        assert partition.replicas[3].log.high_watermark == 2
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["write", "write", "write", "kill", "start", "pause", "wake", "move", "lag", "wait", "stop"]),
