@@ -282,13 +282,10 @@ class StateStore(StateViews):
         news = [entry for entry in entries if entry.offset > self.applied]
         if not news:
             return
-        changes = [
-            (entry.key, None if entry.value is None else decode(entry.key, entry.value))
-            for entry in news
-            if entry.key != WRITER_KEY
-        ]
+        records = [entry for entry in news if entry.key != WRITER_KEY]
         writers = [entry for entry in news if entry.key == WRITER_KEY]
-        self.apply(changes, max(entry.offset for entry in news), {entry.key: entry.offset for entry in news})
+        changes = [(entry.key, None if entry.value is None else decode(entry.key, entry.value)) for entry in records]
+        self.apply(changes, max(entry.offset for entry in news), [entry.offset for entry in records])
         for writer in writers:
             self.term = writer.offset
             if self.leading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
 from types import MappingProxyType
 
 from gateway.state.codec import Record
@@ -68,18 +69,17 @@ class StateViews:
         self._subscribers.remove(subscriber)
 
     def apply(
-        self, changes: Iterable[tuple[str, Record | None]], offset: int, offsets: Mapping[str, int] | None = None
+        self, changes: Iterable[tuple[str, Record | None]], offset: int, offsets: Iterable[int] | None = None
     ) -> None:
         """Take in changes whose last record has this offset. Nothing, if they are in the views already.
 
         Args:
-            offsets: each key's own, where the changes were not written as one.
+            offsets: each change's own, where they were not written as one: a key may be among them more than once.
         """
         if offset <= self.applied:
             return
         self.applied = offset
-        for key, record in changes:
-            at = offset if offsets is None else offsets[key]
+        for (key, record), at in zip(changes, repeat(offset) if offsets is None else offsets, strict=False):
             previous = self._records.pop(key, None)
             self._changed_at.pop(key, None)
             if previous is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.support.recorder import Recorder
@@ -54,7 +57,7 @@ class Actor(ABC):
         self.ask_to_stop()
         if self._thread is not None:
             self._thread.join(STOP_S)
-            assert not self._thread.is_alive(), f"client {self.name} does not end"
+            assert not self._thread.is_alive(), f"client {self.name} does not end: {_where(self._thread)}"
 
     def _run(self) -> None:
         while not self.stopping.is_set():
@@ -91,3 +94,12 @@ class Positions:
             if pairs:
                 self.next[key] = pairs[-1][0] + 1
                 self.read += len(pairs)
+
+
+def _where(thread: threading.Thread) -> str:
+    """What a thread does now: the innermost line of it that is Python's."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return "nothing is known of it"
+    line = traceback.extract_stack(frame)[-1]
+    return f"{Path(line.filename).name}:{line.lineno} {line.line}"

@@ -166,8 +166,10 @@ class FleetGates:
         await known.wait()
         if not self._gates.enabled:  # no topic is mirrored, up to here
             return {"open": True, "as_of": self._state.applied}
+        # No mirror was stored since it was let in, or it would not be any more: so it is let in up to all that is read
+        # here. Whoever began to read the state behind a compaction may take a mirror for younger than it is.
         as_of = self._gates.let_in_at(group)
-        return {"open": as_of is not None, "as_of": as_of}
+        return {"open": as_of is not None, "as_of": None if as_of is None else max(as_of, self._state.applied)}
 
     async def _waiters(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         self._require_leading()

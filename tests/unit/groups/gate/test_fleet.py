@@ -176,6 +176,21 @@ async def test_an_answer_from_before_a_mirror_was_stored_lets_nobody_in(pair: tu
     await wait_until_async(lambda: follower.gates.status("g") is GateStatus.OPEN, 5.0)
 
 
+async def test_a_gateway_that_began_behind_a_compaction_hears_of_who_was_let_in_before(
+    pair: tuple[Gateway, Gateway],
+) -> None:
+    """It finds the mirror at its last change, and takes that for its first."""
+    leader, follower = pair
+    leader.views.apply([("mirror/l/payments", MIRROR)], 4)
+    leader.gates.let_in("g", as_of=5)
+    leader.views.apply([("mirror/l/payments", MIRROR)], 9)
+
+    follower.views.apply([("mirror/l/payments", MIRROR)], 9)
+    follower.gates.status("g")
+
+    await wait_until_async(lambda: follower.gates.status("g") is GateStatus.OPEN, 5.0)
+
+
 async def test_a_group_that_was_let_in_is_asked_about_again_at_every_gateway_when_a_topic_more_is_mirrored(
     pair: tuple[Gateway, Gateway],
 ) -> None:
