@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,18 +16,22 @@ import pyperf  # type: ignore[import-untyped]
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # pyperf runs this file again, by its path
 
 from bench.clients.raw import batch_around
+from bench.passing import passing
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
 from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
 from gateway.proxy.produce.produce_plan import Part, plan_produce
 from gateway.state.records import MirrorState
 from protocol.apis import ApiKey
 from protocol.batch.header import iter_batches, rewrite_batch
+from protocol.fetch import FetchPartition, Session
+from protocol.fetch import build_request_body as build_fetch
 from protocol.framing import FrameReader
 from protocol.header import frame_request, peek_request_header
 from protocol.produce import build_request_body, scan_request
 
 TIMES: Final = (1, 4, 16)
 _VERSION: Final = 9
+_FETCH_VERSION: Final = 15
 _BATCH: Final = 16_384 - 61
 _PAUSE: Final = WritePause(Recorded(MirrorState.ACTIVE, 0))
 _ROUTE: Final = TopicRoute(link="l", mirror_topic="t", source_topic="t", pause=_PAUSE)
@@ -82,6 +86,29 @@ def batch_rewrite(times: int) -> Callable[[], object]:
     return run
 
 
+def pass_fetch(times: int) -> Callable[[], object]:
+    """Pass on 16 Fetches (× times) of one topic, and empty answers."""
+    part: dict[str | bytes, list[FetchPartition]] = {bytes(range(16)): [FetchPartition(0, 0)]}
+    body = build_fetch(_FETCH_VERSION, part, session=Session(1, 1))
+    return passing(frame_request(int(ApiKey.FETCH), _FETCH_VERSION, 1, "client", body), 16 * times)
+
+
+def pass_produce(times: int) -> Callable[[], object]:
+    """Pass on 16 Produces (× times) of one topic with a batch of 1 KB, and empty answers."""
+    return passing(_produce(["a-topic"]), 16 * times)
+
+
+def pass_produce_topics(times: int) -> Callable[[], object]:
+    """Pass on 16 Produces of 4 topics (× times), each with a batch of 1 KB, and empty answers."""
+    return passing(_produce([f"a-topic-{index}" for index in range(4 * times)]), 16)
+
+
+def _produce(topics: Sequence[str]) -> bytes:
+    batch = batch_around(bytes(963), 1)
+    body = b"".join(build_request_body(_VERSION, None, -1, 30_000, {topic: [(0, batch)] for topic in topics}))
+    return frame_request(int(ApiKey.PRODUCE), _VERSION, 1, "client", body)
+
+
 def _leased() -> bool:
     return True
 
@@ -98,10 +125,21 @@ def _cpu_time(loops: int, run: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
+_BENCHMARKS: Final = (
+    framing,
+    header_peek,
+    produce_split,
+    batch_rewrite,
+    pass_fetch,
+    pass_produce,
+    pass_produce_topics,
+)
+
+
 def main() -> None:
     """Run them all under pyperf."""
     runner = pyperf.Runner()
-    for make in (framing, header_peek, produce_split, batch_rewrite):
+    for make in _BENCHMARKS:
         for times in TIMES:
             runner.bench_time_func(f"{make.__name__} x{times}", _cpu_time, make(times))
 

@@ -1,8 +1,6 @@
 """The names of what is the gateway's own on the target: topics, groups and transactional ids.
 
-A request that mostly passes without being decoded is searched for them as bytes: a hit says no more than that it has to
-be looked at. Topic ids stand beside names, since Fetch has only them from version 13 on; those of `SEARCHED` topics are
-searched for (the state's and the producers' first), those of offset maps beyond that are hidden with their names alone.
+A Fetch has topic ids alone from version 13 on, so those of the gateway's own topics stand beside the names.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import uuid
 from collections.abc import Mapping
 
 PREFIX = "__lockgate"
-SEARCHED = 8
+_PREFIX = PREFIX.encode()
 
 
 def is_own(name: str) -> bool:
@@ -20,24 +18,26 @@ def is_own(name: str) -> bool:
 
 
 class OwnNames:
-    """What to search requests for. `topic_ids`: of the gateway's own topics on the target."""
+    """What to look for in requests.
 
-    __slots__ = ("_needles", "topic_ids")
+    Attributes:
+        ids: of the gateway's own topics on the target, 16 bytes each.
+        topic_ids: the same as text.
+    """
+
+    __slots__ = ("_needles", "ids", "topic_ids")
 
     def __init__(self) -> None:
         self.topic_ids: frozenset[str] = frozenset()
-        self._needles: tuple[bytes, ...] = (PREFIX.encode(),)
+        self.ids: frozenset[bytes] = frozenset()
+        self._needles: tuple[bytes, ...] = (_PREFIX,)
 
     def learn(self, topics: Mapping[str, bytes]) -> None:
         """The topics of the target, and their ids; zeros where there is none."""
-        own = sorted((name.startswith(f"{PREFIX}_map."), name, topics[name]) for name in topics if is_own(name))
-        ids = [topic_id for _, _, topic_id in own if any(topic_id)]
-        self.topic_ids = frozenset(str(uuid.UUID(bytes=each)) for each in ids)
-        self._needles = (PREFIX.encode(), *ids[:SEARCHED])
+        self.ids = frozenset(topics[name] for name in topics if is_own(name) and any(topics[name]))
+        self.topic_ids = frozenset(str(uuid.UUID(bytes=each)) for each in self.ids)
+        self._needles = (_PREFIX, *self.ids)
 
     def in_bytes(self, data: bytes) -> bool:
-        """Whether a request may name one of them."""
-        for needle in self._needles:  # noqa: SIM110 - a generator would cost more than the search
-            if needle in data:
-                return True
-        return False
+        """Whether a request of another API may name one of them."""
+        return any(needle in data for needle in self._needles)

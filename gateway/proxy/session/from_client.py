@@ -12,19 +12,19 @@ import structlog
 from gateway.groups.gate.rules.gates import named
 from gateway.proxy.rules.own_names import PREFIX, is_own
 from gateway.proxy.session.exchange import Exchange
-from gateway.proxy.session.session import Handler, Session, SessionContext
-from gateway.proxy.session.streams import PEEK_LIMIT, REQUEST_HEAD, REQUEST_HEAD_BYTES, RequestStream, StreamError
+from gateway.proxy.session.session import Session, SessionContext
+from gateway.proxy.session.streams import REQUEST_HEAD, REQUEST_HEAD_BYTES, RequestStream, StreamError
 from gateway.transport.wire import SPLICE_BYTES
 from protocol.apis import APIS, ApiKey, is_supported
-from protocol.errors import IncompleteFrame, ProtocolError
+from protocol.errors import ProtocolError
 from protocol.header import peek_request_header
-from protocol.peek import only_topic, plain_acks, produce_acks
+from protocol.peek import acks_without, fetches_others, only_topic, plain_acks
 from protocol.wire import Buffer
 
 _log = structlog.get_logger("lockgate.proxy")
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _PRODUCE = int(ApiKey.PRODUCE)
-_SEARCHED = (_PRODUCE, int(ApiKey.FETCH))
+_FETCH = int(ApiKey.FETCH)
 _PREFIX = PREFIX.encode()
 SUPPORTED = frozenset(
     int(key) << 16 | version
@@ -33,6 +33,7 @@ SUPPORTED = frozenset(
     if is_supported(key, version)
 )
 _ANSWERED = (-1, 1)  # acks
+_ACKS = (*_ANSWERED, 0)
 BACKLOG_BYTES = 262_144  # read ahead of a stalled connection, so that its end is noticed; then reading pauses
 
 
@@ -80,9 +81,12 @@ class FromClient(Session):
         if handler is not None and handler.intercepts(self):
             if not self._is_plain(api_key, api_version, data, 12):
                 return False
-        elif api_key in _SEARCHED and self._may_name_own(data, size + 4, 4, api_key, api_version):
+        elif api_key == _PRODUCE:
+            if acks_without(_PREFIX, data, size + 4, api_version, 12) not in _ANSWERED:
+                return False
+        elif api_key == _FETCH and not fetches_others(_PREFIX, context.own_names.ids, data, size + 4, api_version, 12):
             return False
-        if upstream is None or (api_key == _PRODUCE and plain_acks(data, api_version) not in _ANSWERED):
+        if upstream is None:
             return False
         self.last_active = now = context.clock()
         exchange = Exchange(self, api_key, api_version, correlation_id, now)
@@ -138,48 +142,24 @@ class FromClient(Session):
         if not self.login.accepted and not self.login.takes(api_key, size):
             return None
         handler = self.target_down or self.context.handlers[api_key]
-        if self._passes(handler, api_key, api_version, size, head):
-            if api_key == _PRODUCE:
-                acks = _acks_of(head, api_version)
-                if acks is None:
-                    if len(head) >= size:
-                        raise StreamError("produce request without acks")
-                    if len(head) > PEEK_LIMIT:
-                        raise StreamError("request header without an end")
-                    return None
-                if acks == 0:
-                    self.context.stats.unanswered(api_key, size)
-                    return False
-            exchange = Exchange(self, api_key, api_version, correlation_id, self.last_active)
-            self._sequencer.begin(exchange)
-            self._expected.append(exchange)
-            self.context.stats.began(api_key, size)
-            return False
-        self._sequencer.begin(Exchange(self, api_key, api_version, correlation_id, self.last_active))
-        self.context.stats.began(api_key, size)
-        return True
-
-    def _passes(self, handler: Handler | None, api_key: int, api_version: int, size: int, head: memoryview) -> bool:
+        acks: int | None = -1
         if handler is not None and handler.intercepts(self):
-            return self._is_plain(api_key, api_version, head, 8)
-        return api_key not in _SEARCHED or not self._may_name_own(head, size, 0, api_key, api_version)
-
-    def _may_name_own(self, data: Buffer, size: int, at: int, api_key: int, api_version: int) -> bool:
-        """Whether the Produce or Fetch, whose header begins at `at`, may name a topic of the gateway's: look into it.
-
-        Of a Produce of one topic that topic is looked at. Any other request is searched, and one that is not there
-        whole has to be collected for that.
-        """
-        if api_key == _PRODUCE and plain_acks(data, api_version, at + 8) in _ANSWERED:
-            topic = only_topic(data, api_version, at + 8)
-            if topic is not None:
-                return is_own(topic)
-        if len(data) < size:
-            return True
-        found = bytes(data[:size])
-        if api_key == _PRODUCE:  # it has no topic ids
-            return _PREFIX in found
-        return self.context.own_names.in_bytes(found)
+            passes = self._is_plain(api_key, api_version, head, 8)
+        elif api_key == _PRODUCE:
+            acks = acks_without(_PREFIX, head, size, api_version, 8)
+            passes = acks in _ACKS
+        else:
+            ids = self.context.own_names.ids
+            passes = api_key != _FETCH or fetches_others(_PREFIX, ids, head, size, api_version, 8)
+        if passes and acks == 0:
+            self.context.stats.unanswered(api_key, size)
+            return False
+        exchange = Exchange(self, api_key, api_version, correlation_id, self.last_active)
+        self._sequencer.begin(exchange)
+        self.context.stats.began(api_key, size)
+        if passes:
+            self._expected.append(exchange)
+        return not passes
 
     def _is_plain(self, api_key: int, api_version: int, head: Buffer, at: int) -> bool:
         """A Produce of one topic that is none of the mirror's, outside of a transaction: it need not be collected."""
@@ -214,12 +194,3 @@ class FromClient(Session):
         else:
             handler.handle(self, exchange)
         return not self._stalled and not self.closed
-
-
-def _acks_of(head: memoryview, api_version: int) -> int | None:
-    """`acks` of a Produce whose frame begins with `head`; None when more of it must arrive first."""
-    try:
-        header = peek_request_header(head)
-    except IncompleteFrame:
-        return None
-    return produce_acks(head[header.body_offset :], api_version)

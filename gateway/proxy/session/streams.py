@@ -16,7 +16,6 @@ REQUEST_HEAD = struct.Struct(">ihhi")  # size, api key, api version, correlation
 RESPONSE_HEAD = struct.Struct(">ii")  # size, correlation id
 REQUEST_HEAD_BYTES = 4 + 8 + 2  # with the client id's length, which every request but header v0 has
 MIN_REQUEST_BYTES = 8
-PEEK_LIMIT = 65_536  # a header (client id, transactional id) that has not ended by then is garbage
 
 
 class StreamError(Exception):
