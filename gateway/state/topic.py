@@ -27,7 +27,7 @@ from protocol.batch.keyed import KeyedRecord
 from protocol.errors import ProtocolError
 
 TOPIC = "__lockgate_state"
-TRANSACTIONAL_ID = "lockgate-state"
+TRANSACTIONAL_ID = "__lockgate-state"
 
 _MAX_RECORD_BYTES = 32 * 1024 * 1024  # a promoted topic's producer tables may be long
 _COMMIT_S = 20.0

@@ -12,9 +12,9 @@ from protocol.codec import decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import frame_request, peek_request_header, response_body_offset
 from protocol.messages import (
-    DescribeGroupsRequest,
     EndTxnRequest,
     FetchRequest,
+    FetchResponse,
     HeartbeatRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
@@ -93,9 +93,14 @@ async def test_no_read_of_a_topic_of_the_gateway(talk: Conversation, version: in
     data = fetch(version, "plain", STATE)
     talk.says(data[:50])
     talk.says(data[50:])
-    assert talk.broker.take() == b""
+    (frame,) = talk.broker.frames()
+    assert b"plain" in frame
+    assert STATE.encode() not in frame
+    part = FetchResponse.FetchableTopicResponse.PartitionData(partition_index=0, records=b"")
+    served = FetchResponse(responses=[FetchResponse.FetchableTopicResponse(topic="plain", partitions=[part])])
+    talk.session.upstream_data(encode_response(served, ApiKey.FETCH, version, 7))
     found = answer(talk, ApiKey.FETCH, version)
-    assert [topic.partitions[0].error_code for topic in found.responses] == [TOPIC, TOPIC]
+    assert [topic.partitions[0].error_code for topic in found.responses] == [0, TOPIC]
 
 
 async def test_nor_by_its_id(talk: Conversation) -> None:
@@ -161,11 +166,14 @@ async def test_offsets_of_a_topic_of_the_gateway_are_refused(talk: Conversation)
     assert answer(talk, ApiKey.LIST_OFFSETS, 5).topics[0].partitions[0].error_code == TOPIC
 
 
-async def test_whatever_else_names_one_closes_the_connection(talk: Conversation) -> None:
-    message = DescribeGroupsRequest(groups=["__lockgate.fleet"], include_authorized_operations=False)
-    talk.says(encode_request(message, 5, 7, "me"))
+async def test_no_write_under_a_transactional_id_of_the_gateway(talk: Conversation) -> None:
+    body = build_request_body(9, "__lockgate-state", -1, 5_000, {"plain": [(0, make_batch(0, 1))]})
+    talk.says(frame_request(int(ApiKey.PRODUCE), 9, 7, "me", b"".join(bytes(piece) for piece in body)))
     assert talk.broker.take() == b""
-    assert talk.client.closed
+    (frame,) = talk.client.frames()
+    view = memoryview(frame)
+    (result,) = scan_response(view[response_body_offset(int(ApiKey.PRODUCE), 9, view) :], 9)
+    assert result.error_code == int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 @pytest.mark.parametrize("version", [1, 9, 12])

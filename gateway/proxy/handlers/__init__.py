@@ -32,6 +32,7 @@ from gateway.proxy.produce.after_cutover import AfterCutover
 from gateway.proxy.produce.forwarded_produce import SourceWrites
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.rules.own_entries import RULES, SHOWN
 from gateway.proxy.session.addresses import Advertised
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.session import Handler
@@ -42,8 +43,6 @@ from gateway.proxy.transactions.transactions import Transactions
 from gateway.proxy.transactions.write_pause import TransactionPauses
 from gateway.topics.interface import SourceTopics
 from protocol.apis import ADVERTISED, ApiKey
-
-_OF_A_LOGIN = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 def install(
@@ -156,6 +155,6 @@ def install(
 
 def _guarded(key: ApiKey, handler: Handler | None) -> Handler | None:
     """Nothing of the gateway's own is served to clients."""
-    if key is ApiKey.PRODUCE or key in _OF_A_LOGIN:  # the handler looks itself; or there is nothing to name
+    if key not in RULES and key not in SHOWN:  # nothing of the gateway's can be named; Produce's handler looks itself
         return handler
-    return OwnNamesGuard(handler, collects=key is not ApiKey.FETCH)
+    return OwnNamesGuard(key, handler, collects=key is not ApiKey.FETCH)

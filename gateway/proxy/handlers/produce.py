@@ -81,9 +81,9 @@ class ProduceHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         view = scan_request(exchange.body, exchange.api_version)
         parts = [Part(*part) for part in view.parts]
-        if any(is_own(part.topic) for part in parts):
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            self._refuse(session, exchange, view, parts, code, "the topic is the gateway's own")
+        code = _own_code(view)
+        if code:
+            self._refuse(session, exchange, view, parts, code, "it names what is the gateway's own")
             return
         if session.pipeline and not session.pipeline.admits(batches_of(exchange.body, parts), self._writes.clock()):
             self._refuse(
@@ -269,3 +269,12 @@ class ProduceHandler:
         session.pipeline.refused(batches_of(exchange.body, parts), self._writes.clock())
         results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
         ForwardedProduce(self._writes, session, exchange, view, plan).send({}, results)
+
+
+def _own_code(view: ProduceRequestView) -> ErrorCode:
+    """The error for who names what is the gateway's own; NONE (0) when nobody does."""
+    if view.transactional_id is not None and is_own(view.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if any(is_own(part[0]) for part in view.parts):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

@@ -5,7 +5,6 @@ A Fetch has topic ids alone from version 13 on, so those of the gateway's own to
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 
 PREFIX = "__lockgate"
@@ -18,26 +17,19 @@ def is_own(name: str) -> bool:
 
 
 class OwnNames:
-    """What to look for in requests.
+    """What to look for in requests. `ids`: of the gateway's own topics on the target, 16 bytes each."""
 
-    Attributes:
-        ids: of the gateway's own topics on the target, 16 bytes each.
-        topic_ids: the same as text.
-    """
-
-    __slots__ = ("_needles", "ids", "topic_ids")
+    __slots__ = ("_needles", "ids")
 
     def __init__(self) -> None:
-        self.topic_ids: frozenset[str] = frozenset()
         self.ids: frozenset[bytes] = frozenset()
         self._needles: tuple[bytes, ...] = (_PREFIX,)
 
     def learn(self, topics: Mapping[str, bytes]) -> None:
         """The topics of the target, and their ids; zeros where there is none."""
         self.ids = frozenset(topics[name] for name in topics if is_own(name) and any(topics[name]))
-        self.topic_ids = frozenset(str(uuid.UUID(bytes=each)) for each in self.ids)
         self._needles = (_PREFIX, *self.ids)
 
     def in_bytes(self, data: bytes) -> bool:
-        """Whether a request of another API may name one of them."""
+        """Whether a request may name one of them."""
         return any(needle in data for needle in self._needles)

@@ -33,6 +33,7 @@ class Exchange:
     `response` is the framed response once known, while earlier exchanges of the connection still wait.
     `transform` turns the upstream's response frame (without size) into the framed response for the client;
     it returns None when it will call `reply`/`forward` itself later. None as transform = pass it through.
+    `edit` has the last word on the framed response, whoever answers.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Exchange:
         "body_offset",
         "client_id",
         "correlation_id",
+        "edit",
         "frame",
         "internal",
         "response",
@@ -63,6 +65,7 @@ class Exchange:
         self.internal = False
         self.response: Buffer | None = None
         self.transform: Transform | None = None
+        self.edit: Callable[[Buffer], Buffer] | None = None
 
     @property
     def body(self) -> memoryview:
@@ -88,7 +91,7 @@ class Exchange:
 
     def forward_pieces(self, size: int, pieces: Sequence[Buffer], transform: Transform | None) -> None:
         """Send `pieces` (`size` bytes in all, header included) as this request to the target broker."""
-        self.transform = transform
+        self.transform = framed if transform is None and self.edit is not None else transform
         self.session.send_upstream(self, size, pieces)
 
     def drop(self) -> None:

@@ -219,6 +219,8 @@ class Session(ABC):
         """Take an exchange's framed response; it leaves when its turn comes."""
         if self.closed:
             return
+        if exchange.edit is not None:
+            response = exchange.edit(response)
         ready = self._sequencer.answer(exchange, response)
         self.context.stats.finished(exchange, len(response))
         if ready:
