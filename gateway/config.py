@@ -82,6 +82,25 @@ class Listener(_Section):
         return self.advertised_host or self.host
 
 
+class Limits(_Section):
+    """How much clients may take of the gateway: see `gateway/proxy/rules/limits.py` and docs/security.md.
+
+    Sizes in bytes, times in seconds. `connections_per_second`: new ones of one address.
+    """
+
+    connections: Annotated[int, Field(ge=1)] = 20_000
+    connections_per_address: Annotated[int, Field(ge=1)] = 5_000
+    connections_per_second: Annotated[int, Field(ge=1)] = 1_000
+    login_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 524_288
+    login_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 30.0
+    request_timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    unread_output_bytes: Annotated[int, Field(ge=65_536)] = 8_388_608
+    elements_per_request: Annotated[int, Field(ge=1_000)] = 20_000
+    groups_per_request: Annotated[int, Field(ge=1)] = 1_000
+    waiters_per_principal: Annotated[int, Field(ge=1)] = 10_000
+    held_request_bytes: Annotated[int, Field(ge=1_048_576)] = 536_870_912
+
+
 class ApiTls(_Section):
     """TLS of REST: PEM files, as a listener's. `key_password`: of an encrypted key.
 
@@ -237,6 +256,7 @@ class Settings(BaseSettings):
     role: Literal["node", "sidecar"] = "node"
     fleet: Fleet = Fleet()
     listener: Listener = Listener()
+    limits: Limits = Limits()
     api: Api = Api()
     links: Links = Links()
     groups: Groups = Groups()

@@ -15,6 +15,7 @@ from gateway.proxy.handlers import install
 from gateway.proxy.produce.counted_writes import CountedWrites
 from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listeners import Listeners
@@ -63,6 +64,7 @@ class DataPlane:
             max_request_bytes=listener.max_request_bytes,
             asks_login=target.config.uses_sasl,
             lease_valid=lease_valid,
+            limits=Limits(**settings.limits.model_dump()),
         )
         self.listeners = Listeners(
             sessions,
@@ -136,6 +138,7 @@ class DataPlane:
             bounds_s=BUCKETS_S,
             apis=list(stats.snapshot()),
             connections=len(self.sessions.open),
+            refused=self.sessions.admission.refused,
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,

@@ -204,6 +204,12 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     connections.add_metric([], float(numbers.connections))
     yield connections
     yield _counted(
+        "lockgate_connections_refused_total",
+        "Client connections not accepted, by limit (connections, address, rate).",
+        "limit",
+        numbers.refused,
+    )
+    yield _counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )
     yield _counted(

@@ -27,11 +27,12 @@ class ApiNumbers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyNumbers:
-    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets."""
+    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit."""
 
     bounds_s: Sequence[float]
     apis: Sequence[ApiNumbers]
     connections: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)

@@ -9,6 +9,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from gateway.transport.sockets import keep_alive
+
 _log = logging.getLogger(__name__)
 _AT_ONCE: Final = 64  # connections accepted before others get their turn
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -16,7 +18,10 @@ _RETRY_S: Final = 1.0
 
 
 class Acceptor:
-    """Accepts connections on listening sockets, until closed. Each is non-blocking and has TCP_NODELAY."""
+    """Accepts connections on listening sockets, until closed. Each is non-blocking and has TCP_NODELAY and keepalive.
+
+    A client that vanished is noticed by that after a minute, also one whose request waits.
+    """
 
     def __init__(
         self, sockets: list[socket.socket], loop: asyncio.AbstractEventLoop, accepted: Callable[[socket.socket], None]
@@ -47,6 +52,7 @@ class Acceptor:
                 return  # nobody there, or gone already
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            keep_alive(connection)
             self._accepted(connection)
 
     def _wait(self, listening: socket.socket, exc: OSError) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from gateway.transport.event_loop_io import EventLoopIO, Opaque, Receiver
 from gateway.transport.pipes import SPLICE_FLAGS
 from gateway.transport.send_buffer import SendBuffer
+from gateway.transport.sockets import peer_host
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +44,7 @@ class Wire(SendBuffer):
     @property
     def peer_host(self) -> str:
         """The peer's address."""
-        try:
-            return str(self._socket.getpeername()[0])
-        except OSError:  # it has gone already
-            return ""
+        return peer_host(self._socket)
 
     def start(self) -> None:
         """Begin to read."""

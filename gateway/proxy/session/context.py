@@ -8,6 +8,8 @@ from collections.abc import Callable
 import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.proxy.rules.admission import Admission
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.session import Handler, Session
@@ -22,6 +24,7 @@ class Sessions:
 
     Attributes:
         open: the sessions, in the order in which they came.
+        admission: which connections are accepted.
         connect: connects a session to its target broker; set by the listeners.
     """
 
@@ -34,6 +37,7 @@ class Sessions:
         max_request_bytes: int,
         asks_login: bool = False,
         lease_valid: Callable[[], bool] = lambda: True,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
     ) -> None:
         self.routing = routing
         self.clock = clock
@@ -42,6 +46,8 @@ class Sessions:
         self.max_request_bytes = max_request_bytes
         self.asks_login = asks_login
         self.lease_valid = lease_valid
+        self.limits = limits
+        self.admission = Admission(limits, clock)
         self.rights: dict[tuple[str, str], bool] = {}
         self.own_names = OwnNames()
         self.stats = ProxyStats(clock)
@@ -60,14 +66,14 @@ class Sessions:
         return not self.routing.current.topics or self.lease_valid()
 
     def session_opened(self, session: ProxySession) -> None:
-        """A client connected: connect it to its target broker."""
+        """A client connected."""
         self.open[session] = None
         self.no_sessions.clear()
-        self.connect(session)
 
     def session_closed(self, session: Session, reason: str) -> None:
         """A client's connection ended."""
         self.open.pop(session, None)
+        self.admission.left(session.host)
         if not self.open:
             self.no_sessions.set()
         cause = reason.split(":", 1)[0]

@@ -54,6 +54,8 @@ class FromClient(Session):
             self._backlog_bytes += len(data)
             if self._backlog_bytes > BACKLOG_BYTES:
                 self._pause_reading("backlog")
+            if not self._begun:
+                self._begin()
         elif self._requests.busy or not self._pass_request(data, len(data)):
             self._feed(data)
 

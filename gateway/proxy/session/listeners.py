@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 import ssl
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from gateway.transport.background import kept_running
 from gateway.transport.listening import Acceptor, connect, listen
+from gateway.transport.sockets import peer_host
 
 _log = structlog.get_logger("lockgate.proxy")
 CONNECT_TIMEOUT_S = 10.0
@@ -63,7 +65,7 @@ class Listeners:
         self.target_tls = target_tls
         self._idle_timeout_s = idle_timeout_s
         self._rng = rng
-        self._accepts_sockets = plain_sockets and client_tls is None
+        self._accepts_sockets = plain_sockets
         self._connects_sockets = plain_sockets and target_tls is None
         self._addresses: dict[int, tuple[str, int]] = {}
         self._ports: dict[int, int] = {}
@@ -132,13 +134,42 @@ class Listeners:
         sessions = self._sessions
         if self._accepts_sockets:
             self._servers[node_id] = await listen(
-                loop, self._host, port, BACKLOG, lambda sock: ClientSide(sessions, node_id).accepted(sock)
+                loop, self._host, port, BACKLOG, lambda sock: self._accepted(node_id, sock)
             )
         else:
             self._servers[node_id] = await loop.create_server(
                 lambda: ClientSide(sessions, node_id), self._host, port, ssl=self._client_tls, backlog=BACKLOG
             )
         _log.info("listening", node_id="bootstrap" if node_id is None else node_id, host=self._host, port=port)
+
+    def _accepted(self, node_id: int | None, sock: socket.socket) -> None:
+        host, admission = peer_host(sock), self._sessions.admission
+        limit = admission.refusal(host)
+        if limit:
+            sock.close()
+            count = admission.refused[limit]
+            if not count & (count - 1):  # the 1st, 2nd, 4th ...: a flood must not fill the log
+                _log.warning("a client is not accepted: a limit is reached", limit=limit, client=host, so_far=count)
+            return
+        side = ClientSide(self._sessions, node_id)
+        if self._client_tls is None:
+            side.accepted(sock)
+        else:
+            work = self._sessions.loop.create_task(
+                self._secure(side, sock, host, self._client_tls), name="TLS of a client"
+            )
+            self._sessions.spawn(work)
+
+    async def _secure(self, side: ClientSide, sock: socket.socket, host: str, tls: ssl.SSLContext) -> None:
+        timeout = self._sessions.limits.login_timeout_s
+        try:
+            await self._sessions.loop.connect_accepted_socket(
+                lambda: side, sock, ssl=tls, ssl_handshake_timeout=timeout
+            )
+        except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
+            _log.debug("TLS failed", client=host, error=str(error))
+            if not side.is_connected:
+                self._sessions.admission.left(host)
 
     # -- from a session to its broker ----------------------------------------------------------------------
 

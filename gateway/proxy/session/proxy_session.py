@@ -17,7 +17,10 @@ class ConnectingContext(SessionContext, Protocol):
     """What sessions share, and who connects them."""
 
     def session_opened(self, session: ProxySession) -> None:
-        """A client connected: connect it to its target broker."""
+        """A client connected."""
+
+    def connect(self, session: ProxySession) -> None:
+        """Connect it to its target broker."""
 
 
 class ProxySession(FromClient, FromBroker):
@@ -29,10 +32,14 @@ class ProxySession(FromClient, FromBroker):
         super().__init__(context, node_id)
 
     def client_connected(self, wire: Connected, host: str) -> None:
-        """The client is there, on `host`: connect to its target broker."""
+        """The client is there, on `host`. It gets a connection to its target broker when it sends something."""
         self.host = host
         self._client = wire
         self.context.session_opened(self)
+
+    def _begin(self) -> None:
+        self._begun = True
+        self.context.connect(self)
 
     def upstream_connected(self, wire: Connected) -> None:
         """The target broker is connected: start with what the client has sent meanwhile."""

@@ -20,6 +20,7 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
 from gateway.proxy.rules.leader_order import LeaderOrder
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
 from gateway.proxy.session.exchange import Exchange, Transform
@@ -56,6 +57,7 @@ class SessionContext(Protocol):
         clock: monotonic seconds.
         handlers: by API key; an API without one is opaque.
         asks_login: the target authenticates its clients (SASL).
+        limits: how much clients may take.
         rights: (principal, topic) -> may it write, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
     """
@@ -69,6 +71,7 @@ class SessionContext(Protocol):
     own_names: OwnNames
     max_request_bytes: int
     asks_login: bool
+    limits: Limits
     rights: dict[tuple[str, str], bool]
     lease_valid: Callable[[], bool]
 
@@ -128,6 +131,7 @@ class Session(ABC):
         self._sequencer = Sequencer()
         self._expected: deque[Exchange] = deque()  # what the upstream will answer, in its order
         self._stalled = True  # until the upstream is connected
+        self._begun = False  # the client has sent something
         self._draining = False
         self._paused_for: set[str] = set()
         self._asks = itertools.count(1)
@@ -152,6 +156,10 @@ class Session(ABC):
     def stall(self) -> None:
         """Look at nothing later on this connection until `resume`."""
         self._stalled = True
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """The client's first bytes are there."""
 
     @abstractmethod
     def resume(self) -> None:

@@ -25,8 +25,14 @@ class ClientSide(asyncio.Protocol):
 
     def __init__(self, context: Sessions, node_id: int | None) -> None:
         self._session = ProxySession(context, node_id)
+        self._is_connected = False
         self.data_received = self._session.client_data  # type: ignore[method-assign]
         self.peeked = self._session.request_peeked
+
+    @property
+    def is_connected(self) -> bool:
+        """The session has begun: it tells of its end itself."""
+        return self._is_connected
 
     def accepted(self, sock: socket.socket) -> None:
         """A plain connection."""
@@ -35,6 +41,7 @@ class ClientSide(asyncio.Protocol):
         wire.start()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._is_connected = True
         peer = transport.get_extra_info("peername")
         self._session.client_connected(TransportWire(transport), str(peer[0]) if peer else "")
 

@@ -77,6 +77,7 @@ def test_proxy():
         bounds_s=(0.1, 1.0),
         apis=[produce, unknown],
         connections=4,
+        refused={"rate": 3},
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -93,6 +94,7 @@ def test_proxy():
     assert found[key("lockgate_request_seconds_sum", api="Produce")] == 0.5
     assert found[key("lockgate_requests_total", api="999")] == 1
     assert found[key("lockgate_client_connections")] == 4
+    assert found[key("lockgate_connections_refused_total", limit="rate")] == 3
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
     assert found[key("lockgate_auto_create_refused_total", topic="forgotten")] == 1
     assert found[key("lockgate_produce_held_total", topic="orders")] == 5

@@ -1,0 +1,115 @@
+"""Clients that only connect: how many there may be, and that nothing is done for them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.proxy.rules.limits import Limits
+from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.listeners import Listeners
+from tests.support.conversation import View
+from tests.support.self_signed import self_signed
+from tests.support.waiting import wait_until_async
+
+Door = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]
+
+
+@asynccontextmanager
+async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Door]:
+    """The bootstrap port of a gateway, and how to connect to it."""
+    loop = asyncio.get_running_loop()
+    sessions = Sessions(
+        routing=RoutingTable(),
+        clock=loop.time,
+        loop=loop,
+        max_request_bytes=1 << 20,
+        limits=Limits(**cast("Any", limits)),
+    )
+    listeners = Listeners(
+        sessions,
+        target=cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=True))),
+        host="127.0.0.1",
+        advertised_host="",
+        bootstrap_port=port,
+        allocate=lambda node: 0,
+        client_tls=tls,
+        target_tls=None,
+        idle_timeout_s=600,
+        rng=random.Random(1),
+    )
+    await listeners.start()
+    try:
+        yield sessions, lambda: asyncio.open_connection("127.0.0.1", port)
+    finally:
+        await listeners.close(0)
+
+
+async def is_closed(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(10):
+        try:
+            return await reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+
+@pytest.mark.parametrize(("limit", "reason"), [("connections", "connections"), ("connections_per_address", "address")])
+async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], limit: str, reason: str) -> None:
+    async with door(unused_port(), **cast("Any", {limit: 2})) as (sessions, connect):
+        kept = [await connect() for _ in range(2)]
+        reader, writer = await connect()
+        assert await is_closed(reader)
+        assert sessions.admission.refused == {reason: 1}
+        assert len(sessions.open) == 2
+        kept[0][1].close()
+        await wait_until_async(lambda: len(sessions.open) == 1)
+        kept.append(await connect())
+        await wait_until_async(lambda: len(sessions.open) == 2)
+        for _, each in (*kept, (reader, writer)):
+            each.close()
+
+
+async def test_too_many_at_once_are_closed(unused_port: Callable[[], int]) -> None:
+    async with door(unused_port(), connections_per_second=1) as (sessions, connect):
+        found = [await connect() for _ in range(4)]
+        closed = await asyncio.gather(*(is_closed(reader) for reader, _ in found[2:]))
+        assert closed == [True, True]
+        assert sessions.admission.refused["rate"] >= 1
+        for _, writer in found:
+            writer.close()
+
+
+async def test_nothing_is_done_for_who_says_nothing(unused_port: Callable[[], int]) -> None:
+    """Each connection to a broker takes something of it, too."""
+    async with door(unused_port()) as (sessions, connect):
+        asked: list[Any] = []
+        sessions.connect = asked.append
+        _, writer = await connect()
+        await wait_until_async(lambda: bool(sessions.open))
+        assert asked == []
+        writer.write(b"\0")
+        await wait_until_async(lambda: bool(asked))
+        assert asked == list(sessions.open)
+        writer.close()
+
+
+async def test_a_connection_counts_before_its_tls_handshake(unused_port: Callable[[], int], tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*self_signed(tmp_path, "gateway"))
+    async with door(unused_port(), context, connections=1, login_timeout_s=0.2) as (sessions, connect):
+        _, silent = await connect()
+        reader, writer = await connect()
+        assert await is_closed(reader)
+        assert sessions.admission.refused == {"connections": 1}
+        await wait_until_async(lambda: not sessions.admission.refusal("127.0.0.1"))  # the handshake that never comes
+        silent.close()
+        writer.close()
