@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
-from gateway.proxy.session.login import LOGIN_REQUEST_BYTES
+from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
 from protocol.errors import ErrorCode
@@ -227,7 +227,7 @@ async def test_a_login_that_ends_within_a_request_lets_it_through_whole(secured:
 
 
 async def test_a_large_frame_before_a_login_is_refused_at_its_head(secured: LoggingIn) -> None:
-    head = struct.pack(">ihhi", LOGIN_REQUEST_BYTES + 1, ApiKey.SASL_AUTHENTICATE, 1, 2)
+    head = struct.pack(">ihhi", Limits().login_request_bytes + 1, ApiKey.SASL_AUTHENTICATE, 1, 2)
     secured.talk.says(head + bytes(100))
     assert secured.talk.client.closed
     assert secured.talk.context.stats.closed == {"bad request": 1}

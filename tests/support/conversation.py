@@ -19,6 +19,7 @@ from gateway.proxy.produce.counted_writes import CountedWrites
 from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.transactions.coordinators import TransactionCoordinators
@@ -191,7 +192,7 @@ class Clock:
 class Conversation:
     """A session, its two wires, and the proxy's shared state."""
 
-    def __init__(self, *, asks_login: bool = False) -> None:
+    def __init__(self, *, asks_login: bool = False, limits: Limits = Limits()) -> None:  # noqa: B008 - immutable
         self.clock = Clock()
         self.loop = ManualLoop()
         self.source = Source(["mirrored", "held"])
@@ -204,6 +205,7 @@ class Conversation:
             loop=cast("Any", self.loop),
             max_request_bytes=1 << 20,
             asks_login=asks_login,
+            limits=limits,
         )
         self.sources = cast("Any", {"west": self.source})
         self.target = cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=asks_login)))

@@ -99,6 +99,8 @@ class FromBroker(Session):
         ready = self._sequencer.finish_head()
         if ready:
             self._client.writelines(ready)
+        if self._muted_for:
+            self._look_at_output()
         if self._draining:
             self._close_if_drained()
 

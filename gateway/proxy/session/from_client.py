@@ -46,6 +46,7 @@ class FromClient(Session):
         self._backlog: deque[bytes] = deque()
         self._backlog_bytes = 0
         self._feeding = False
+        self._read_at = self.last_active
 
     def client_data(self, data: Buffer) -> None:
         """Bytes arrived from the client. They change after the call."""
@@ -101,7 +102,7 @@ class FromClient(Session):
         return True
 
     def _feed(self, data: Buffer) -> None:
-        self.last_active = self.context.clock()
+        self._read_at = self.context.clock()
         self._feeding = True
         self.context.wires.collect()
         try:
@@ -130,7 +131,7 @@ class FromClient(Session):
         self.again(lambda: None)
 
     def _work_off_backlog(self) -> None:
-        while self._backlog and not self._stalled and not self.closed:
+        while self._backlog and not self._stalled and not self._muted_for and not self.closed:
             data = self._backlog.popleft()
             self._backlog_bytes -= len(data)
             self._feed(data)
@@ -154,9 +155,11 @@ class FromClient(Session):
             ids = self.context.own_names.ids
             passes = api_key != _FETCH or fetches_others(_PREFIX, ids, head, size, api_version, 8)
         if passes and acks == 0:
+            self.last_active = self._read_at
             self.context.stats.unanswered(api_key, size)
             return False
-        exchange = Exchange(self, api_key, api_version, correlation_id, self.last_active)
+        self.last_active = self._read_at
+        exchange = Exchange(self, api_key, api_version, correlation_id, self._read_at)
         self._sequencer.begin(exchange)
         self.context.stats.began(api_key, size)
         if passes:
@@ -195,4 +198,4 @@ class FromClient(Session):
             exchange.forward()
         else:
             handler.handle(self, exchange)
-        return not self._stalled and not self.closed
+        return not self._stalled and not self._muted_for and not self.closed

@@ -20,6 +20,7 @@ from gateway.proxy.produce.target_down import TargetDown
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
+from gateway.proxy.session.timeouts import Timeouts
 from gateway.transport.background import kept_running
 from gateway.transport.listening import Acceptor, connect, listen
 from gateway.transport.sockets import peer_host
@@ -63,7 +64,7 @@ class Listeners:
         self._allocate = allocate
         self._client_tls = client_tls
         self.target_tls = target_tls
-        self._idle_timeout_s = idle_timeout_s
+        self._timeouts = Timeouts(sessions.limits, idle_timeout_s)
         self._rng = rng
         self._accepts_sockets = plain_sockets
         self._connects_sockets = plain_sockets and target_tls is None
@@ -229,13 +230,12 @@ class Listeners:
         live = [n for n in self._target.view.brokers if n in self._addresses] or list(self._addresses)
         return self._addresses[self._rng.choice(live)]
 
-    # -- idle and shutdown ---------------------------------------------------------------------------------
+    # -- timeouts and shutdown ---------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        oldest = self._sessions.clock() - self._idle_timeout_s
-        for session in [s for s in self._sessions.open if s.last_active < oldest and s.idle]:
-            session.close("idle")
-        self._sweeper = self._sessions.loop.call_later(max(self._idle_timeout_s / 10, 0.05), self._sweep)
+        for session, reason in self._timeouts.look(self._sessions.open, self._sessions.clock()):
+            session.close(reason)
+        self._sweeper = self._sessions.loop.call_later(self._timeouts.interval_s, self._sweep)
 
     async def close(self, grace_s: float) -> None:
         """Accept no more, answer what is in flight (at most `grace_s` seconds), close everything."""

@@ -12,8 +12,10 @@ comes then is proven anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.exchange import Transform
 from gateway.proxy.session.streams import StreamError
 from protocol.apis import ApiKey
@@ -24,9 +26,6 @@ from protocol.wire import Buffer
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
-
-LOGIN_REQUEST_BYTES = 524_288
-"""The largest request before a login, as Kafka's `sasl.server.max.receive.size`."""
 
 _METADATA, _METADATA_VERSION = int(ApiKey.METADATA), 8
 _OF_A_LOGIN = frozenset((int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
@@ -41,8 +40,19 @@ _NO_TOPICS = encode_body(
 )
 
 
+class LoginContext(Protocol):
+    """What sessions share."""
+
+    clock: Callable[[], float]
+    limits: Limits
+
+
 class LoginSession(Protocol):
     """The session that logs in. `principal`: whom the target takes it for, '' before that."""
+
+    @property
+    def context(self) -> LoginContext:
+        """What it shares with others."""
 
     principal: str
     closed: bool
@@ -61,7 +71,12 @@ class LoginSession(Protocol):
 
 
 class Login:
-    """The login of one session. `accepted`: the target takes what the client sends; True where it asks for no login."""
+    """The login of one session.
+
+    Attributes:
+        accepted: the target takes what the client sends; True where it asks for no login.
+        since: when the login that is not accepted yet began; None when there is none.
+    """
 
     __slots__ = (
         "_claimed",
@@ -73,6 +88,7 @@ class Login:
         "_timer",
         "_unrefused",
         "accepted",
+        "since",
     )
 
     def __init__(self, session: LoginSession, loop: AbstractEventLoop, *, required: bool) -> None:
@@ -80,6 +96,7 @@ class Login:
         self._loop = loop
         self._required = required
         self.accepted = not required
+        self.since = session.context.clock() if required else None
         self._mechanism = ""
         self._claimed: str | None = None
         self._unrefused = False
@@ -95,14 +112,17 @@ class Login:
         if api_key not in _OF_A_LOGIN:
             self._prove()
             return False
-        if size > LOGIN_REQUEST_BYTES:
-            raise StreamError(f"request of {size} bytes before a login (at most {LOGIN_REQUEST_BYTES})")
+        most = self._session.context.limits.login_request_bytes
+        if size > most:
+            raise StreamError(f"request of {size} bytes before a login (at most {most})")
         return True
 
     def begins(self, mechanism: str) -> None:
         """SaslHandshake: a first login, or another one."""
         self._mechanism, self._claimed, self._unrefused = mechanism, None, False
         self._over()
+        if self._required:
+            self.since = self._session.context.clock()
 
     def says(self, message: bytes) -> None:
         """A client's message of a login: the first one names the principal."""
@@ -125,6 +145,7 @@ class Login:
 
     def _proven(self) -> None:
         self.accepted = True
+        self.since = None
         session = self._session
         if self._unrefused:  # else the login before is the one that holds
             session.principal = self._claimed or ""

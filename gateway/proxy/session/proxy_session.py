@@ -53,9 +53,8 @@ class ProxySession(FromClient, FromBroker):
         self.resume()
 
     def pause_upstream(self, paused: bool) -> None:
-        """The client reads slowly: read its broker slowly."""
-        if self._upstream is not None and not self.closed:
-            (self._upstream.pause_reading if paused else self._upstream.resume_reading)()
+        """The client reads slowly: read its broker slowly, and no further request of its."""
+        self.mute("client", paused)
 
     def pause_client(self, paused: bool) -> None:
         """The broker reads slowly: read the client slowly."""

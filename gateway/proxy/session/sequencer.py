@@ -13,12 +13,13 @@ from protocol.wire import Buffer
 
 
 class Sequencer:
-    """The exchanges of one connection, oldest first."""
+    """The exchanges of one connection, oldest first. `waiting_bytes`: of responses that wait for their turn."""
 
-    __slots__ = ("queue",)
+    __slots__ = ("queue", "waiting_bytes")
 
     def __init__(self) -> None:
         self.queue: deque[Exchange] = deque()
+        self.waiting_bytes = 0
 
     def __len__(self) -> int:
         return len(self.queue)
@@ -39,6 +40,7 @@ class Sequencer:
     def answer(self, exchange: Exchange, response: Buffer) -> list[Buffer]:
         """Give the exchange its framed response (empty = none is due); return what may leave now, in order."""
         exchange.response = response
+        self.waiting_bytes += len(response)
         return self._ready() if self.queue and self.queue[0] is exchange else []
 
     def _ready(self) -> list[Buffer]:
@@ -47,5 +49,6 @@ class Sequencer:
         while queue and (response := queue[0].response) is not None:
             if response:
                 ready.append(response)
+                self.waiting_bytes -= len(response)
             queue.popleft()
         return ready

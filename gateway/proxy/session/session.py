@@ -134,6 +134,8 @@ class Session(ABC):
         self._begun = False  # the client has sent something
         self._draining = False
         self._paused_for: set[str] = set()
+        self._muted_for: set[str] = set()
+        self._broker_muted = False
         self._asks = itertools.count(1)
         self.login_changed()
 
@@ -147,6 +149,16 @@ class Session(ABC):
     def identity(self) -> Identity:
         """The client as the gates know it."""
         return Identity(self.host, self.client_id or "", self.principal)
+
+    @property
+    def is_receiving(self) -> bool:
+        """In the midst of a request that the client still sends, and that is read."""
+        return self._requests.busy and not self._stalled and not self._paused_for
+
+    @property
+    def is_muted(self) -> bool:
+        """The client does not take its answers."""
+        return bool(self._muted_for)
 
     @property
     def idle(self) -> bool:
@@ -233,8 +245,43 @@ class Session(ABC):
         self.context.stats.finished(exchange, len(response))
         if ready:
             self._client.writelines(ready)
+        self._look_at_output()
         if self._draining:
             self._close_if_drained()
+
+    def _look_at_output(self) -> None:
+        """Answers that wait for their turn are bounded: for too many of them no further request is read."""
+        waiting = self._sequencer.waiting_bytes
+        if waiting > self.context.limits.unread_output_bytes:
+            self.mute("turn", True)
+        elif self._muted_for:
+            self.mute("turn", bool(waiting) and "turn" in self._muted_for)
+
+    def mute(self, why: str, muted: bool) -> None:
+        """While there is a reason (`client`: it reads slowly; `turn`): read no request, no answer that only waits."""
+        before = bool(self._muted_for)
+        (self._muted_for.add if muted else self._muted_for.discard)(why)
+        if self.closed:
+            return
+        self._mute_broker()
+        if self._muted_for and not before:
+            self._pause_reading("answers")
+        elif before and not self._muted_for:
+            self._resume_reading("answers")
+            self.context.loop.call_soon(self._unmuted)
+
+    def _mute_broker(self) -> None:
+        """The broker's next answer is read when it is what all others wait for, or what a handler asked for."""
+        expected, queue = self._expected, self._sequencer.queue
+        waits = bool(expected and queue) and not expected[0].internal and expected[0] is not queue[0]
+        paused = "client" in self._muted_for or ("turn" in self._muted_for and waits)
+        if paused != self._broker_muted and self._upstream is not None:
+            self._broker_muted = paused
+            (self._upstream.pause_reading if paused else self._upstream.resume_reading)()
+
+    def _unmuted(self) -> None:
+        if not self._stalled and not self.closed:
+            self.resume()
 
     def close(self, reason: str) -> None:
         """Close both connections. Whatever is unanswered stays so: the client retries elsewhere."""
