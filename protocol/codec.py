@@ -26,16 +26,22 @@ def _class_of(classes: Any, key: int, version: int) -> Any:
 
 
 @parser
-def decode_request(key: int, version: int, body: Buffer, max_bytes: int = MAX_REQUEST_BYTES) -> Any:
+def decode_request(
+    key: int,
+    version: int,
+    body: Buffer,
+    max_bytes: int = MAX_REQUEST_BYTES,
+    max_elements: int = MAX_REQUEST_ELEMENTS,
+) -> Any:
     """Decode a request body. Bytes after the message are ignored, as a broker does.
 
     Raises:
         UnknownApi: no class for the key, or it does not have this version.
-        MalformedFrame: not such a message, larger than `max_bytes`, or of more than `MAX_REQUEST_ELEMENTS`.
+        MalformedFrame: not such a message, larger than `max_bytes`, or of more than `max_elements`.
     """
     if len(body) > max_bytes:
         raise MalformedFrame(f"a request of {len(body)} bytes, at most {max_bytes} are decoded")
-    return message_reader(_class_of(REQUESTS, key, version), version, MAX_REQUEST_ELEMENTS)(body, 0)[0]
+    return message_reader(_class_of(REQUESTS, key, version), version, max_elements)(body, 0)[0]
 
 
 @parser

@@ -67,14 +67,14 @@ class PartitionResult(NamedTuple):
 
 
 @parser
-def scan_request(body: Buffer, version: int) -> ProduceRequestView:
+def scan_request(body: Buffer, version: int, max_parts: int = MAX_PARTS) -> ProduceRequestView:
     """Read a Produce request body without touching the records. A null record set is an empty range.
 
     Raises:
-        MalformedFrame: not such a request, or more than `MAX_PARTS` topics or partitions.
+        MalformedFrame: not such a request, or more than `max_parts` topics or partitions.
     """
     if is_flexible(ApiKey.PRODUCE, version):
-        return _scan_flexible(body)
+        return _scan_flexible(body, max_parts)
     transactional_id, at = read_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
     at += 6
@@ -82,12 +82,12 @@ def scan_request(body: Buffer, version: int) -> ProduceRequestView:
     end = len(body)
     (topics,) = INT32.unpack_from(body, at)
     at += 4
-    _check_topics(_checked(topics, at, end))
+    _check_count(_checked(topics, at, end), max_parts)
     for _ in range(topics):
         topic, at = read_string(body, at)
         (partitions,) = INT32.unpack_from(body, at)
         at += 4
-        _check_topic(topic, len(parts) + _checked(partitions, at, end))
+        _check_topic(topic, len(parts) + _checked(partitions, at, end), max_parts)
         for _ in range(partitions):
             index, size = _INDEX_SIZE.unpack_from(body, at)
             start = at + 8
@@ -98,17 +98,17 @@ def scan_request(body: Buffer, version: int) -> ProduceRequestView:
     return ProduceRequestView(transactional_id, acks, timeout_ms, parts)
 
 
-def _scan_flexible(body: Buffer) -> ProduceRequestView:
+def _scan_flexible(body: Buffer, max_parts: int) -> ProduceRequestView:
     transactional_id, at = read_compact_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, at)
     parts: list[Part] = []
     end = len(body)
     topics, at = read_compact_array_size(body, at + 6)
-    _check_topics(topics)
+    _check_count(topics, max_parts)
     for _ in range(topics):
         topic, at = read_compact_string(body, at)
         partitions, at = read_compact_array_size(body, at)
-        _check_topic(topic, len(parts) + partitions)
+        _check_topic(topic, len(parts) + partitions, max_parts)
         for _ in range(partitions):
             (index,) = INT32.unpack_from(body, at)
             size, start = read_uvarint(body, at + 4)
@@ -128,16 +128,15 @@ def _checked(count: int, at: int, end: int) -> int:
     return count
 
 
-def _check_topics(count: int) -> None:
-    if count > MAX_PARTS:
-        raise MalformedFrame(f"more than {MAX_PARTS} topics in a message")
+def _check_count(count: int, most: int = MAX_PARTS) -> None:
+    if count > most:
+        raise MalformedFrame(f"more than {most} topics or partitions in a message")
 
 
-def _check_topic(topic: str | None, parts: int) -> None:
+def _check_topic(topic: str | None, parts: int, most: int = MAX_PARTS) -> None:
     if topic is None:
         raise MalformedFrame("a topic name is null")
-    if parts > MAX_PARTS:
-        raise MalformedFrame(f"more than {MAX_PARTS} partitions in a message")
+    _check_count(parts, most)
 
 
 def build_request_body(
@@ -208,7 +207,7 @@ def scan_response(body: Buffer, version: int) -> list[PartitionResult]:
     read_string_, read_size = string_reader(flexible), array_reader(flexible)
     results: list[PartitionResult] = []
     topics, at = read_size(body, 0)
-    _check_topics(topics)
+    _check_count(topics)
     for _ in range(topics):
         topic, at = read_string_(body, at)
         partitions, at = read_size(body, at)

@@ -139,6 +139,7 @@ class DataPlane:
             apis=list(stats.snapshot()),
             connections=len(self.sessions.open),
             refused=self.sessions.admission.refused,
+            uncounted_waiters=self.sessions.waiters.uncounted,
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,

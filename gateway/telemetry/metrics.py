@@ -148,6 +148,15 @@ _SYNC: _Table[GroupNumbers] = (
 )
 
 
+_LIMITS: _Table[ProxyNumbers] = (
+    (
+        "lockgate_waiters_not_counted_total",
+        "Requests that waited at gates beyond their principal's limit.",
+        lambda p: p.uncounted_waiters,
+    ),
+)
+
+
 def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
     up = GaugeMetricFamily("lockgate_link_up", "1 while the link's source cluster answers.", labels=["link"])
     for link, available in numbers.links.items():
@@ -209,6 +218,7 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
         "limit",
         numbers.refused,
     )
+    yield from _of_each(_LIMITS, [], [([], numbers)])
     yield _counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )

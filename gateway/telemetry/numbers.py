@@ -27,12 +27,16 @@ class ApiNumbers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyNumbers:
-    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit."""
+    """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit.
+
+    `uncounted_waiters`: requests that waited at gates beyond the limit of their principal.
+    """
 
     bounds_s: Sequence[float]
     apis: Sequence[ApiNumbers]
     connections: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
+    uncounted_waiters: int = 0
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)

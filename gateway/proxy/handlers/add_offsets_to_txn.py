@@ -24,7 +24,7 @@ from gateway.proxy.transactions.coordinator_calls import (
 )
 from gateway.proxy.transactions.group_sides import as_name
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -63,7 +63,7 @@ class AddOffsetsToTxnHandler:
         return self._routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         serve(
             session,
             lambda: self._serve(session, exchange, request),

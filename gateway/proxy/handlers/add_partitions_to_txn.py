@@ -29,7 +29,7 @@ from gateway.proxy.transactions.coordinator_calls import (
 )
 from gateway.proxy.transactions.coordinators import Lost
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
@@ -71,7 +71,7 @@ class AddPartitionsToTxnHandler:
         return self.routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         call = _Call(self, session, exchange, request)
         serve(session, call.run, call.refuse)
 

@@ -19,7 +19,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.proxy.session.stats import ProxyStats
 from gateway.topics.interface import SourceTopics
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import (
     CreatePartitionsResponse,
@@ -58,7 +58,7 @@ class CreateTopicsHandler:
         return bool(self._sources)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         session.stall()
         names = [topic.name for topic in request.topics]
         self._spawn(self._loop.create_task(self._decide(session, exchange, names)))
@@ -94,7 +94,7 @@ class MirrorTopicGuard:
         return bool(self._routing.current.topics)
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         names = self._names(exchange, request)
         routes = self._routing.current.topics
         owned = [n for n in names if n in routes and routes[n].phase is not WritePhase.SWITCHED]

@@ -27,7 +27,7 @@ from gateway.proxy.transactions.coordinator_calls import (
 from gateway.proxy.transactions.coordinators import Refused
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode, is_retriable
 from protocol.messages import EndTxnRequest, EndTxnResponse
 
@@ -51,7 +51,7 @@ class EndTxnHandler:
         return self._routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
 
         async def work() -> Action:
             await require_transactional_first(session, request.transactional_id)

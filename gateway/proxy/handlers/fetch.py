@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.groups.gate.rules.gates import GroupGates
-from protocol.codec import decode_request, decode_response, encode_body, encode_response
+from protocol.codec import decode_response, encode_body, encode_response
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FetchHandler:
         if not gated:
             exchange.forward()
             return
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         for topic in request.topics or ():
             if _name(topic, exchange.api_version) in gated:
                 for partition in topic.partitions:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.session.addresses import Advertised, patched
 from protocol.apis import ApiKey
-from protocol.codec import decode_request
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -32,7 +31,7 @@ class FindCoordinatorHandler:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         if (request.key_type or 0) == _GROUP:
             groups = request.coordinator_keys if exchange.api_version >= 4 else [request.key]
             for group in groups:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Session
 
-GROUPS_PER_REQUEST = 1_000
-
 Refusal = Callable[[Mapping[str, int]], None]
 """Answers the request: with an error code for some groups, and for all others that they may not read yet."""
 
@@ -41,7 +39,7 @@ def pass_or_hold(
     Args:
         right: what the request needs of a group. Only who may read it counts as a waiter.
     """
-    if len(groups) > GROUPS_PER_REQUEST:
+    if len(groups) > session.context.limits.groups_per_request:
         refuse(dict.fromkeys(groups, int(ErrorCode.INVALID_REQUEST)))
         return
     hold = _Hold(gates, session, forward or exchange.forward, groups, refuse, hold_s)
@@ -72,6 +70,8 @@ class _Hold:
         self._hold_s = hold_s
         self._keys: list[tuple[str, int]] = []
         self._closed: set[str] = set()
+        self._who = ""
+        self._taken = 0
 
     def begin(self, rights: Mapping[str, Right | int], right: Right) -> None:
         """Args.
@@ -92,6 +92,10 @@ class _Hold:
         session.stall()
         self._timer = session.context.loop.call_later(self._hold_s, lambda: self._end(lambda: self._refuse({})))
         session.on_close.append(self._leave)
+        self._who = session.principal or session.host
+        if not session.context.waiters.take(self._who, len(self._closed)):
+            return  # told to come again when its time is up: it may be open then
+        self._taken = len(self._closed)
         now = session.context.clock()
         unasked = Right.NONE if session.context.asks_login else Right.READ
         for group in tuple(self._closed):
@@ -120,6 +124,9 @@ class _Hold:
         for group, key in self._keys:
             self._gates.leave(group, key)
         self._keys.clear()
+        if self._taken:
+            self._session.context.waiters.give_back(self._who, self._taken)
+            self._taken = 0
 
 
 def _refused(found: Right | int, right: Right) -> int:

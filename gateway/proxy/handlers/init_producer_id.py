@@ -29,7 +29,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.state.producer_ids import GATEWAY_PID_BASE
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, decode_response, encode_body, encode_response
+from protocol.codec import decode_response, encode_body, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import response_body_offset
 from protocol.messages import InitProducerIdResponse
@@ -67,7 +67,7 @@ class InitProducerIdHandler:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         if request.transactional_id is not None:
             if self._routing.current.intercepts_produce:
                 exchange.forward(lambda frame: self._answered(session, exchange, request, frame))

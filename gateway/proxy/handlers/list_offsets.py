@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsResponse
 
@@ -29,7 +29,7 @@ class ListOffsetsHandler:
         return self._routing.current.unreadable
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         routes = self._routing.current.topics
         if all(t.name not in routes or routes[t.name].readable for t in request.topics):
             exchange.forward()

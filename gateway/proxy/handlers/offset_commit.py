@@ -16,7 +16,7 @@ from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.handlers.gating import pass_or_hold
 from gateway.proxy.session.session import LEASE_OVER
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetCommitResponse
 
@@ -40,7 +40,7 @@ class OffsetCommitHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         group = request.group_id
         pass_or_hold(
             self._gates,

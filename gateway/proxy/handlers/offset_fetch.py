@@ -14,7 +14,7 @@ from gateway.groups.gate.rules.gates import GroupGates
 from gateway.proxy.handlers.gating import pass_or_hold
 from gateway.proxy.handlers.group_rights import Right
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetFetchResponse
 
@@ -37,7 +37,7 @@ class OffsetFetchHandler:
         return self._gates.enabled
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         groups = [g.group_id for g in request.groups] if exchange.api_version >= 8 else [request.group_id]
         pass_or_hold(
             self._gates,

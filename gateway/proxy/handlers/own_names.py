@@ -14,7 +14,7 @@ import structlog
 from gateway.proxy.rules.own_entries import RULES, SHOWN, Refusal, merged, without_own
 from gateway.proxy.rules.own_names import PREFIX
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, decode_response, encode_body, encode_response
+from protocol.codec import decode_response, encode_body, encode_response
 from protocol.header import response_body_offset
 from protocol.wire import Buffer
 
@@ -48,7 +48,7 @@ class OwnNamesGuard:
         refusal = None
         own = session.context.own_names
         if self._rule is not None and own.in_bytes(bytes(exchange.body)):
-            request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+            request = exchange.request()
             refusal = self._rule(request, lambda topic_id: topic_id is not None and topic_id.bytes in own.ids)
             if refusal is not None:
                 _log.warning(

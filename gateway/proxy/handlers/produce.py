@@ -79,7 +79,7 @@ class ProduceHandler:
         return looked_at or not self._passes_writes()
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        view = scan_request(exchange.body, exchange.api_version)
+        view = scan_request(exchange.body, exchange.api_version, session.max_elements)
         parts = [Part(*part) for part in view.parts]
         code = _own_code(view)
         if code:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateway.proxy.session.exchange import framed
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, decode_response
+from protocol.codec import decode_response
 from protocol.header import response_body_offset
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SaslHandler:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(exchange.api_key, exchange.api_version, exchange.body)
+        request = exchange.request()
         if exchange.api_key == ApiKey.SASL_HANDSHAKE:
             session.login.begins(request.mechanism)
             exchange.forward()

@@ -27,7 +27,7 @@ from gateway.proxy.transactions.coordinators import Refused
 from gateway.proxy.transactions.group_sides import as_name
 from gateway.proxy.transactions.transactions import Transactions
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -52,7 +52,7 @@ class TxnOffsetCommitHandler:
         return self._routing.current.intercepts_produce
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        request = decode_request(_KEY, exchange.api_version, exchange.body)
+        request = exchange.request()
         serve(
             session,
             lambda: self._serve(session, exchange, request),

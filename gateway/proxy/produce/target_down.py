@@ -24,7 +24,7 @@ from gateway.proxy.rules.own_names import is_own
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import Handler, Session
 from protocol.apis import ApiKey
-from protocol.codec import decode_request, encode_response
+from protocol.codec import encode_response
 from protocol.errors import ErrorCode
 from protocol.messages import MetadataResponse
 from protocol.produce import scan_request
@@ -108,7 +108,7 @@ class TargetDown:
     def _metadata(self, exchange: Exchange) -> bytes:
         """The target as last seen. Whatever is not known has no leader now: clients ask again."""
         view = self._target.view
-        request = decode_request(_METADATA, exchange.api_version, exchange.body)
+        request = exchange.request()
         asked = None if request.topics is None else [topic.name for topic in request.topics if topic.name]
         everything = asked is None or (exchange.api_version == 0 and not asked)
         names = [name for name in (sorted(view.topics) if everything else asked or ()) if not is_own(name)]

@@ -11,6 +11,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
+from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.session import Handler, Session
 from gateway.proxy.session.stats import API_KEYS, ProxyStats
@@ -25,6 +26,7 @@ class Sessions:
     Attributes:
         open: the sessions, in the order in which they came.
         admission: which connections are accepted.
+        waiters: at gates, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
 
@@ -48,6 +50,7 @@ class Sessions:
         self.lease_valid = lease_valid
         self.limits = limits
         self.admission = Admission(limits, clock)
+        self.waiters = WaiterCounts(limits.waiters_per_principal)
         self.rights: dict[tuple[str, str], bool] = {}
         self.own_names = OwnNames()
         self.stats = ProxyStats(clock)

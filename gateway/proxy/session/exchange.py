@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from protocol.codec import decode_request
 from protocol.header import frame_response
 from protocol.wire import Buffer
 
@@ -17,7 +18,9 @@ Transform = Callable[[memoryview], "Buffer | None"]
 
 
 class ExchangeSession(Protocol):
-    """The session of an exchange: who takes its answer."""
+    """The session of an exchange: who takes its answer. `max_elements`: of a request that is decoded."""
+
+    max_elements: int
 
     def answer(self, exchange: Exchange, response: Buffer) -> None:
         """Take the framed response; it leaves when its turn comes."""
@@ -71,6 +74,15 @@ class Exchange:
     def body(self) -> memoryview:
         """The request's body: what follows its header."""
         return self.frame[self.body_offset :]
+
+    def request(self) -> Any:
+        """The request, decoded.
+
+        Raises:
+            MalformedFrame: it is none, it is too large, or it has more array elements than the gateway's limit.
+        """
+        limit = self.session.max_elements
+        return decode_request(self.api_key, self.api_version, self.body, max_elements=limit)
 
     def reply(self, body: Buffer) -> None:
         """Answer with this response body; header and size are added."""

@@ -23,6 +23,7 @@ from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
+from gateway.proxy.rules.waiters import WaiterCounts
 from gateway.proxy.session.exchange import Exchange, Transform
 from gateway.proxy.session.login import Login
 from gateway.proxy.session.sequencer import Sequencer
@@ -58,6 +59,7 @@ class SessionContext(Protocol):
         handlers: by API key; an API without one is opaque.
         asks_login: the target authenticates its clients (SASL).
         limits: how much clients may take.
+        waiters: at gates, by principal.
         rights: (principal, topic) -> may it write, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
     """
@@ -72,6 +74,7 @@ class SessionContext(Protocol):
     max_request_bytes: int
     asks_login: bool
     limits: Limits
+    waiters: WaiterCounts
     rights: dict[tuple[str, str], bool]
     lease_valid: Callable[[], bool]
 
@@ -121,6 +124,7 @@ class Session(ABC):
         self.passes_bytes = 0  # requests up to this size may pass as they come; none before the target's consent
         self.authorized: dict[object, tuple[float, bool]] = {}  # see `produce/authorization.py`: (asked at, allowed)
         self.group_rights: dict[str, tuple[float, int]] = {}  # group -> (asked at, operations)
+        self.max_elements = context.limits.elements_per_request
         self.pipeline = PipelineGuard()
         self.order = LeaderOrder()
         self.last_active = context.clock()

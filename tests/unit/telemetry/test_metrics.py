@@ -78,6 +78,7 @@ def test_proxy():
         apis=[produce, unknown],
         connections=4,
         refused={"rate": 3},
+        uncounted_waiters=6,
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -95,6 +96,7 @@ def test_proxy():
     assert found[key("lockgate_requests_total", api="999")] == 1
     assert found[key("lockgate_client_connections")] == 4
     assert found[key("lockgate_connections_refused_total", limit="rate")] == 3
+    assert found[key("lockgate_waiters_not_counted_total")] == 6
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
     assert found[key("lockgate_auto_create_refused_total", topic="forgotten")] == 1
     assert found[key("lockgate_produce_held_total", topic="orders")] == 5
