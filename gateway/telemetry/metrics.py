@@ -154,6 +154,17 @@ _LIMITS: _Table[ProxyNumbers] = (
         "Requests that waited at gates beyond their principal's limit.",
         lambda p: p.uncounted_waiters,
     ),
+    ("lockgate_held_request_bytes", "Requests that wait in the gateway.", lambda p: p.held_bytes),
+    (
+        "lockgate_client_connections_unread",
+        "Client connections that are not read until there is memory for their requests.",
+        lambda p: p.unread_connections,
+    ),
+    (
+        "lockgate_client_connections_unread_total",
+        "How often a client connection was not read until there was memory for its request.",
+        lambda p: p.unread_times,
+    ),
 )
 
 

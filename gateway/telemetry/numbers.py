@@ -29,7 +29,8 @@ class ApiNumbers(Protocol):
 class ProxyNumbers:
     """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit.
 
-    `uncounted_waiters`: requests that waited at gates beyond the limit of their principal.
+    `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
+    wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far.
     """
 
     bounds_s: Sequence[float]
@@ -37,6 +38,9 @@ class ProxyNumbers:
     connections: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     uncounted_waiters: int = 0
+    held_bytes: int = 0
+    unread_connections: int = 0
+    unread_times: int = 0
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)

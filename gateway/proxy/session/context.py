@@ -9,6 +9,7 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
+from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.waiters import WaiterCounts
@@ -27,6 +28,7 @@ class Sessions:
         open: the sessions, in the order in which they came.
         admission: which connections are accepted.
         waiters: at gates, by principal.
+        held: the memory of requests that wait.
         connect: connects a session to its target broker; set by the listeners.
     """
 
@@ -51,6 +53,7 @@ class Sessions:
         self.limits = limits
         self.admission = Admission(limits, clock)
         self.waiters = WaiterCounts(limits.waiters_per_principal)
+        self.held = HeldRequests(limits.held_request_bytes)
         self.rights: dict[tuple[str, str], bool] = {}
         self.own_names = OwnNames()
         self.stats = ProxyStats(clock)

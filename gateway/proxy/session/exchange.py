@@ -25,6 +25,9 @@ class ExchangeSession(Protocol):
     def answer(self, exchange: Exchange, response: Buffer) -> None:
         """Take the framed response; it leaves when its turn comes."""
 
+    def release(self, exchange: Exchange) -> None:
+        """Its request is held no more."""
+
     def send_upstream(self, exchange: Exchange, size: int, pieces: Sequence[Buffer]) -> None:
         """Send a framed request of `size` bytes to the target broker and expect its answer for `exchange`."""
 
@@ -33,6 +36,7 @@ class Exchange:
     """A request that awaits its response.
 
     `frame` is the request without its 4-byte size (empty for opaque requests, which are never collected).
+    `held`: bytes of it that the session holds.
     `response` is the framed response once known, while earlier exchanges of the connection still wait.
     `transform` turns the upstream's response frame (without size) into the framed response for the client;
     it returns None when it will call `reply`/`forward` itself later. None as transform = pass it through.
@@ -47,6 +51,7 @@ class Exchange:
         "correlation_id",
         "edit",
         "frame",
+        "held",
         "internal",
         "response",
         "session",
@@ -65,6 +70,7 @@ class Exchange:
         self.client_id: str | None = None
         self.frame: memoryview = _EMPTY
         self.body_offset = 0
+        self.held = 0
         self.internal = False
         self.response: Buffer | None = None
         self.transform: Transform | None = None
@@ -105,6 +111,9 @@ class Exchange:
         """Send `pieces` (`size` bytes in all, header included) as this request to the target broker."""
         self.transform = framed if transform is None and self.edit is not None else transform
         self.session.send_upstream(self, size, pieces)
+        if self.transform is None:  # nobody looks at it any more
+            self.frame = _EMPTY
+            self.session.release(self)
 
     def drop(self) -> None:
         """End without a response (acks=0)."""

@@ -47,6 +47,7 @@ class FromClient(Session):
         self._backlog_bytes = 0
         self._feeding = False
         self._read_at = self.last_active
+        self._held = self._held_frames = 0  # bytes: in all; of whole requests that are unanswered
 
     def client_data(self, data: Buffer) -> None:
         """Bytes arrived from the client. They change after the call."""
@@ -55,6 +56,7 @@ class FromClient(Session):
             self._backlog_bytes += len(data)
             if self._backlog_bytes > BACKLOG_BYTES:
                 self._pause_reading("backlog")
+            self._account()
             if not self._begun:
                 self._begin()
         elif self._requests.busy or not self._pass_request(data, len(data)):
@@ -117,7 +119,24 @@ class FromClient(Session):
             self.close(f"internal error: {error!r}")
         finally:
             self._feeding = False
+            self._account()
             self.context.wires.flush()
+
+    def _account(self) -> None:
+        """Tell how much is held, when that has changed."""
+        requests = self._requests
+        held = requests.held + self._backlog_bytes + self._held_frames
+        if held != self._held and not self.closed:
+            self._held = held
+            self.context.held.holds(self, held, unfinished=requests.collecting)
+
+    def release(self, exchange: Exchange) -> None:
+        """See `Session.release`."""
+        if exchange.held:
+            self._held_frames -= exchange.held
+            exchange.held = 0
+            if not self._feeding:
+                self._account()
 
     def resume(self) -> None:
         """Go on with what has arrived meanwhile."""
@@ -190,6 +209,8 @@ class FromClient(Session):
         exchange = self._sequencer.queue[-1]
         header = peek_request_header(frame)
         exchange.frame = frame
+        exchange.held = len(frame)
+        self._held_frames += len(frame)
         exchange.client_id = client_id = header.client_id
         self.client_id = client_id if client_id is None else named(client_id)
         exchange.body_offset = header.body_offset

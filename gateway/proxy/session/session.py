@@ -19,6 +19,7 @@ import structlog
 
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
+from gateway.proxy.rules.held_requests import HeldRequests
 from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
@@ -60,6 +61,7 @@ class SessionContext(Protocol):
         asks_login: the target authenticates its clients (SASL).
         limits: how much clients may take.
         waiters: at gates, by principal.
+        held: the memory of requests that wait.
         rights: (principal, topic) -> may it write, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
     """
@@ -75,6 +77,7 @@ class SessionContext(Protocol):
     asks_login: bool
     limits: Limits
     waiters: WaiterCounts
+    held: HeldRequests
     rights: dict[tuple[str, str], bool]
     lease_valid: Callable[[], bool]
 
@@ -174,6 +177,15 @@ class Session(ABC):
         self._stalled = True
 
     @abstractmethod
+    def release(self, exchange: Exchange) -> None:
+        """A request that was collected is held no more."""
+
+    def pause_for_memory(self, paused: bool) -> bool:
+        """See `Reader.pause_for_memory`."""
+        (self._pause_reading if paused else self._resume_reading)("memory")
+        return not self._paused_for and not self.closed
+
+    @abstractmethod
     def _begin(self) -> None:
         """The client's first bytes are there."""
 
@@ -246,6 +258,7 @@ class Session(ABC):
         if exchange.edit is not None:
             response = exchange.edit(response)
         ready = self._sequencer.answer(exchange, response)
+        self.release(exchange)
         self.context.stats.finished(exchange, len(response))
         if ready:
             self._client.writelines(ready)
@@ -297,6 +310,7 @@ class Session(ABC):
         if self._upstream is not None:
             self._upstream.close()
         self.login.closed()
+        self.context.held.ended(self)
         for callback in self.on_close:
             callback()
         self.on_close.clear()

@@ -62,6 +62,11 @@ class RequestStream:
         return self._need > 0
 
     @property
+    def held(self) -> int:
+        """Bytes that have arrived of an intercepted frame."""
+        return self._have
+
+    @property
     def busy(self) -> bool:
         """In the midst of a frame, or of its head."""
         return bool(self.through or self._need or self._chunks)
