@@ -192,12 +192,16 @@ class Api(_Section):
 
 
 class Links(_Section):
-    """What links may be made to do. `files`: the folder that their ssl.*.location are in; '': none may be named.
+    """What links may be made to do. `files`: the folder that their ssl.*.location are in, and the files of
+    `${file:PATH:KEY}` and `${dir:PATH:NAME}`; '': none may be named. `variables`: those of `${env:NAME}`, with `*`.
 
+    `key_file`: of the key that secrets are encrypted with, the same at every gateway; '': only references are taken.
     `allow_unverified_tls`: links may switch the check of certificates or host names off.
     """
 
     files: str = ""
+    variables: tuple[str, ...] = ("LOCKGATE_LINK_*",)
+    key_file: str = ""
     allow_unverified_tls: bool = False
 
 

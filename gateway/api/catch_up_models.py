@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
 from gateway.mirror.rules.period import period_of
+from gateway.operations.secrets.rules.references import shown
 from gateway.state import link_config
 from gateway.state.link_config import OnRecordsDeleted
 from gateway.state.records import MirrorDirection, MirrorRecord, PartitionStart
 from gateway.topics.catch_up import CatchUp, JobPlan, JobState
-from gateway.topics.links import redacted
 from gateway.version import VERSION
 
 
@@ -146,8 +146,8 @@ class JobPlanData(BaseModel):
         return cls(
             link_name=plan.link.name,
             group_prefix=link_config.parse(plan.link.configs).target_group(""),
-            source=ClusterData(cluster_id=plan.link.source_cluster_id, client=redacted(plan.link.client)),
-            target=ClusterData(cluster_id=plan.target_cluster_id, client=redacted(plan.target_client)),
+            source=ClusterData(cluster_id=plan.link.source_cluster_id, client=shown(plan.link.client)),
+            target=ClusterData(cluster_id=plan.target_cluster_id, client=shown(plan.target_client)),
             mirrors=[PlannedMirror.of(mirror, plan.link.link_id) for mirror in plan.mirrors],
             groups=[PlannedGroup(group=one.group, state=one.state.value) for one in plan.groups],
             version=VERSION,

@@ -180,6 +180,7 @@ class Fleet:
             peer=me.peer,
             lease_s=me.lease_s,
             place=me.place(),
+            keys=me.keys,
             owned=self._hooks.owned(),
         )
 

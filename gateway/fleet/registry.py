@@ -178,6 +178,7 @@ class FleetRegistry:
             lease_ms=round(gateway.lease_s * 1000),
             since_ms=self._wall_ms(),
             place=gateway.place,
+            keys=gateway.keys,
         )
 
     # -- who must acknowledge ------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -46,7 +47,7 @@ class Cluster:
         self.config = config
         self.host = host
         self.rng = rng = rng or host.rng.random
-        self._ssl_context = config.ssl_context()
+        self._ssl_context: ssl.SSLContext | None = None
         self._metadata = MetadataKeeper(config, self._open, rng)
         self._pool = Pool(config, self._address, self._open, self.invalidate, rng)
         self._coordinators = Coordinators(
@@ -221,6 +222,11 @@ class Cluster:
         return None if broker is None else (broker.host, broker.port)
 
     async def _open(self, host: str, port: int) -> Connection:
+        if self._ssl_context is None:
+            try:
+                self._ssl_context = self.config.ssl_context()
+            except ValueError as exc:
+                raise ClusterUnavailable(str(exc)) from exc
         return await Connection.open(host, port, self.config, self._ssl_context)
 
     def _deadline_s(self, timeout_s: float | None) -> float:

@@ -8,6 +8,7 @@ say otherwise.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,11 +22,15 @@ _CHECKS: Final = ("tls_verify_hostname", "tls_verify_certificate")
 
 @dataclass(frozen=True, slots=True)
 class LinkPolicy:
-    """`files`: the folder that ssl.*.location are in; '': none may be named. `allow_unverified_tls`: links may switch
-    the check of certificates or host names off."""
+    """`files`: the folder that ssl.*.location and the files of secrets are in; '': none may be named.
+
+    `allow_unverified_tls`: links may switch the check of certificates or host names off. `variables`: names of the
+    environment variables that secrets may be in, with `*` for any characters.
+    """
 
     files: str = ""
     allow_unverified_tls: bool = False
+    variables: tuple[str, ...] = ()
 
     def require(self, client: Mapping[str, str]) -> None:
         """Looks at nothing outside the folder.
@@ -36,22 +41,30 @@ class LinkPolicy:
         for name, value in client.items():
             field = PROPERTIES[name].field if name in PROPERTIES else ""
             if field in _FILES:
-                self._require_inside(name, value)
+                try:
+                    self.require_file(value)
+                except ValueError as exc:
+                    raise ValueError(f"{name}: {exc}") from None
             if field in _CHECKS and not self.allow_unverified_tls and not _is_checked(name, value):
                 raise ValueError(
                     f"{name}: a link must check its brokers' certificates and host names; "
                     "links.allow_unverified_tls in the gateway's settings would allow it"
                 )
 
-    def _require_inside(self, name: str, path: str) -> None:
+    def require_file(self, path: str) -> None:
+        """Raises ValueError for a file that links may not name; looks at nothing outside the folder."""
         if not self.files:
-            raise ValueError(
-                f"{name}: links may not name files; links.files in the gateway's settings is the folder for them"
-            )
+            raise ValueError("links may not name files; links.files in the gateway's settings is the folder for them")
         folder = os.path.abspath(self.files)  # noqa: PTH100 - without a look at the file system
         named = os.path.abspath(path)  # noqa: PTH100
         if not (_is_in(named, folder) and _is_in(os.path.realpath(path), os.path.realpath(folder))):
-            raise ValueError(f"{name}: {path} is not in the folder of links' files (links.files)")
+            raise ValueError(f"{path} is not in the folder of links' files (links.files)")
+
+    def require_variable(self, name: str) -> None:
+        """Raises ValueError for an environment variable that links may not name, whether it is set or not."""
+        if not any(fnmatch.fnmatchcase(name, allowed) for allowed in self.variables):
+            allowed = ", ".join(self.variables) or "none"
+            raise ValueError(f"links may not name the variable {name}; links.variables allows {allowed}")
 
 
 DEFAULT_POLICY: Final = LinkPolicy()

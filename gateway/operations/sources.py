@@ -14,7 +14,7 @@ from gateway.errors import BadRequest, NotFound, SourceUnreachable
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
-from gateway.operations.link_policy import DEFAULT_POLICY, LinkPolicy
+from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.state.records import LinkRecord
 
 VIEW_S = 5.0  # how long a view waits for a source
@@ -36,12 +36,12 @@ class LinkHealth:
 class Sources:
     """Source clusters by link name. `clusters` is a live view of the underlying net clusters, for the proxy.
 
-    `policy`: what the properties of a new link may make us do.
+    `secrets`: of links, and what the properties of a new one may make us do.
     """
 
-    def __init__(self, open_cluster: OpenCluster, policy: LinkPolicy = DEFAULT_POLICY) -> None:
+    def __init__(self, open_cluster: OpenCluster, secrets: LinkSecrets | None = None) -> None:
         self._open_cluster = open_cluster
-        self._policy = policy
+        self.secrets = secrets or LinkSecrets()
         self._accesses: dict[str, ClusterAccess] = {}
         self._clusters: dict[str, Any] = {}
         self._links: dict[str, LinkRecord] = {}
@@ -58,8 +58,7 @@ class Sources:
             SourceUnreachable: with the reason.
         """
         try:
-            self._policy.require(client)
-            access = self._open_cluster(ClusterConfig.from_client_properties(client))
+            access = self._open_cluster(self.secrets.config(self.secrets.accepted(client)))
         except ValueError as exc:
             raise BadRequest(str(exc)) from exc
         try:
@@ -78,7 +77,7 @@ class Sources:
         """Keep an access for a stored link, unless there is one; it connects when first asked, so a lost source stops
         nothing."""
         if self._links.get(link.name) != link:
-            self._keep(link, self._open_cluster(ClusterConfig.from_client_properties(link.client)))
+            self._keep(link, self._open_cluster(self.secrets.config_of(link)))
 
     def _keep(self, link: LinkRecord, access: ClusterAccess) -> None:
         self._forget(link.name)

@@ -34,10 +34,12 @@ from gateway.kafka.connection.errors import NetError
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.net_access import NetAccess
+from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.sources import Sources
 from gateway.runtime.api import ApiServer
 from gateway.runtime.data_plane import DataPlane
 from gateway.runtime.health import Vitals, checks
+from gateway.runtime.keys import sealing_keys
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
 from gateway.state.mirror_states import shown
@@ -148,8 +150,9 @@ class Gateway:
         self._gates = GroupGates()
         self._progress = MirrorProgress()
         links = self.settings.links
-        policy = LinkPolicy(links.files, links.allow_unverified_tls)
-        self._sources = Sources(lambda config: NetAccess(config, self._host), policy)
+        policy = LinkPolicy(links.files, links.allow_unverified_tls, links.variables)
+        secrets = LinkSecrets(policy, sealing_keys(links.key_file))
+        self._sources = Sources(lambda config: NetAccess(config, self._host), secrets)
         # before the routes change, and writes that waited go to where they say
         self._store.subscribe(lambda: self._sources.only(self._store.links))
         self._publisher = RoutingPublisher(self._store, self._routing, self._host.monotonic)

@@ -26,7 +26,6 @@ from gateway.fleet.rules.membership import Role
 from gateway.groups.gate.fleet import FleetGates
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
 from gateway.mirror.engine.engine import Engine
 from gateway.mirror.rules.progress import MirrorProgress
@@ -119,7 +118,7 @@ class Peering:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _source(self, link: LinkRecord) -> Cluster:
-        return Cluster(ClusterConfig.from_client_properties(link.client), host=self._host)
+        return Cluster(self._shared.sources.secrets.config_of(link), host=self._host)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -135,6 +134,7 @@ class Peering:
             peer=f"{told}:{port}",
             lease_s=fleet.lease_s,
             place=self._lock.take,
+            keys=",".join(shared.sources.secrets.key_ids),
         )
         self.pauses = PauseAnswers(
             self.name, shared.publisher, in_flight, self.mirrors.quiet, self.mirrors.records_changed

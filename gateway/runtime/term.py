@@ -40,6 +40,7 @@ from gateway.mirror.partition.log_start import plan_start
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_errors import target_errors
 from gateway.operations.net_access import NetAccess
+from gateway.operations.secrets.stored import StoredSecrets
 from gateway.operations.sources import Sources
 from gateway.state.records import LinkRecord, MirrorRecord, PartitionStart
 from gateway.state.store import StateStore, StoreError
@@ -133,6 +134,8 @@ class LeaderTerm:
         self._topics.resume()
         service.failbacks.resume()
         group_monitor(self._parts, self._groups, service.group_reports).start()
+        secrets = StoredSecrets(dependencies.store, dependencies.sources.secrets)
+        self._parts.background.every(_LOOK_S, secrets.look, "secrets of links")
         self._parts.background.every(_LOOK_S, self._forget_presumed, "gateways whose leases are over")
         dependencies.metrics.control = service.numbers
 

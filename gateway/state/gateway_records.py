@@ -20,8 +20,9 @@ class GatewayRecord:
     `name` stays over restarts, `incarnation` is one per process. `peer`: host:port for the other gateways. `bootstrap`:
     where its clients connect. `lease_ms`: for how long it may go on without having been heard of. `place`: where it
     held the lock of its name (`transport/name_lock.py`), '' for nowhere. `succeeded`: the name that another process
-    has taken
-    while this one was not known to have stopped; its own `name` is made from both then (`membership.predecessor`).
+    has taken while this one was not known to have stopped; its own `name` is made from both then
+    (`membership.predecessor`). `keys`: ids of the keys that it has for secrets of links, with commas between
+    (`operations/secrets/sealing.py`).
     """
 
     name: str
@@ -33,6 +34,7 @@ class GatewayRecord:
     since_ms: int = 0
     place: str = ""
     succeeded: str = ""
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,12 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.records import Records
+from gateway.operations.secrets.rules.references import shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, SequenceRecord
 from gateway.transport.locks import KeyedLocks
 
-_SECRETS = ("password", "jaas")
-REDACTED = "********"
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -157,10 +156,20 @@ class Links:
             state="ACTIVE" if health.available else "UNAVAILABLE",
             state_since_ms=health.since_ms,
             error="" if health.available else health.message,
-            client=redacted(link.client),
+            client=shown(link.client),
             configs=link_config.with_defaults(link.configs),
             mirror_counts=dict(states),
         )
+
+    def _sealed(self, name: str, client: Mapping[str, str]) -> dict[str, str]:
+        """The properties as they are stored. Raises Conflict when a gateway could not read them."""
+        secrets = self._sources.secrets
+        sealed = secrets.sealed(name, client)
+        if any(sealed.get(key, value) != value for key, value in client.items()):
+            lacking = secrets.lacking(self._records.store.gateways.values())
+            if lacking:
+                raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")
+        return sealed
 
     def _require_absent(self, name: str) -> None:
         if name in self._records.store.links:
@@ -176,13 +185,14 @@ class Links:
                 f"{client['bootstrap.servers']} is the target cluster itself (cluster id {cluster_id}); "
                 "a link needs another cluster as its source"
             )
+        sealed = self._sealed(name, client)
         async with self._locks.hold("sequence/link"):
             last = self._records.store.sequences.get("link", SequenceRecord("link", 0)).last
             record = LinkRecord(
                 name=name,
                 link_id=last + 1,
                 source_cluster_id=cluster_id,
-                client=dict(client),
+                client=sealed,
                 configs=dict(configs),
                 created_ms=self._records.now_ms(),
             )
@@ -221,8 +231,3 @@ def _why_not_deleted(
             f"from new ones; wait {math.ceil(retried_s / 60)} min, or use force"
         )
     return ""
-
-
-def redacted(client: Mapping[str, str]) -> dict[str, str]:
-    """Client properties as they may be shown."""
-    return {name: REDACTED if any(secret in name for secret in _SECRETS) else value for name, value in client.items()}

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from gateway.operations.secrets.link_secrets import LinkSecrets
+from gateway.operations.secrets.sealing import SealingKeys
 from gateway.telemetry.logs import AUDIT, configure_audit
 from tests.support.control_plane import SOURCE
 from tests.support.secured_api import SecuredApi, secured_api
@@ -88,6 +90,7 @@ async def test_what_did_not_happen_is_told_too(api: SecuredApi) -> None:
 
 async def test_no_secret_is_written_down(api: SecuredApi) -> None:
     """Also of requests that are refused, and of names that are misspelt."""
+    api.plane.parts.sources.secrets = LinkSecrets(keys=SealingKeys([bytes(32)]))
     async with api.client() as client:
         for name, value in SECRETS.items():
             body = {"link_name": f"l-{len(name)}", "configs": entries(**{"bootstrap.servers": SOURCE, name: value})}

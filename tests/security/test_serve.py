@@ -52,7 +52,11 @@ def test_it_is_closed_and_the_command_finds_the_key(
     secrets = tmp_path / "source.properties"
     secrets.write_text("client.id=c\nsasl.password=the-password-of-a-link\n", encoding="utf-8")
     name = f"l-{tmp_path.name}"
-    made = lockgate("link", "create", name, "--url", url, "--bootstrap", source.bootstrap, "--config", str(secrets))
+    create = ("link", "create", name, "--url", url, "--bootstrap", source.bootstrap)
+    made = lockgate(*create, "--config", str(secrets))
+    assert "sasl.password: would be stored where others read it" in made.stderr
+    assert "the-password-of-a-link" not in made.stderr
+    made = lockgate(*create, "--set", "client.id=c")
     assert made.returncode == 0, made.stderr
     assert lockgate("link", "delete", name, "--url", url, "--force").returncode == 0
 
@@ -63,11 +67,12 @@ def test_it_is_closed_and_the_command_finds_the_key(
         assert b"the-password-of-a-link" not in seen
     trail = [json.loads(line) for line in log.decode().splitlines() if line.startswith("{")]
     assert [(line["principal"], line["method"], line["result"]) for line in trail] == [
+        ("local", "POST", "refused"),
         ("local", "POST", "done"),
         ("local", "DELETE", "done"),
     ]
-    assert f"link {name}" in trail[0]["after"]
-    assert f"link {name}" in trail[1]["before"]
+    assert f"link {name}" in trail[1]["after"]
+    assert f"link {name}" in trail[2]["before"]
     limits = {line[:26].strip(): line[26:].split() for line in (process / "limits").read_text("ascii").splitlines()}
     assert limits["Max open files"][0] == limits["Max open files"][1]
     assert limits["Max core file size"][:2] == ["0", "0"]

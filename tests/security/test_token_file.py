@@ -55,7 +55,7 @@ def test_what_others_can_read_or_change_is_no_secret(tmp_path: Path, mode: int) 
     path = tmp_path / "api.token"
     read_or_make(path)
     path.chmod(mode)
-    with pytest.raises(TokenError, match=f"{path} is a token that others can read or change .*: chmod 600"):
+    with pytest.raises(TokenError, match=f"{path} is a secret that others can read or change .*: chmod 600"):
         read_or_make(path)
     with pytest.raises(TokenError):
         credentials(Api(token_file=str(path)))

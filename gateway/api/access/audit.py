@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from gateway.api.access.roles import Asked, Caller
 from gateway.kafka.connection.properties import PROPERTIES
+from gateway.operations.secrets.rules.references import REDACTED, shown
 from gateway.state.link_config import OPTION_NAMES
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
 from gateway.state.views import StateViews
-from gateway.topics.links import REDACTED, redacted
 
 LOGGER: Final = "lockgate.audit"
 
@@ -160,7 +160,7 @@ def _property(name: str, value: Any) -> Any:
     """Of a link: what is misspelt may be a password, too."""
     if name in OPTION_NAMES:
         return value
-    return redacted({name: value})[name] if name in PROPERTIES else REDACTED
+    return shown({name: value})[name] if name in PROPERTIES else REDACTED
 
 
 def _named(key: str, value: Any) -> Any:
@@ -194,7 +194,7 @@ def _texts(body: Mapping[str, Any]) -> Iterable[Any]:
 
 
 def _link(link: LinkRecord) -> dict[str, Any]:
-    return {"client": redacted(link.client), "configs": dict(link.configs), "cluster_id": link.source_cluster_id}
+    return {"client": shown(link.client), "configs": dict(link.configs), "cluster_id": link.source_cluster_id}
 
 
 def _mirror(mirror: MirrorRecord) -> dict[str, Any]:

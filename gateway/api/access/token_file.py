@@ -40,26 +40,40 @@ def read_token(path: Path, *, group: bool = False) -> str:
         TokenError: others can read it, another user made it, or there is no token in it.
         FileNotFoundError: there is none.
     """
+    text = read_private(path, group=group)
+    if len(text) < MIN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise TokenError(f"{path}: a token has {MIN_LENGTH} ASCII characters or more, and no blanks")
+    return text
+
+
+def read_private(path: Path, *, group: bool = False) -> str:
+    """The text of a file that its owner alone can read, up to 4 KiB.
+
+    Args:
+        group: the file's group may read it, too.
+
+    Raises:
+        TokenError: others can read it, or another user made it.
+        FileNotFoundError: there is none.
+    """
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
-            text = file.read(_LONGEST).decode("ascii").strip()
+            text = file.read(_LONGEST).decode().strip()
     except FileNotFoundError:
         raise
     except OSError as exc:
-        raise TokenError(f"cannot read the token file {path}: {exc.strerror}") from exc
+        raise TokenError(f"cannot read {path}: {exc.strerror}") from exc
     except UnicodeDecodeError:
-        raise TokenError(f"{path}: a token has ASCII characters only") from None
+        raise TokenError(f"{path} is not text") from None
     open_to = stat.S_IRWXO | (stat.S_IWGRP if group else stat.S_IRWXG)
     if found.st_uid not in (0, os.geteuid()):
-        raise TokenError(f"{path} belongs to another user (uid {found.st_uid}), who knows this token: remove it")
+        raise TokenError(f"{path} belongs to another user (uid {found.st_uid}), who knows this secret: remove it")
     if found.st_mode & open_to:
         wanted = "chmod o-rwx,g-w" if group else "chmod 600"
         raise TokenError(
-            f"{path} is a token that others can read or change (mode {stat.S_IMODE(found.st_mode):04o}): {wanted}"
+            f"{path} is a secret that others can read or change (mode {stat.S_IMODE(found.st_mode):04o}): {wanted}"
         )
-    if len(text) < MIN_LENGTH or not text.isprintable() or " " in text:
-        raise TokenError(f"{path}: a token has {MIN_LENGTH} characters or more, and no blanks")
     return text
 
 

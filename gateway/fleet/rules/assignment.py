@@ -58,6 +58,7 @@ def encode_subscription(gateway: Gateway) -> bytes:
             struct.pack(">i", round(gateway.lease_s * 1000)),
             _partitions(gateway.owned),
             _string(gateway.place),
+            _string(gateway.keys),
         )
     )
 
@@ -83,6 +84,7 @@ def decode_subscription(data: bytes) -> Gateway:
         lease_s=lease_ms / 1000,
         owned=frozenset(reader.partitions()),
         place=reader.string() if reader.has_more else "",  # of an older version: nothing is known of the old process
+        keys=reader.string() if reader.has_more else "",
     )
 
 

@@ -28,7 +28,7 @@ class Gateway:
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
     `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
-    (`transport/name_lock.py`), '' for nowhere.
+    (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Gateway:
     lease_s: float
     owned: frozenset[MirrorPartition] = frozenset()
     place: str = ""
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

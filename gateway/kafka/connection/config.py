@@ -16,6 +16,8 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _BACKOFFS = {"retry_backoff_s": (0.1, 1.0), "reconnect_backoff_s": (0.05, 2.0)}
 
+Resolve = Callable[[str, str], str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
@@ -63,6 +65,8 @@ class ClusterConfig:
         metadata_max_age_s: the view is refreshed at least this often.
         retry_backoff_s, reconnect_backoff_s: (first, longest) waits.
         max_response_bytes: a larger response frame closes the connection.
+        resolve: (property, its value) -> the secret, where values are references to secrets; asked at each login.
+            Raises ValueError, naming the property.
         properties: the properties this was made of, for whoever hands them to another client library.
     """
 
@@ -81,6 +85,7 @@ class ClusterConfig:
     reconnect_backoff_s: tuple[float, float] = _BACKOFFS["reconnect_backoff_s"]
     max_response_bytes: int = 256 * 1024 * 1024
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    resolve: Resolve = field(default=lambda _, value: value, repr=False, compare=False)
 
     @property
     def uses_tls(self) -> bool:
@@ -94,7 +99,14 @@ class ClusterConfig:
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """The TLS context, None without TLS. Reads the PEM files; raises ValueError naming the property."""
-        return self.tls.context() if self.uses_tls else None
+        if not self.uses_tls:
+            return None
+        key_password = self.resolve("ssl.key.password", self.tls.key_password)
+        return replace(self.tls, key_password=key_password).context()
+
+    def login(self) -> tuple[str, str]:
+        """User name and password, as they are now. Raises ValueError naming the property."""
+        return self.resolve("sasl.username", self.sasl_username), self.resolve("sasl.password", self.sasl_password)
 
     def ssl_context_for_others(self) -> ssl.SSLContext | None:
         """As `ssl_context`, without this configuration's own certificate: for connections on which others speak.
@@ -109,8 +121,14 @@ class ClusterConfig:
         return self.security_protocol == "SSL" and bool(self.tls.certificate)
 
     @classmethod
-    def from_client_properties(cls, properties: Mapping[str, str]) -> ClusterConfig:
+    def from_client_properties(
+        cls, properties: Mapping[str, str], resolve: Resolve | None = None, *, reads_files: bool = True
+    ) -> ClusterConfig:
         """Make a config of Kafka client properties.
+
+        Args:
+            resolve: see the attribute.
+            reads_files: the PEM files are tried now; else what is wrong with them is told by each connection.
 
         Raises:
             ValueError: one line that names an unknown property, a bad value, or one that is missing.
@@ -125,7 +143,10 @@ class ClusterConfig:
             except ValueError as exc:
                 raise ValueError(f"{name}: {exc}") from None
         config = _assemble(values, dict(properties))
-        config.ssl_context()
+        if resolve is not None:
+            config = replace(config, resolve=resolve)
+        if reads_files:
+            config.ssl_context()
         return config
 
 

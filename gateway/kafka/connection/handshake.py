@@ -108,7 +108,7 @@ class Authenticator:
 
     async def _exchange_tokens(self) -> int:
         """Returns the session's lifetime in milliseconds, 0 for no limit."""
-        sasl = mechanism(self._config.sasl_mechanism, self._config.sasl_username, self._config.sasl_password)
+        sasl = mechanism(self._config.sasl_mechanism, *self._config.login())
         token: bytes | None = sasl.first()
         version = min(2, self._version)
         lifetime_ms = 0

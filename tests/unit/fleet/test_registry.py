@@ -41,7 +41,9 @@ class Book:
 
 
 def member(name: str, incarnation: str = "1", place: str = "here") -> Gateway:
-    return Gateway(name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S, place=place)
+    return Gateway(
+        name=name, incarnation=incarnation, role=Role.NODE, peer=f"{name}:1", lease_s=LEASE_S, place=place, keys="k"
+    )
 
 
 @pytest.fixture
@@ -53,6 +55,7 @@ async def test_whoever_is_admitted_is_registered_before_and_must_acknowledge(boo
     await book.generation("a", "b")
     assert set(book.plane.store.gateways) == {"a", "b"}
     assert book.plane.store.secret == "s"
+    assert {record.keys for record in book.plane.store.gateways.values()} == {"k"}
     assert book.registry.required() == {"a", "b"}
     assert book.registry.lost() == ""
 

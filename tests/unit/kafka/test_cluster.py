@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from gateway.kafka.cluster import CONTROL_LANE, BrokerError, Cluster, ClusterUnavailable, ClusterView
+from gateway.kafka.connection.config import ClusterConfig
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorResponse, ListGroupsRequest, ListGroupsResponse
@@ -352,3 +355,19 @@ async def test_a_coordinator_that_falls_silent_after_a_refusal(three: FakeCluste
         await cluster.coordinator("g", timeout_s=0.3)
     end.set()
     assert asked > 1
+
+
+async def test_files_of_no_use_are_told_by_each_connection_and_found_when_they_come(tmp_path: Path) -> None:
+    """A stored link must not stop a gateway at its start."""
+    missing = tmp_path / "ca.pem"
+    properties = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", "ssl.ca.location": str(missing)}
+    config = ClusterConfig.from_client_properties(properties, reads_files=False)
+    cluster = Cluster(config)
+    try:
+        with pytest.raises(ClusterUnavailable, match=r"ssl.ca.location: cannot read .*ca.pem"):
+            await cluster.start(0.3)
+        missing.write_bytes(trustme.CA().cert_pem.bytes())
+        with pytest.raises(ClusterUnavailable, match="connection refused"):
+            await cluster.start(0.3)
+    finally:
+        await cluster.close()

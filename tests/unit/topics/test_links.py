@@ -11,9 +11,13 @@ import pytest
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S
 from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable
 from gateway.groups.gate.rules.gates import GateStatus
+from gateway.operations.link_policy import LinkPolicy
+from gateway.operations.secrets.link_secrets import LinkSecrets
+from gateway.operations.secrets.rules.references import REDACTED
+from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import GroupRecord, GroupState, MirrorState, ProducerEntry
-from gateway.topics.links import REDACTED
 from tests.support.control_plane import PROPERTIES, SOURCE, TARGET, Plane
 from tests.support.fake_kafka import FakeKafka
 from tests.support.mirror_records import changed
@@ -112,6 +116,7 @@ async def test_ids_are_never_given_again_even_after_a_delete(plane):
 
 
 async def test_secrets_are_not_shown(plane):
+    plane.parts.sources.secrets = LinkSecrets(keys=SealingKeys([bytes(32)]))
     await plane.service.links.create(
         "l",
         {
@@ -126,7 +131,32 @@ async def test_secrets_are_not_shown(plane):
     shown = plane.service.links.describe("l").client
     assert shown["sasl.password"] == REDACTED
     assert shown["sasl.username"] == "me"
-    assert plane.store.links["l"].client["sasl.password"] == "hush"
+    assert "hush" not in str(plane.log.kept)
+    assert plane.parts.sources.secrets.config_of(plane.store.links["l"]).login() == ("me", "hush")
+
+
+async def test_no_secret_is_stored_as_it_is(plane):
+    """Without a key it is refused; a reference is stored, and shown."""
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    with pytest.raises(BadRequest, match="sasl.password: would be stored where others read it"):
+        await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": "hush"})
+    assert nothing_is_left(plane)
+
+    policy = LinkPolicy(variables=("LOCKGATE_LINK_*",))
+    plane.parts.sources.secrets = LinkSecrets(policy, environment={"LOCKGATE_LINK_PW": "hush"})
+    reference = "${env:LOCKGATE_LINK_PW}"
+    view = await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": reference})
+    assert view.client["sasl.password"] == plane.store.links["l"].client["sasl.password"] == reference
+
+
+async def test_a_secret_that_a_gateway_could_not_read_is_refused(plane):
+    plane.parts.sources.secrets = LinkSecrets(keys=SealingKeys([bytes(32)]))
+    await plane.store.put(GatewayRecord(name="b", incarnation="1", role="node", peer="b:1", lease_ms=1))
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    with pytest.raises(Conflict, match="gateways without the first key of links.key_file: b"):
+        await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": "hush"})
+    assert "l" not in plane.store.links
+    await plane.service.links.create("l", PROPERTIES)
 
 
 async def finished(plane: Plane) -> None:

@@ -25,6 +25,8 @@ gateways = st.builds(
     peer=names,
     lease_s=st.integers(1, 2**31 - 1).map(lambda ms: ms / 1000),
     owned=partitions,
+    place=names,
+    keys=names,
 )
 assignments = st.builds(
     FleetAssignment,

@@ -1,0 +1,1 @@
+"""Secrets of links: kept as references or encrypted, read where they are used."""

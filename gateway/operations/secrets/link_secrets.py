@@ -1,0 +1,162 @@
+"""The secrets of links: what may be given, what is stored of it, and what it stands for where it is used.
+
+The state topic is on the target, and whoever may read it there must not get into the source. So what is stored of a
+secret is a reference that each gateway reads for itself, or the secret encrypted with a key that the gateways have and
+the target has not. Records from before may hold secrets as they are: those are used, and rewritten by the leader
+(`operations/secrets/stored.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.properties import parse_jaas
+from gateway.operations.link_policy import DEFAULT_POLICY, LinkPolicy
+from gateway.operations.secrets.providers import read
+from gateway.operations.secrets.rules.references import (
+    ENCRYPTED,
+    REFERABLE,
+    SECRETS,
+    is_plain,
+    reference,
+    require_well_formed,
+)
+from gateway.operations.secrets.sealing import SealingKeys
+from gateway.state.gateway_records import GatewayRecord
+from gateway.state.records import LinkRecord
+
+_JAAS: Final = "sasl.jaas.config"
+
+
+class LinkSecrets:
+    """Args.
+
+    policy: which files and variables of this machine may be named.
+    keys: None: nothing can be encrypted here.
+    """
+
+    def __init__(
+        self,
+        policy: LinkPolicy = DEFAULT_POLICY,
+        keys: SealingKeys | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._policy = policy
+        self._keys = keys
+        self._environment = environment
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """Of the keys that this gateway has."""
+        return () if self._keys is None else self._keys.ids
+
+    # -- of a new link -------------------------------------------------------------------------------------------
+
+    def accepted(self, client: Mapping[str, str]) -> dict[str, str]:
+        """The properties of a new link as they are gone on with: single ones, each secret there to be read.
+
+        Raises:
+            ValueError: one line that names the property, and the remedy.
+        """
+        found = flattened(client)
+        self._policy.require(found)
+        require_well_formed(found)
+        for name in _plain(found) if self._keys is None else ():
+            raise ValueError(
+                f"{name}: would be stored where others read it: give ${{file:/path:key}}, ${{dir:/path:name}} or "
+                "${env:NAME}, or set links.key_file in the settings of every gateway, and it is encrypted"
+            )
+        for name in REFERABLE:
+            self._resolved({}, "", name, found.get(name, ""))
+        return found
+
+    def config(self, accepted: Mapping[str, str]) -> ClusterConfig:
+        """How to reach the source of a link that is not stored yet. Raises ValueError naming the property."""
+        return ClusterConfig.from_client_properties(accepted, partial(self._resolved, {}, ""))
+
+    def sealed(self, link: str, client: Mapping[str, str]) -> dict[str, str]:
+        """The properties as they are stored: what is a secret itself is encrypted."""
+        found = flattened(client)
+        if self._keys is None:
+            return found
+        sealed: dict[str, str] = {
+            name: self._keys.seal(found[name], _context(link, found, name)) for name in _plain(found)
+        }
+        return {**found, **sealed}
+
+    # -- of a stored one -----------------------------------------------------------------------------------------
+
+    def config_of(self, link: LinkRecord) -> ClusterConfig:
+        """How to reach a link's source. Files and secrets are read when it is connected to, and errors told then."""
+        client = flattened(link.client)
+        resolve = partial(self._resolved, client, link.name)
+        return ClusterConfig.from_client_properties(client, resolve, reads_files=False)
+
+    def is_outdated(self, link: LinkRecord) -> bool:
+        """Something in the record would be stored in another way today: as it is, or under an older key."""
+        return any(self._is_outdated(value) for name, value in flattened(link.client).items() if name in SECRETS)
+
+    def renewed(self, link: LinkRecord) -> dict[str, str]:
+        """The properties of a stored link, encrypted with the first key. Raises ValueError when one cannot be read."""
+        client = flattened(link.client)
+        opened: dict[str, str] = {
+            name: self._resolved(client, link.name, name, client[name])
+            for name in SECRETS
+            if name in client and self._is_outdated(client[name])
+        }
+        return self.sealed(link.name, {**client, **opened})
+
+    def lacking(self, gateways: Iterable[GatewayRecord]) -> list[str]:
+        """Those that could not read what is encrypted here, by name."""
+        key = "" if self._keys is None else self._keys.id
+        return sorted(record.name for record in gateways if key not in record.keys.split(","))
+
+    def _is_outdated(self, value: str) -> bool:
+        found = reference(value)
+        if found is None:
+            return bool(value)
+        return found.provider == ENCRYPTED and self._keys is not None and found.path != self._keys.id
+
+    def _resolved(self, client: Mapping[str, str], link: str, name: str, value: str) -> str:
+        found = reference(value)
+        if found is None:
+            return value
+        try:
+            if found.provider != ENCRYPTED:
+                return read(found, self._policy, self._environment)
+            if self._keys is None:
+                raise ValueError("is encrypted, and this gateway has no key: set links.key_file")
+            return self._keys.open(found, _context(link, client, name))
+        except ValueError as exc:
+            raise ValueError(f"{name}: {exc}") from None
+
+
+def flattened(client: Mapping[str, str]) -> dict[str, str]:
+    """The properties without `sasl.jaas.config`: what it says stands under the names of single properties.
+
+    Raises:
+        ValueError: it has no user name and password.
+    """
+    rest = {name: str(value) for name, value in client.items() if name != _JAAS}
+    if _JAAS not in client:
+        return rest
+    try:
+        username, password = parse_jaas(str(client[_JAAS]))
+    except ValueError as exc:
+        raise ValueError(f"{_JAAS}: {exc}") from None
+    return {"sasl.username": username, "sasl.password": password, **rest}
+
+
+def _plain(client: Mapping[str, str]) -> list[str]:
+    return [name for name in SECRETS if is_plain(client.get(name, ""))]
+
+
+def _context(link: str, client: Mapping[str, str], name: str) -> bytes:
+    """What a secret was given for: its link and all that is said of the cluster."""
+    others = sorted((key, value) for key, value in client.items() if key not in SECRETS)
+    return json.dumps(["lockgate link", link, name, others], ensure_ascii=True).encode()

@@ -1,0 +1,1 @@
+"""What a secret of a link is made of, as text. Pure."""

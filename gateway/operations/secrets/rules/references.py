@@ -1,0 +1,70 @@
+"""References to secrets in the properties of a link, in the syntax of Kafka's ConfigProvider (KIP-297).
+
+``${file:/path:key}`` is a key of a properties file, ``${dir:/path:name}`` (or ``directory``) the contents of a file in
+a folder, ``${env:NAME}`` an environment variable, each of the gateway that uses it. ``${encrypted:KEY:TEXT}`` is what
+the gateway itself makes of a secret that was given as it is (`operations/secrets/sealing.py`).
+
+Unlike Kafka a property is one reference or none, and only what tells the cluster who we are may be one: of anything
+else the value would be seen in logs and errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+SECRETS: Final = ("sasl.password", "ssl.key.password")
+REFERABLE: Final = ("sasl.username", *SECRETS)
+ENCRYPTED: Final = "encrypted"
+PROVIDERS: Final = ("file", "dir", "directory", "env")
+REDACTED: Final = "********"
+
+_HIDDEN: Final = ("password", "jaas")
+_REFERENCE: Final = re.compile(rf"\$\{{({'|'.join((*PROVIDERS, ENCRYPTED))}):(?:([^}}:]*):)?([^}}]*)\}}")
+
+
+class Reference(NamedTuple):
+    """`path` is '' where the provider has none."""
+
+    provider: str
+    path: str
+    key: str
+
+
+def reference(text: str) -> Reference | None:
+    """What a value refers to; None when it is no reference."""
+    found = _REFERENCE.fullmatch(text)
+    return None if found is None else Reference(found[1], found[2] or "", found[3])
+
+
+def is_plain(text: str) -> bool:
+    """The value itself is the secret."""
+    return bool(text) and reference(text) is None
+
+
+def require_well_formed(client: Mapping[str, str]) -> None:
+    """Raises ValueError, one line that names the property, for a reference where none may be, or of no use."""
+    for name, value in client.items():
+        found = reference(value)
+        if found is None:
+            if _REFERENCE.search(value):
+                raise ValueError(f"{name}: a reference must be the whole value")
+        elif name not in REFERABLE:
+            raise ValueError(f"{name}: only {', '.join(REFERABLE)} may be references")
+        elif found.provider == ENCRYPTED:
+            raise ValueError(f"{name}: what a gateway has encrypted cannot be given to another link")
+        elif not found.key or (found.path == "") != (found.provider == "env"):
+            raise ValueError(f"{name}: expected ${{file:/path:key}}, ${{dir:/path:name}} or ${{env:NAME}}")
+
+
+def shown(client: Mapping[str, Any]) -> dict[str, Any]:
+    """Client properties as they may be shown: references as they are, what is a secret itself or encrypted hidden."""
+    return {name: REDACTED if _is_hidden(name, value) else value for name, value in client.items()}
+
+
+def _is_hidden(name: str, value: Any) -> bool:
+    if not any(word in name for word in _HIDDEN):
+        return False
+    found = reference(value) if isinstance(value, str) else None
+    return found is None or found.provider == ENCRYPTED or name not in REFERABLE
