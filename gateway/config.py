@@ -226,19 +226,29 @@ class Promote(_Section):
     unknown_grace_ms: Annotated[int, Field(ge=0)] = 2_000
 
 
+class FleetTls(_Section):
+    """PEM files: this gateway's certificate, good for servers and for clients, its key, and the CA of all gateways."""
+
+    certificate: Path
+    key: Path
+    key_password: SecretStr = SecretStr("")
+    ca: Path
+
+
 class Fleet(_Section):
     """The gateways of one target are a fleet, without any setting. See docs/fleet.md.
 
     `name`: of this gateway, the same over restarts, no two alike; empty: from the listener's address. `lease_s`: for
     how long it may write to sources without having been heard of, 5 s to a day; who promotes waits that long for one
     that was lost. `peer_host`, `peer_port`: where the other gateways reach it; by default the listener's address, and
-    any free port.
+    any free port. `tls`: certificates of the channel between gateways; by default they make them themselves.
     """
 
     name: str = ""
     lease_s: Annotated[float, Field(ge=5, le=86_400)] = 600.0
     peer_host: str = ""
     peer_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    tls: FleetTls | None = None
 
 
 class Log(_Section):

@@ -19,6 +19,7 @@ from gateway.fleet.fleet import Fleet
 from gateway.fleet.lease_guard import LeaseGuard
 from gateway.fleet.mirrors import FleetMirrors
 from gateway.fleet.parts import FleetHooks, Identity, Term
+from gateway.fleet.peers.certificates import Certificates, FleetCertificates, GivenCertificates
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import READ
 from gateway.fleet.rules.assignment import FleetAssignment
@@ -80,7 +81,9 @@ class Peering:
         self.name = name_of(settings)
         self._lock = host.name_lock(self.name)
         self.incarnation = f"{host.wall_ms():015d}-{host.new_id()[:8]}"
-        self.peers = Peers(self.name, self.incarnation, lambda: shared.store.secret, self._heartbeat, host)
+        self.peers = Peers(
+            self.name, self.incarnation, lambda: shared.store.secret, self._heartbeat, host, self._certificates()
+        )
         self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
         self.engine = Engine(
             shared.target,
@@ -116,6 +119,13 @@ class Peering:
         self._is_open = False
         self.pauses: PauseAnswers
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def _certificates(self) -> Certificates | None:
+        tls = self._settings.fleet.tls
+        if tls is not None:
+            return GivenCertificates(tls.certificate, tls.key, tls.key_password.get_secret_value(), tls.ca)
+        store = self._shared.store
+        return FleetCertificates(self.name, lambda: store.secret) if self._host.encrypts_peers else None
 
     def _source(self, link: LinkRecord) -> Cluster:
         return Cluster(self._shared.sources.secrets.config_of(link), host=self._host)

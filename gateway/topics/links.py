@@ -163,10 +163,10 @@ class Links:
 
     def _sealed(self, name: str, client: Mapping[str, str]) -> dict[str, str]:
         """The properties as they are stored. Raises Conflict when a gateway could not read them."""
-        secrets = self._sources.secrets
-        sealed = secrets.sealed(name, client)
+        of_links = self._sources.secrets
+        sealed = of_links.sealed(name, client)
         if any(sealed.get(key, value) != value for key, value in client.items()):
-            lacking = secrets.lacking(self._records.store.gateways.values())
+            lacking = of_links.lacking(self._records.store.gateways.values())
             if lacking:
                 raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")
         return sealed

@@ -46,6 +46,7 @@ class Host:
         name_lock: a gateway's name -> the lock that proves when its process is gone (`transport/name_lock.py`).
         plain_sockets: connections without TLS are sockets of our own (`transport/wire.py`); else the event loop's
         transports.
+        encrypts_peers: gateways talk over TLS; else as they are, on a network that is made up.
         serve_api: (ASGI application, API settings) -> what has `start` and `close`; None: `runtime/api.py`.
         create_app, create_own_app: make the REST applications; None: those of `api/`.
     """
@@ -58,6 +59,7 @@ class Host:
     new_id: Callable[[], str] = _new_id
     name_lock: Callable[[str], NameLock] = NameLock
     plain_sockets: bool = True
+    encrypts_peers: bool = True
     serve_api: Callable[[Any, Any], Any] | None = None
     create_app: Callable[..., Any] | None = None
     create_own_app: Callable[..., Any] | None = None

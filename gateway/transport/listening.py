@@ -33,6 +33,12 @@ class Acceptor:
         for listening in sockets:
             loop.add_reader(listening.fileno(), self._accept, listening)
 
+    @property
+    def port(self) -> int:
+        """Of the first address."""
+        bound: int = self._sockets[0].getsockname()[1]
+        return bound
+
     def close(self) -> None:
         """Listen no more."""
         for retry in self._retries:

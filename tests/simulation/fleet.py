@@ -163,6 +163,7 @@ class GatewayNode:
             new_id=lambda: rng.randbytes(16).hex(),
             name_lock=lambda name: _Lock(self.name, name),
             plain_sockets=False,
+            encrypts_peers=False,
             serve_api=lambda forwarding, _settings: _Served(self, forwarding),
             create_app=shared_app,
             create_own_app=shared_own_app,

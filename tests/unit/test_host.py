@@ -22,6 +22,7 @@ ROOMS = (
 )
 BELOW = {
     "api/access/token_file.py": "the token of the door before it, made once when the server starts",
+    "operations/secrets/sealing.py": "the nonce of a secret that is encrypted",
     "runtime/api.py": "uvicorn's socket",
     "runtime/gateway.py": "the look whether a port is free, left out without plain sockets",
     "runtime/memory.py": "malloc_trim, in the process around the gateway",

@@ -1,8 +1,8 @@
 """The channel between the gateways of a fleet: questions with answers, and heartbeats that nobody answers.
 
 Each gateway dials every other one, and asks and heartbeats on the connection it has dialled; so between two gateways
-there
-are two connections. A connection that breaks is dialled again with backoff; what was asked on it is PeerUnavailable.
+there are two connections. A connection that breaks is dialled again with backoff; what was asked on it is
+PeerUnavailable.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from gateway.fleet.peers.certificates import Certificates
 from gateway.fleet.peers.dial import Dial, PeerRefused, PeerUnavailable
 from gateway.fleet.peers.serve import PeerServer
 from gateway.fleet.peers.wire import encode
@@ -31,6 +32,7 @@ class Peers:
         incarnation: this process's. A new incarnation of a name ends the connections of the one before.
         secret: of the fleet; '' while it is not known, then nobody is let in and nobody is dialled.
         on_heartbeat: (name of the sender, what it said), for each heartbeat.
+        certificates: of TLS between gateways; None: there is no TLS, as in virtual time.
 
     Attributes:
         handlers: who answers a question, by `what`. Its body has `from`, the asker's name, besides what was sent. A
@@ -46,6 +48,7 @@ class Peers:
         secret: Callable[[], str],
         on_heartbeat: Callable[[str, Mapping[str, Any]], None],
         host: Host = MACHINE,
+        certificates: Certificates | None = None,
     ) -> None:
         self.name = name
         self.handlers: dict[str, Handler] = {}
@@ -53,7 +56,8 @@ class Peers:
         self._incarnation = incarnation
         self._secret = secret
         self._host = host
-        self._server = PeerServer(name, incarnation, secret, on_heartbeat, self.handlers, host)
+        self._certificates = certificates
+        self._server = PeerServer(name, incarnation, secret, on_heartbeat, self.handlers, host, certificates)
         self._dials: dict[str, Dial] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -72,7 +76,16 @@ class Peers:
                 self._dials[name] = self._dial(name, address)
 
     def _dial(self, name: str, address: str) -> Dial:
-        return Dial(self.name, self._incarnation, self._secret, name, address, lambda: self.on_gone(name), self._host)
+        return Dial(
+            self.name,
+            self._incarnation,
+            self._secret,
+            name,
+            address,
+            lambda: self.on_gone(name),
+            self._host,
+            self._certificates,
+        )
 
     def expected(self) -> frozenset[str]:
         """The peers that `expect` named."""

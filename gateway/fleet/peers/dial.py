@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
+from gateway.fleet.peers.certificates import Certificates, PeerTls, fingerprint
 from gateway.fleet.peers.wire import GREETING_BYTES, MalformedPeer, encode, proof, read, require_proof, text
 from gateway.kafka.connection.errors import ClusterUnavailable, NetError
 from gateway.transport.background import kept_running
@@ -21,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 2.0
 USER_TIMEOUT_S: Final = 3.0  # a peer that is cut off is noticed, and dialled anew
+STREAM_BYTES: Final = 64 * 1024
 _BACKOFF_S: Final = (0.05, 1.0)
 _STEADY_S: Final = 1.0  # a connection that breaks sooner counts as a failed attempt
 _UNREAD_HEARTBEATS: Final = 64 * 1024
@@ -51,6 +54,7 @@ class Dial:
         address: str,
         on_gone: Callable[[], None] = lambda: None,
         host: Host = MACHINE,
+        certificates: Certificates | None = None,
     ) -> None:
         self.peer = peer
         self.address = address
@@ -60,6 +64,7 @@ class Dial:
         self._secret = secret
         self._on_gone = on_gone
         self._host = host
+        self._certificates = certificates
         self._writer: asyncio.StreamWriter | None = None
         self._opened = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
@@ -124,7 +129,7 @@ class Dial:
             try:
                 async with asyncio.timeout(CONNECT_S):
                     reader, writer = await self._connect()
-            except (OSError, NetError, asyncio.IncompleteReadError, TimeoutError) as exc:
+            except (OSError, ValueError, NetError, asyncio.IncompleteReadError, TimeoutError) as exc:
                 self.last_error = f"{self.address}: {_reason(exc)}"
                 if backoff.failures == 0:
                     _log.info("peer '%s' not reached: %s", self.peer, self.last_error)
@@ -145,24 +150,39 @@ class Dial:
         if not secret:
             raise MalformedPeer("the fleet's secret is not known yet")
         host, _, port = self.address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+        tls = None if self._certificates is None else _known(self._certificates())
+        reader, writer = await asyncio.open_connection(
+            host.strip("[]"), int(port), ssl=None if tls is None else tls.dials, limit=STREAM_BYTES
+        )
         try:
             tune(writer.get_extra_info("socket"), USER_TIMEOUT_S)
-            a = text(await read(reader, GREETING_BYTES), "nonce")
+            seen = () if tls is None else (tls.fingerprint, peer_fingerprint(writer))
+            a = text(await self._first(reader), "nonce")
             b = self._host.token_hex(16)
-            said = ("dial", a, b, self._name, self._incarnation, self.peer)
+            said = ("dial", a, b, self._name, self._incarnation, self.peer, *seen)
             greeting = {"name": self._name, "incarnation": self._incarnation, "to": self.peer, "nonce": b}
             writer.write(encode({**greeting, "proof": proof(secret, *said)}))
             answer = await read(reader, GREETING_BYTES)
             if "refused" in answer:
                 raise MalformedPeer(f"it says: {answer['refused']}")
-            require_proof(answer, secret, "accept", a, b, text(answer, "name"), text(answer, "incarnation"))
+            require_proof(answer, secret, "accept", a, b, text(answer, "name"), text(answer, "incarnation"), *seen)
             if answer["name"] != self.peer:
                 raise MalformedPeer(f"gateway '{answer['name']}' answers there")
         except BaseException:
             writer.transport.abort()
             raise
         return reader, writer
+
+    async def _first(self, reader: asyncio.StreamReader) -> dict[str, Any]:
+        try:
+            return await read(reader, GREETING_BYTES)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            if self._certificates is None:
+                raise
+            # With TLS 1.3 our end is ready before the other has looked at our certificate, and asyncio sends no alert.
+            raise MalformedPeer(
+                "it closed the connection before its greeting: its log says whether it takes this gateway's certificate"
+            ) from None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the connection breaks."""
@@ -198,6 +218,31 @@ def _reason(exc: BaseException) -> str:
         return f"not connected within {CONNECT_S:g} s"
     if isinstance(exc, asyncio.IncompleteReadError):
         return "closed by the peer"
+    if isinstance(exc, ssl.SSLError):
+        return tls_reason(exc)
     if isinstance(exc, socket.gaierror | OSError):
         return connect_reason(exc)
     return str(exc)
+
+
+def _known(tls: PeerTls | None) -> PeerTls:
+    if tls is None:
+        raise MalformedPeer("the fleet's secret is not known yet")
+    return tls
+
+
+def peer_fingerprint(writer: asyncio.StreamWriter) -> str:
+    """Of the certificate at the other end of a TLS connection."""
+    return fingerprint(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+
+
+def tls_reason(exc: ssl.SSLError) -> str:
+    """Why TLS between two gateways failed, in words of either end."""
+    reason = str(exc.reason or exc).replace("_", " ").lower()
+    if isinstance(exc, ssl.SSLCertVerificationError):
+        return f"its certificate is not of this fleet ({exc.verify_message})"
+    if "did not return a certificate" in reason:
+        return "it has no certificate"
+    if "alert" in reason:
+        return f"it does not take this gateway's certificate ({reason})"
+    return f"no TLS with it ({reason})"

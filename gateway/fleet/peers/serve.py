@@ -5,19 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from gateway.fleet.peers.dial import USER_TIMEOUT_S
+from gateway.fleet.peers.certificates import Certificates
+from gateway.fleet.peers.dial import STREAM_BYTES, USER_TIMEOUT_S, peer_fingerprint, tls_reason
 from gateway.fleet.peers.wire import GREETING_BYTES, MalformedPeer, encode, proof, read, require_proof, text
 from gateway.kafka.connection.errors import NetError
 from gateway.transport.host import MACHINE, Host
+from gateway.transport.listening import Acceptor, listen
+from gateway.transport.slots import Slots
 from gateway.transport.sockets import tune
 
 _log = logging.getLogger(__name__)
 
 _GREETING_S: Final = 2.0
-_STRANGERS: Final = 32  # connections that have not proved anything yet
+_STRANGERS: Final = 256  # connections that have not proved anything yet
+_STRANGERS_OF_ONE: Final = 16  # of one address: a machine may run several gateways
+_BACKLOG: Final = 128
+_TOLD_S: Final = 60.0
+_TOLD: Final = 100
 _REFUSED_BYTES: Final = 400
 
 
@@ -32,6 +41,7 @@ class PeerServer:
         on_heartbeat: Callable[[str, Mapping[str, Any]], None],
         handlers: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]],
         host: Host = MACHINE,
+        certificates: Certificates | None = None,
     ) -> None:
         self._name = name
         self._incarnation = incarnation
@@ -39,13 +49,18 @@ class PeerServer:
         self._on_heartbeat = on_heartbeat
         self._handlers = handlers
         self._token_hex = host.token_hex
-        self._server: asyncio.Server | None = None
-        self._strangers = 0
+        self._certificates = certificates
+        self._server: asyncio.Server | Acceptor | None = None
+        self._told: dict[tuple[str, str], float] = {}
+        self._strangers = Slots(_STRANGERS, _STRANGERS_OF_ONE)
         self._guests: dict[str, _Guest] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
     async def listen(self, host: str, port: int) -> int:
         """See `Peers.listen`."""
+        if self._certificates is not None:
+            self._server = await listen(asyncio.get_running_loop(), host, port, _BACKLOG, self._arrived)
+            return self._server.port
         self._server = await asyncio.start_server(self._accepted, host, port)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -59,28 +74,80 @@ class PeerServer:
         if self._serving:
             await asyncio.wait(tuple(self._serving))
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _arrived(self, sock: socket.socket) -> None:
+        """Somebody is there, and must show a certificate of the fleet before a byte of theirs is read."""
+        try:
+            address = str(sock.getpeername()[0])
+        except OSError:
+            sock.close()  # gone again
+            return
+        if not self._strangers.take(address):
+            sock.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._encrypt(sock, address), name=f"peer {address}")
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _encrypt(self, sock: socket.socket, address: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            tls = self._certificates() if self._certificates is not None else None
+            if tls is None:
+                raise MalformedPeer("the fleet's secret is not known here yet")
+            tune(sock, USER_TIMEOUT_S)
+            reader = asyncio.StreamReader(limit=STREAM_BYTES)
+            protocol = asyncio.StreamReaderProtocol(reader)
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, sock, ssl=tls.accepts, ssl_handshake_timeout=_GREETING_S
+            )
+        except (OSError, ValueError, NetError) as exc:
+            sock.close()
+            if not isinstance(exc, ConnectionError):
+                self._tell(address, tls_reason(exc) if isinstance(exc, ssl.SSLError) else str(exc))
+            return
+        finally:
+            self._strangers.release(address)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        await self._accepted(reader, writer, (peer_fingerprint(writer), tls.fingerprint))
+
+    def _tell(self, address: str, reason: str) -> None:
+        """Once a minute the same: strangers must not fill the log."""
+        now, told = asyncio.get_running_loop().time(), self._told
+        if now - told.get((address, reason), float("-inf")) >= _TOLD_S:
+            if len(told) >= _TOLD:
+                told.clear()
+            told[address, reason] = now
+            _log.warning("a peer from %s was not let in: %s", address, reason)
+
+    async def _accepted(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: tuple[str, ...] = ()
+    ) -> None:
+        """`seen`: fingerprints of both certificates, of who has dialled first."""
         task = asyncio.current_task()
         if task is not None:
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
         try:
-            guest = await self._greet(reader, writer)
+            guest = await self._greet(reader, writer, seen)
             if guest is not None:
                 await self._serve(guest, reader)
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             pass  # whoever dialled tries again
         except MalformedPeer as exc:
             _log.warning("a peer's connection was closed: %s", exc)
+        except Exception:  # noqa: BLE001 - whatever was sent, it ends this connection alone
+            _log.exception("a peer's connection was closed")
         except asyncio.CancelledError:
             pass  # by `close`, or by a newer connection of the same gateway; nobody waits for this task
         finally:
             writer.transport.abort()
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Guest | None:
-        if self._strangers >= _STRANGERS:
+    async def _greet(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: tuple[str, ...]
+    ) -> _Guest | None:
+        address = str((writer.get_extra_info("peername") or ("",))[0])
+        if not self._strangers.take(address):
             return None
-        self._strangers += 1
         try:
             async with asyncio.timeout(_GREETING_S):
                 tune(writer.get_extra_info("socket"), USER_TIMEOUT_S)
@@ -89,17 +156,17 @@ class PeerServer:
                 hello = await read(reader, GREETING_BYTES)
                 name, incarnation, b = text(hello, "name"), text(hello, "incarnation"), text(hello, "nonce")
                 try:
-                    require_proof(hello, secret, "dial", a, b, name, incarnation, text(hello, "to"))
+                    require_proof(hello, secret, "dial", a, b, name, incarnation, text(hello, "to"), *seen)
                     if hello["to"] != self._name:
                         raise MalformedPeer(f"gateway '{name}' looks for '{hello['to']}', this is '{self._name}'")
                 except MalformedPeer as exc:
                     writer.write(encode({"refused": str(exc)}))
                     await writer.drain()
                     raise
-                said = proof(secret, "accept", a, b, self._name, self._incarnation)
+                said = proof(secret, "accept", a, b, self._name, self._incarnation, *seen)
                 writer.write(encode({"name": self._name, "incarnation": self._incarnation, "proof": said}))
         finally:
-            self._strangers -= 1
+            self._strangers.release(address)
         return _Guest(name, incarnation, writer, asyncio.current_task())
 
     async def _serve(self, guest: _Guest, reader: asyncio.StreamReader) -> None:

@@ -3,10 +3,12 @@
 A frame is a length (4 bytes, big-endian) and that many bytes of JSON. The two begin with::
 
     who accepts  {"nonce": a}
-    who dials    {"name", "incarnation", "to", "nonce": b, "proof": HMAC(secret, "dial", a, b, name, incarnation, to)}
-    who accepts  {"name", "incarnation", "proof": HMAC(secret, "accept", a, b, name, incarnation)}
+    who dials    {"name", "incarnation", "to", "nonce": b,
+                  "proof": HMAC(secret, "dial", a, b, name, incarnation, to, *tls)}
+    who accepts  {"name", "incarnation", "proof": HMAC(secret, "accept", a, b, name, incarnation, *tls)}
 
-Nothing is encrypted: the peers' port belongs on the network of the fleet.
+All of it goes over TLS with a certificate on either side (`fleet/peers/certificates.py`). `tls` are the fingerprints of
+both, of who dials first: so nobody between the two can hand a proof on. A fleet in virtual time has no TLS, nor `tls`.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ async def read(reader: asyncio.StreamReader, limit: int = FRAME_BYTES) -> dict[s
     data = await reader.readexactly(size)
     try:
         message = json.loads(data)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise MalformedPeer(f"a frame that is no JSON: {exc}") from exc
     if not isinstance(message, dict):
         raise MalformedPeer("a frame that is no JSON object")
@@ -74,13 +76,16 @@ def proof(secret: str, *said: str) -> str:
 def require_proof(message: Mapping[str, Any], secret: str, *said: str) -> None:
     """Raises MalformedPeer unless the message proves that its sender knows the secret, and there is one."""
     given = message.get("proof")
-    if not secret or not isinstance(given, str) or not hmac.compare_digest(given, proof(secret, *said)):
+    if not isinstance(given, str):
+        given = ""
+    right = proof(secret, *said).encode()
+    if not secret or not hmac.compare_digest(given.encode("ascii", "replace"), right):
         raise MalformedPeer("it does not know the secret of this fleet")
 
 
 def text(message: Mapping[str, Any], key: str) -> str:
     """A string of a message. Raises MalformedPeer when it is missing."""
     value = message.get(key)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or not value.isprintable():  # surrogates are not
         raise MalformedPeer(f"a greeting without '{key}'")
     return value
