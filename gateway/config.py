@@ -18,7 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.proxy.rules.principal_mapping import PrincipalMapping
 
+_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - a comparison
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain")
 
 
@@ -41,47 +43,6 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Tls(_Section):
-    """PEM files for the listener."""
-
-    certificate: Path
-    key: Path
-
-
-class Listener(_Section):
-    """Where clients connect. `ports`: explicit map node id -> port, instead of `base_port` and following.
-
-    `max_request_bytes`: 1 KiB to 2 GiB - 1. `idle_timeout_s`: seconds after which a silent connection is closed.
-    """
-
-    host: str = "127.0.0.1"
-    advertised_host: str = ""
-    bootstrap_port: Port = 9292
-    base_port: Port = 9293
-    ports: dict[int, Port] = {}
-    max_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 104_857_600
-    idle_timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    tls: Tls | None = None
-
-    @field_validator("ports")
-    @classmethod
-    def _ports_differ(cls, ports: dict[int, int]) -> dict[int, int]:
-        if len(set(ports.values())) < len(ports):
-            raise ValueError("two brokers cannot have the same port")
-        return ports
-
-    @model_validator(mode="after")
-    def _bootstrap_apart(self) -> Listener:
-        if self.bootstrap_port in self.ports.values():
-            raise ValueError("bootstrap_port and ports must not share a port")
-        return self
-
-    @property
-    def advertised(self) -> str:
-        """The host that clients are told: `advertised_host`, or `host` when that is not set."""
-        return self.advertised_host or self.host
-
-
 class Limits(_Section):
     """How much clients may take of the gateway: see `gateway/proxy/rules/limits.py` and docs/security.md.
 
@@ -101,11 +62,11 @@ class Limits(_Section):
     held_request_bytes: Annotated[int, Field(ge=1_048_576)] = 536_870_912
 
 
-class ApiTls(_Section):
-    """TLS of REST: PEM files, as a listener's. `key_password`: of an encrypted key.
+class ServerTls(_Section):
+    """TLS of what others connect to: PEM files. `key_password`: of an encrypted key.
 
     `client_ca`: who signs client certificates. `client_auth` as Kafka's ssl.client.auth: `requested` takes a client
-    with a certificate or with a token, `required` refuses connections without a certificate.
+    with a certificate or without, `required` refuses connections without a certificate.
     """
 
     certificate: Path
@@ -116,10 +77,72 @@ class ApiTls(_Section):
     min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
 
     @model_validator(mode="after")
-    def _has_ca(self) -> ApiTls:
+    def _has_ca(self) -> ServerTls:
         if (self.client_auth != "none") != (self.client_ca is not None):
             raise ValueError("client_ca and client_auth (requested or required) belong together")
         return self
+
+
+class ListenerTls(ServerTls):
+    """`principal_mapping_rules`: Kafka's ssl.principal.mapping.rules: the name of a certificate's owner."""
+
+    principal_mapping_rules: str = "DEFAULT"
+
+    @field_validator("principal_mapping_rules")
+    @classmethod
+    def _rules_are_readable(cls, rules: str) -> str:
+        PrincipalMapping(rules)
+        return rules
+
+
+Protocol = Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+
+
+class Endpoint(_Section):
+    """Where clients connect: a port for bootstrap, and one for each broker. `ports`: explicit map node id -> port,
+    instead of `base_port` and following. `protocol`: Kafka's; '': what `tls` and the target make of it."""
+
+    host: str = "127.0.0.1"
+    advertised_host: str = ""
+    bootstrap_port: Port
+    base_port: Port
+    ports: dict[int, Port] = {}
+    protocol: Protocol = ""
+    tls: ListenerTls | None = None
+
+    @model_validator(mode="after")
+    def _tls_as_the_protocol_says(self) -> Endpoint:
+        if self.protocol and self.protocol.endswith("SSL") != (self.tls is not None):
+            raise ValueError(f"protocol {self.protocol} {'needs' if self.tls is None else 'has no'} tls")
+        return self
+
+    @field_validator("ports")
+    @classmethod
+    def _ports_differ(cls, ports: dict[int, int]) -> dict[int, int]:
+        if len(set(ports.values())) < len(ports):
+            raise ValueError("two brokers cannot have the same port")
+        return ports
+
+    @model_validator(mode="after")
+    def _bootstrap_apart(self) -> Endpoint:
+        if self.bootstrap_port in self.ports.values():
+            raise ValueError("bootstrap_port and ports must not share a port")
+        return self
+
+    @property
+    def advertised(self) -> str:
+        """The host that clients are told: `advertised_host`, or `host` when that is not set."""
+        return self.advertised_host or self.host
+
+
+class Listener(Endpoint):
+    """The first listener. `max_request_bytes`: 1 KiB to 2 GiB - 1. `idle_timeout_s`: seconds after which a silent
+    connection is closed. Both are for all listeners."""
+
+    bootstrap_port: Port = 9292
+    base_port: Port = 9293
+    max_request_bytes: Annotated[int, Field(ge=1_024, le=2**31 - 1)] = 104_857_600
+    idle_timeout_s: Annotated[float, Field(gt=0)] = 600.0
 
 
 class ApiPrincipal(_Section):
@@ -153,7 +176,7 @@ class Api(_Section):
     port: Port = 8642
     socket: str = ""
     token_file: str = ""
-    tls: ApiTls | None = None
+    tls: ServerTls | None = None
     principals: tuple[ApiPrincipal, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     public_metrics: bool = False
@@ -261,7 +284,8 @@ class Log(_Section):
 class Settings(BaseSettings):
     """All settings. `target` holds Kafka client properties under Kafka's own names.
 
-    `role`: a `node` mirrors and may lead the fleet, a `sidecar` serves clients only.
+    `listeners`: besides the first, by name. `role`: a `node` mirrors and may lead the fleet, a `sidecar` serves
+    clients only.
     """
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True)
@@ -271,6 +295,7 @@ class Settings(BaseSettings):
     fleet: Fleet = Fleet()
     listener: Listener = Listener()
     limits: Limits = Limits()
+    listeners: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")], Endpoint] = {}
     api: Api = Api()
     links: Links = Links()
     groups: Groups = Groups()
@@ -309,6 +334,45 @@ class Settings(BaseSettings):
         if self.api.port in (self.listener.bootstrap_port, *self.listener.ports.values()):
             raise ValueError("api.port: is one of the listener's ports")
         return self
+
+    @model_validator(mode="after")
+    def _listeners_apart(self) -> Settings:
+        fixed = [("api.port", self.api.host, self.api.port)] if not self.api.socket else []
+        begun: list[tuple[str, str, int]] = []
+        for where, each in self.endpoints().items():
+            ports = {"bootstrap_port": each.bootstrap_port}
+            ports |= {f"ports.{node}": port for node, port in each.ports.items()}
+            for name, port in ports.items():
+                _require_apart(f"{where}.{name}", each.host, port, fixed)
+            if not each.ports:
+                _require_apart(f"{where}.base_port", each.host, each.base_port, begun)
+            if self.listener.ports and not each.ports:
+                raise ValueError(f"{where}.ports: is needed, since listener.ports is set")
+        return self
+
+    @model_validator(mode="after")
+    def _listeners_as_the_target(self) -> Settings:
+        """Who logs in at the gateway logs in at the target: a listener cannot have SASL where the target has not."""
+        there = self.target.get("security.protocol", "PLAINTEXT").upper()
+        for where, each in self.endpoints().items():
+            if each.protocol and each.protocol.startswith("SASL") != there.startswith("SASL"):
+                raise ValueError(
+                    f"{where}.protocol: {each.protocol}, but clients log in at the target, "
+                    f"and its security.protocol is {there}"
+                )
+        return self
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        """All listeners by the name of their section, the first one first."""
+        return {"listener": self.listener, **{f"listeners.{name}": each for name, each in self.listeners.items()}}
+
+
+def _require_apart(where: str, host: str, port: int, others: list[tuple[str, str, int]]) -> None:
+    """Raises ValueError when one of the others has the port at this host; else it is one of them from now on."""
+    for other, there, taken in others:
+        if port == taken and (host == there or {host, there} & _EVERYWHERE):
+            raise ValueError(f"{where}: {port} is {other}, too")
+    others.append((where, host, port))
 
 
 def load(path: Path) -> Settings:

@@ -27,6 +27,7 @@ from gateway.api.access.guard import PEER, Guard, GuardPolicy
 from gateway.api.access.roles import Role
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.config import Api
+from gateway.runtime.server_tls import server_context
 
 _TICK_S: Final = 1.0  # the Date header counts seconds
 GRACE_S: Final = 3  # uvicorn takes whole seconds
@@ -56,7 +57,7 @@ class ApiServer:
             public_metrics=settings.public_metrics,
         )
         guard = Guard(self._forwarding, credentials(settings), policy, self._forwarding.audit)
-        tls = server_context(settings)
+        tls = None if settings.tls is None else server_context(settings.tls, "api.tls")
         config = uvicorn.Config(
             guard,
             http=_Connection,
@@ -108,26 +109,6 @@ def credentials(settings: Api) -> Credentials:
                 f"api.principals: {principal.token_file} of '{principal.name}' does not exist"
             ) from None
     return Credentials(tokens, certificates)
-
-
-def server_context(settings: Api) -> ssl.SSLContext | None:
-    """TLS of the server, None without it. Raises ValueError that names the option."""
-    tls = settings.tls
-    if tls is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2 if tls.min_version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
-    try:
-        context.load_cert_chain(tls.certificate, tls.key, tls.key_password.get_secret_value)
-    except (OSError, ssl.SSLError) as exc:
-        raise ValueError(f"api.tls: {tls.certificate} and {tls.key} cannot be used: {exc.strerror or exc}") from None
-    if tls.client_ca is not None:
-        try:
-            context.load_verify_locations(tls.client_ca)
-        except (OSError, ssl.SSLError) as exc:
-            raise ValueError(f"api.tls.client_ca: {tls.client_ca} cannot be used: {exc.strerror or exc}") from None
-        context.verify_mode = ssl.CERT_REQUIRED if tls.client_auth == "required" else ssl.CERT_OPTIONAL
-    return context
 
 
 def listening_socket(settings: Api) -> socket.socket:

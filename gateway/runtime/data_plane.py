@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
-from gateway.config import Settings
+from gateway.config import Endpoint, Settings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
@@ -17,16 +17,20 @@ from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
+from gateway.proxy.rules.principal_mapping import PrincipalMapping
 from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.door import Door
 from gateway.proxy.session.listeners import Listeners
 from gateway.proxy.session.stats import BUCKETS_S
 from gateway.proxy.transactions.coordinators import TransactionCoordinators
 from gateway.proxy.transactions.identities import Identities
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
+from gateway.runtime.server_tls import renewed_context
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ProxyNumbers
 from gateway.topics.interface import SourceTopics
+from gateway.transport.certificate_names import subject_of
 from gateway.transport.host import MACHINE, Host
 
 
@@ -69,11 +73,7 @@ class DataPlane:
         self.listeners = Listeners(
             sessions,
             target=target,
-            host=listener.host,
-            advertised_host=listener.advertised,
-            bootstrap_port=listener.bootstrap_port,
-            allocate=self._port_of,
-            client_tls=_server_tls(settings),
+            doors=self._doors(),
             target_tls=target.config.ssl_context_for_others(),
             idle_timeout_s=listener.idle_timeout_s,
             rng=host.rng,
@@ -116,7 +116,7 @@ class DataPlane:
             known=known,
             base_port=settings.base_port,
             explicit=settings.ports,
-            reserved={settings.bootstrap_port, self._settings.api.port},
+            reserved=self._reserved,
         )[node_id]
         if node_id not in known:
             self._given[node_id] = port
@@ -126,10 +126,51 @@ class DataPlane:
         return port
 
     def names(self) -> Mapping[str, str]:
-        """'bootstrap' and node ids -> host:port."""
-        host = self._settings.listener.advertised
-        ports = {str(node): f"{host}:{port}" for node, port in self.listeners.ports().items()}
-        return {"bootstrap": f"{host}:{self._settings.listener.bootstrap_port}", **ports}
+        """'bootstrap' and node ids -> host:port; of further listeners with their name and a dot in front."""
+        found = {}
+        for door in self.listeners.doors:
+            found[door.told(None)] = f"{door.advertised_host}:{door.bootstrap_port}"
+            for node in self.listeners.ports():
+                host, port = door.broker(node)
+                found[door.told(node)] = f"{host}:{port}"
+        return found
+
+    def _doors(self) -> list[Door]:
+        """Raises ValueError for files of no use; names the option."""
+        doors = []
+        for where, endpoint in self._settings.endpoints().items():
+            first = endpoint is self._settings.listener
+            tls = endpoint.tls
+            principal = None if tls is None else PrincipalMapping(tls.principal_mapping_rules)
+            doors.append(
+                Door(
+                    name="" if first else where.partition(".")[2],
+                    host=endpoint.host,
+                    advertised_host=endpoint.advertised,
+                    bootstrap_port=endpoint.bootstrap_port,
+                    port_of=self._port_of if first else partial(self._port_at, endpoint),
+                    tls=None if tls is None else renewed_context(tls, f"{where}.tls").get,
+                    principal=partial(_principal, principal or PrincipalMapping()),
+                )
+            )
+        return doors
+
+    def _port_at(self, endpoint: Endpoint, node_id: int) -> int:
+        """Of a further listener: as far behind its base port as at the first one, which all gateways have alike."""
+        if endpoint.ports:
+            if node_id not in endpoint.ports:
+                raise ValueError(f"a listener's ports have no port for broker {node_id} of the target")
+            return endpoint.ports[node_id]
+        return endpoint.base_port + self._port_of(node_id) - self._settings.listener.base_port
+
+    @property
+    def _reserved(self) -> set[int]:
+        """Ports at the first listener that would take a fixed port there or, as far behind, at another one."""
+        settings = self._settings
+        endpoints = settings.endpoints().values()
+        fixed = {settings.api.port, *(endpoint.bootstrap_port for endpoint in endpoints)}
+        behind = [endpoint.base_port - settings.listener.base_port for endpoint in endpoints if not endpoint.ports]
+        return {port - shift for port in fixed for shift in behind}
 
     def numbers(self) -> ProxyNumbers:
         """For the metrics."""
@@ -153,10 +194,5 @@ async def _awaited(work: Awaitable[None]) -> None:
     await work
 
 
-def _server_tls(settings: Settings) -> ssl.SSLContext | None:
-    tls = settings.listener.tls
-    if tls is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tls.certificate, tls.key)
-    return context
+def _principal(mapping: PrincipalMapping, certificate: bytes) -> str:
+    return mapping.name(subject_of(certificate))

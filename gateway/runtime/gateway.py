@@ -60,8 +60,11 @@ class StartError(Exception):
 
 def _require_free(settings: Settings) -> None:
     """Raises StartError when one of the fixed ports is taken."""
-    listener, api = settings.listener, settings.api
-    fixed = [("listener.bootstrap_port", listener.host, listener.bootstrap_port)]
+    api = settings.api
+    fixed = [
+        (f"{where}.bootstrap_port", endpoint.host, endpoint.bootstrap_port)
+        for where, endpoint in settings.endpoints().items()
+    ]
     if not api.socket:
         fixed.append(("api.port", api.host, api.port))
     for key, host, port in fixed:

@@ -16,16 +16,17 @@ import pytest
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.door import Door
 from gateway.proxy.session.listeners import Listeners
 from tests.support.conversation import View
 from tests.support.self_signed import self_signed
 from tests.support.waiting import wait_until_async
 
-Door = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]
+Opened = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]]
 
 
 @asynccontextmanager
-async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Door]:
+async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Opened]:
     """The bootstrap port of a gateway, and how to connect to it."""
     loop = asyncio.get_running_loop()
     sessions = Sessions(
@@ -38,11 +39,15 @@ async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) ->
     listeners = Listeners(
         sessions,
         target=cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=True))),
-        host="127.0.0.1",
-        advertised_host="",
-        bootstrap_port=port,
-        allocate=lambda node: 0,
-        client_tls=tls,
+        doors=[
+            Door(
+                host="127.0.0.1",
+                advertised_host="",
+                bootstrap_port=port,
+                port_of=lambda node: 0,
+                tls=None if tls is None else lambda: tls,
+            )
+        ],
         target_tls=None,
         idle_timeout_s=600,
         rng=random.Random(1),

@@ -136,3 +136,60 @@ def test_a_password_is_never_in_the_message(load_text):
         load_text("target: {bootstrap.servers: 'a:1', sasl.password: hush, security.protocol: NONE}")
 
     assert "hush" not in str(error.value)
+
+
+LISTENER = "listener: {bootstrap_port: 9292, base_port: 9300}\n"
+SASL = (
+    "target: {bootstrap.servers: 'a:1', security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: a, "
+    "sasl.password: b}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TARGET + "listener: {protocol: SSL}", "listener: protocol SSL needs tls"),
+        (TARGET + "listener: {protocol: PLAINTEXT, tls: {certificate: a, key: b}}", "protocol PLAINTEXT has no tls"),
+        (TARGET + "listener: {protocol: TLS}", "listener.protocol: "),
+        (
+            TARGET + "listener: {protocol: SASL_PLAINTEXT}",
+            "listener.protocol: SASL_PLAINTEXT, but clients log in at the",
+        ),
+        (
+            SASL + "listener: {protocol: PLAINTEXT}",
+            "listener.protocol: PLAINTEXT, but .* security.protocol is SASL",
+        ),
+        (TARGET + "listener: {tls: {certificate: a, key: b, client_auth: required}}", "client_ca and client_auth"),
+        (
+            TARGET + "listener: {tls: {certificate: a, key: b, principal_mapping_rules: 'default'}}",
+            "principal_mapping_rules: 'default' does not begin with DEFAULT or RULE",
+        ),
+        (TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9393}}", "listeners.x.base_port: is required"),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9292, base_port: 9400}}",
+            "listeners.x.bootstrap_port: 9292 is listener.bootstrap_port, too",
+        ),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9393, base_port: 9300, host: 0.0.0.0}}",
+            "listeners.x.base_port: 9300 is listener.base_port, too",
+        ),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 8642, base_port: 9400}}",
+            "listeners.x.bootstrap_port: 8642 is api.port, too",
+        ),
+        (
+            TARGET + "listener: {ports: {1: 9301}}\nlisteners: {x: {bootstrap_port: 9393, base_port: 9400}}",
+            "listeners.x.ports: is needed, since listener.ports is set",
+        ),
+        (TARGET + "listeners: {a.b: {bootstrap_port: 9393, base_port: 9400}}", "listeners"),
+    ],
+)
+def test_listeners_of_no_use(load_text, text, message):
+    with pytest.raises(ConfigError, match=message):
+        load_text(text)
+
+
+def test_listeners_side_by_side(load_text):
+    other = "listeners: {x: {host: 127.0.0.2, bootstrap_port: 9292, base_port: 9300, protocol: SASL_PLAINTEXT}}"
+    settings = load_text(SASL + LISTENER + other)
+    assert list(settings.endpoints()) == ["listener", "listeners.x"]

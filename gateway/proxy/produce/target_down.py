@@ -21,6 +21,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.view import TopicView
 from gateway.proxy.rules.own_names import is_own
+from gateway.proxy.session.addresses import as_seen_by
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import Handler, Session
 from protocol.apis import ApiKey
@@ -112,9 +113,9 @@ class TargetDown:
         asked = None if request.topics is None else [topic.name for topic in request.topics if topic.name]
         everything = asked is None or (exchange.api_version == 0 and not asked)
         names = [name for name in (sorted(view.topics) if everything else asked or ()) if not is_own(name)]
-        brokers = []
+        brokers, told = [], as_seen_by(exchange.session, self._advertised)
         for node, broker in view.brokers.items():
-            host, port = self._advertised(node, broker.host, broker.port)
+            host, port = told(node, broker.host, broker.port)
             brokers.append(
                 MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=broker.rack)
             )

@@ -14,7 +14,7 @@ from protocol.patch import patch_brokers
 from protocol.wire import Buffer
 
 if TYPE_CHECKING:
-    from gateway.proxy.session.exchange import Exchange, Transform
+    from gateway.proxy.session.exchange import Exchange, ExchangeSession, Transform
 
 _SIZE = struct.Struct(">i")
 _OWN = PREFIX.encode()
@@ -23,9 +23,23 @@ Advertised = Callable[[int, str, int], tuple[str, int]]
 """(node id, host, port) -> where clients find this broker; learns a broker that was not known yet."""
 
 
+def as_seen_by(session: ExchangeSession, advertised: Advertised) -> Advertised:
+    """Where this session's client finds brokers: at the listener that it came by."""
+    door = session.door
+    if door is None or not door.name:
+        return advertised
+
+    def told(node_id: int, host: str, port: int) -> tuple[str, int]:
+        advertised(node_id, host, port)
+        return door.broker(node_id)
+
+    return told
+
+
 def patched(advertised: Advertised, exchange: Exchange) -> Transform:
     """A transform that rewrites the broker list of the exchange's response and nothing else."""
     key, version = exchange.api_key, exchange.api_version
+    advertised = as_seen_by(exchange.session, advertised)
 
     def transform(frame: memoryview) -> bytes:
         at = response_body_offset(key, version, frame)
@@ -38,7 +52,8 @@ def patched(advertised: Advertised, exchange: Exchange) -> Transform:
 def framed_with_addresses(advertised: Advertised, exchange: Exchange, body: Buffer) -> bytes:
     """The framed response of the exchange, from a response body of its version."""
     key, version = exchange.api_key, exchange.api_version
-    patched_body = patch_brokers(key, version, _without_own(key, version, body), advertised)
+    told = as_seen_by(exchange.session, advertised)
+    patched_body = patch_brokers(key, version, _without_own(key, version, body), told)
     return frame_response(key, version, exchange.correlation_id, patched_body)
 
 

@@ -1,4 +1,4 @@
-"""The ports: one for bootstrap and one for each broker of the target, and the way from a session to its broker.
+"""The ports: of each listener one for bootstrap and one for each broker; and the way from a session to its broker.
 
 Brokers that join get a port when they are first seen (in the target's view or in a response on its way to a
 client, whichever is first); the port of a broker that left is closed and stays reserved for it.
@@ -11,13 +11,14 @@ import contextlib
 import random
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import structlog
 
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.produce.target_down import TargetDown
 from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.door import Door
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from gateway.proxy.session.timeouts import Timeouts
@@ -33,9 +34,10 @@ BACKLOG = 1024
 
 
 class Listeners:
-    """`allocate(node id)` gives the broker's port and remembers it.
+    """`doors`: the listeners, the first one first.
 
     Attributes:
+        doors: as given.
         target_down: serves those whose broker cannot be reached.
         target_tls: of the sessions to their brokers; None without TLS.
     """
@@ -45,11 +47,7 @@ class Listeners:
         sessions: Sessions,
         *,
         target: Cluster,
-        host: str,
-        advertised_host: str,
-        bootstrap_port: int,
-        allocate: Callable[[int], int],
-        client_tls: ssl.SSLContext | None,
+        doors: Sequence[Door],
         target_tls: ssl.SSLContext | None,
         idle_timeout_s: float,
         rng: random.Random,
@@ -58,11 +56,7 @@ class Listeners:
         self._sessions = sessions
         self._target = target
         self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
-        self._host = host
-        self._advertised_host = advertised_host
-        self._bootstrap_port = bootstrap_port
-        self._allocate = allocate
-        self._client_tls = client_tls
+        self.doors = tuple(doors)
         self.target_tls = target_tls
         self._timeouts = Timeouts(sessions.limits, idle_timeout_s)
         self._rng = rng
@@ -70,7 +64,7 @@ class Listeners:
         self._connects_sockets = plain_sockets and target_tls is None
         self._addresses: dict[int, tuple[str, int]] = {}
         self._ports: dict[int, int] = {}
-        self._servers: dict[int | None, asyncio.Server | Acceptor] = {}
+        self._servers: dict[tuple[str, int | None], asyncio.Server | Acceptor] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._closing = False
         self._looking: asyncio.Task[None] | None = None
@@ -79,27 +73,34 @@ class Listeners:
         """Open the bootstrap port and those of the brokers known now. Raises OSError when a port is taken."""
         self._sessions.connect = self._connect
         self._learn_names()
-        await self._listen(None, self._bootstrap_port)
+        for door in self.doors:
+            await self._listen(door, None, door.bootstrap_port)
         for node_id, (host, port, _rack) in self._target.view.brokers.items():
             self._addresses[node_id] = (host, port)
-            self._ports[node_id] = self._allocate(node_id)
-            await self._listen(node_id, self._ports[node_id])
+            self._ports[node_id] = self.doors[0].port_of(node_id)
+            for door in self.doors:
+                await self._listen(door, node_id, door.port_of(node_id))
         self._sweep()
 
     def ports(self) -> dict[int, int]:
-        """Node id -> port, of the brokers seen so far."""
+        """Node id -> port at the first listener, of the brokers seen so far."""
         return dict(self._ports)
 
     def closed(self) -> list[str]:
-        """The ports that should be open and are not: `bootstrap` and node ids."""
+        """The ports that should be open and are not: `bootstrap` and node ids, of a further listener with its name."""
         wanted: list[int | None] = [None, *self._target.view.brokers]
-        return ["bootstrap" if node is None else str(node) for node in wanted if node not in self._servers]
+        servers = self._servers
+        return [door.told(node) for door in self.doors for node in wanted if (door.name, node) not in servers]
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
-        """Where clients find this broker; learns a broker that was not known yet."""
-        if self._addresses.get(node_id) != (host, port) or node_id not in self._servers:
+        """Where clients of the first listener find this broker; learns a broker that was not known yet."""
+        if self._addresses.get(node_id) != (host, port) or not self._is_open(node_id):
             self._learn(node_id, host, port)
-        return self._advertised_host, self._ports[node_id]
+        return self.doors[0].advertised_host, self._ports[node_id]
+
+    def _is_open(self, node_id: int) -> bool:
+        servers = self._servers
+        return all((door.name, node_id) in servers for door in self.doors)
 
     def brokers_changed(self) -> None:
         """The target's view changed: open ports for new brokers, close those of brokers that left."""
@@ -107,9 +108,9 @@ class Listeners:
         brokers = self._target.view.brokers
         for node_id, (host, port, _rack) in brokers.items():
             self.advertised(node_id, host, port)
-        for node_id in [n for n in self._servers if n is not None and brokers and n not in brokers]:
-            self._servers.pop(node_id).close()
-            _log.info("broker left the target", node_id=node_id, port=self._ports[node_id])
+        for key in [key for key in self._servers if key[1] is not None and brokers and key[1] not in brokers]:
+            self._servers.pop(key).close()
+            _log.info("broker left the target", node_id=key[1], listener=key[0])
 
     def _learn_names(self) -> None:
         self._sessions.own_names.learn({name: topic.topic_id for name, topic in self._target.view.topics.items()})
@@ -117,33 +118,34 @@ class Listeners:
     def _learn(self, node_id: int, host: str, port: int) -> None:
         self._addresses[node_id] = (host, port)
         if node_id not in self._ports:
-            self._ports[node_id] = self._allocate(node_id)
-        if node_id not in self._servers and not self._closing:
+            self._ports[node_id] = self.doors[0].port_of(node_id)
+        if not self._is_open(node_id) and not self._closing:
             work = self._sessions.loop.create_task(self._open(node_id))
             self._sessions.spawn(work)
 
     async def _open(self, node_id: int) -> None:
-        if node_id in self._servers:
-            return
-        try:
-            await self._listen(node_id, self._ports[node_id])
-        except OSError as error:
-            _log.error("cannot listen for a broker", node_id=node_id, port=self._ports[node_id], error=str(error))
+        for door in self.doors:
+            if (door.name, node_id) in self._servers:
+                continue
+            try:
+                await self._listen(door, node_id, door.port_of(node_id))
+            except (OSError, ValueError) as error:
+                _log.error("cannot listen for a broker", broker=door.told(node_id), error=str(error))
 
-    async def _listen(self, node_id: int | None, port: int) -> None:
-        loop = self._sessions.loop
-        sessions = self._sessions
+    async def _listen(self, door: Door, node_id: int | None, port: int) -> None:
+        loop, sessions = self._sessions.loop, self._sessions
+        made: asyncio.Server | Acceptor
         if self._accepts_sockets:
-            self._servers[node_id] = await listen(
-                loop, self._host, port, BACKLOG, lambda sock: self._accepted(node_id, sock)
-            )
+            made = await listen(loop, door.host, port, BACKLOG, lambda sock: self._accepted(door, node_id, sock))
         else:
-            self._servers[node_id] = await loop.create_server(
-                lambda: ClientSide(sessions, node_id), self._host, port, ssl=self._client_tls, backlog=BACKLOG
+            tls = None if door.tls is None else door.tls()
+            made = await loop.create_server(
+                lambda: ClientSide(sessions, node_id, door), door.host, port, ssl=tls, backlog=BACKLOG
             )
-        _log.info("listening", node_id="bootstrap" if node_id is None else node_id, host=self._host, port=port)
+        self._servers[door.name, node_id] = made
+        _log.info("listening", broker=door.told(node_id), host=door.host, port=port)
 
-    def _accepted(self, node_id: int | None, sock: socket.socket) -> None:
+    def _accepted(self, door: Door, node_id: int | None, sock: socket.socket) -> None:
         host, admission = peer_host(sock), self._sessions.admission
         limit = admission.refusal(host)
         if limit:
@@ -152,22 +154,22 @@ class Listeners:
             if not count & (count - 1):  # the 1st, 2nd, 4th ...: a flood must not fill the log
                 _log.warning("a client is not accepted: a limit is reached", limit=limit, client=host, so_far=count)
             return
-        side = ClientSide(self._sessions, node_id)
-        if self._client_tls is None:
+        side = ClientSide(self._sessions, node_id, door)
+        if door.tls is None:
             side.accepted(sock)
         else:
-            work = self._sessions.loop.create_task(
-                self._secure(side, sock, host, self._client_tls), name="TLS of a client"
-            )
+            work = self._sessions.loop.create_task(self._secure(side, sock, host, door.tls()), name="TLS of a client")
             self._sessions.spawn(work)
 
     async def _secure(self, side: ClientSide, sock: socket.socket, host: str, tls: ssl.SSLContext) -> None:
+        """With the certificates of now: those of an earlier connection may have been renewed since."""
         timeout = self._sessions.limits.login_timeout_s
         try:
             await self._sessions.loop.connect_accepted_socket(
                 lambda: side, sock, ssl=tls, ssl_handshake_timeout=timeout
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
+            sock.close()
             _log.debug("TLS failed", client=host, error=str(error))
             if not side.is_connected:
                 self._sessions.admission.left(host)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.proxy.session.door import Door
 from gateway.proxy.session.from_broker import FromBroker
 from gateway.proxy.session.from_client import FromClient
 from gateway.proxy.session.session import Connected, SessionContext
@@ -28,8 +29,19 @@ class ProxySession(FromClient, FromBroker):
 
     context: ConnectingContext
 
-    def __init__(self, context: ConnectingContext, node_id: int | None) -> None:
+    def __init__(self, context: ConnectingContext, node_id: int | None, door: Door | None = None) -> None:
         super().__init__(context, node_id)
+        self.door = door
+
+    def proved(self, certificate: bytes) -> None:
+        """The client's certificate, in DER, was verified."""
+        try:
+            self.certificate_principal = "" if self.door is None else self.door.principal(certificate)
+        except ValueError as error:
+            self.close(f"certificate of nobody: {error}")
+            return
+        if not self.context.asks_login:
+            self.principal = self.certificate_principal
 
     def client_connected(self, wire: Connected, host: str) -> None:
         """The client is there, on `host`. It gets a connection to its target broker when it sends something."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.door import Door
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.transport.wire import Wire
 from protocol.wire import Buffer
@@ -23,8 +24,8 @@ class ClientSide(asyncio.Protocol):
     per read.
     """
 
-    def __init__(self, context: Sessions, node_id: int | None) -> None:
-        self._session = ProxySession(context, node_id)
+    def __init__(self, context: Sessions, node_id: int | None, door: Door | None = None) -> None:
+        self._session = ProxySession(context, node_id, door)
         self._is_connected = False
         self.data_received = self._session.client_data  # type: ignore[method-assign]
         self.peeked = self._session.request_peeked
@@ -44,6 +45,10 @@ class ClientSide(asyncio.Protocol):
         self._is_connected = True
         peer = transport.get_extra_info("peername")
         self._session.client_connected(TransportWire(transport), str(peer[0]) if peer else "")
+        encrypted = transport.get_extra_info("ssl_object")
+        certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
+        if certificate:
+            self._session.proved(certificate)
 
     def data_received(self, data: Buffer) -> None:
         """Replaced at birth."""

@@ -1,0 +1,31 @@
+"""TLS of what others connect to, from its settings: certificates, client certificates, versions."""
+
+from __future__ import annotations
+
+import ssl
+
+from gateway.config import ServerTls
+from gateway.transport.renewed import Renewed
+
+
+def server_context(tls: ServerTls, where: str) -> ssl.SSLContext:
+    """The context. `where`: of the settings. Raises ValueError that names the option."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2 if tls.min_version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, tls.key_password.get_secret_value)
+    except (OSError, ssl.SSLError) as exc:
+        raise ValueError(f"{where}: {tls.certificate} and {tls.key} cannot be used: {exc.strerror or exc}") from None
+    if tls.client_ca is not None:
+        try:
+            context.load_verify_locations(tls.client_ca)
+        except (OSError, ssl.SSLError) as exc:
+            raise ValueError(f"{where}.client_ca: {tls.client_ca} cannot be used: {exc.strerror or exc}") from None
+        context.verify_mode = ssl.CERT_REQUIRED if tls.client_auth == "required" else ssl.CERT_OPTIONAL
+    return context
+
+
+def renewed_context(tls: ServerTls, where: str) -> Renewed[ssl.SSLContext]:
+    """The context as the files are now. Raises as `server_context`."""
+    files = [tls.certificate, tls.key, *((tls.client_ca,) if tls.client_ca is not None else ())]
+    return Renewed(where, lambda: server_context(tls, where), files)

@@ -1,0 +1,51 @@
+"""The subject of a certificate as Kafka's brokers write it: Java's `X500Principal.getName()`, RFC 2253."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+_KEYWORDS: Final = {
+    NameOID.COMMON_NAME: "CN",
+    NameOID.COUNTRY_NAME: "C",
+    NameOID.LOCALITY_NAME: "L",
+    NameOID.STATE_OR_PROVINCE_NAME: "ST",
+    NameOID.ORGANIZATION_NAME: "O",
+    NameOID.ORGANIZATIONAL_UNIT_NAME: "OU",
+    NameOID.STREET_ADDRESS: "STREET",
+    NameOID.DOMAIN_COMPONENT: "DC",
+    NameOID.USER_ID: "UID",
+}
+"""What RFC 2253 has a word for; of anything else Java writes the number, and the value in hexadecimal."""
+
+
+def subject_of(certificate: bytes) -> str:
+    """Of a certificate in DER. Raises ValueError when it is none."""
+    subject = x509.load_der_x509_certificate(certificate).subject
+    return ",".join("+".join(map(_attribute, part)) for part in reversed(subject.rdns))
+
+
+def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:
+    keyword, value = _KEYWORDS.get(attribute.oid), attribute.value
+    if keyword is not None and isinstance(value, str):
+        return f"{keyword}={_escaped(value)}"
+    raw = value.encode("utf-8") if isinstance(value, str) else value
+    return f"{attribute.oid.dotted_string}=#{_der(attribute._type.value, raw).hex()}"
+
+
+def _der(tag: int, raw: bytes) -> bytes:
+    size = len(raw)
+    if size < 128:
+        return bytes((tag, size)) + raw
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes((tag, 0x80 | len(length))) + length + raw
+
+
+def _escaped(value: str) -> str:
+    text = "".join("\\" + each if each in ',=+<>#;"\\' else each for each in value)
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    after = len(text) - before - len(inner)
+    return "\\ " * before + inner + "\\ " * after
