@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tests.chaos.cast import Cast
 from tests.chaos.conductor import LINK, SOURCE, TARGET
@@ -16,12 +16,55 @@ from tests.support.logs import Log
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 120.0
+"""For how long nothing may move that is not at its end. A slow machine is not a stuck gateway."""
+AT_MOST_S = 600.0
 Logs = dict[str, dict[str, list[Log]]]
 """Side -> topic -> partitions."""
 
 
 class NotSettled(Exception):
     """Something did not come to rest; one line."""
+
+
+class Rest:
+    """Whether all that is waited for still moves. Times are one monotonic clock in seconds."""
+
+    def __init__(self, began: float) -> None:
+        self._began = self._moved = began
+        self._before: list[str] = []
+
+    def stuck(self, waiting: list[str], now: float) -> str:
+        """Who stands still, '' while they move: they said the same for DEADLINE_S, or something for AT_MOST_S."""
+        if waiting != self._before:
+            self._before, self._moved = waiting, now
+        rest, still = now - self._began, now - self._moved
+        if not waiting or (still < DEADLINE_S and rest < AT_MOST_S):
+            return ""
+        also = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        return f"after {rest:.0f} s of rest, {still:.0f} s still: {waiting[0][:1500]}{also}"
+
+
+def settle(waiting: Callable[[], list[str]]) -> None:
+    """Wait until nobody is waited for any more.
+
+    Args:
+        waiting: who is not at the end, and how far it is; what it says changes as long as something moves.
+
+    Raises:
+        NotSettled: nothing moves.
+    """
+    rest = Rest(time.monotonic())
+    stuck = ""
+
+    def at_end() -> bool:
+        nonlocal stuck
+        found = waiting()
+        stuck = rest.stuck(found, time.monotonic())
+        return not found or bool(stuck)
+
+    wait_until(at_end, 2 * AT_MOST_S)
+    if stuck:
+        raise NotSettled(stuck)
 
 
 def stop_producers(cast: Cast) -> None:
@@ -38,20 +81,14 @@ def level(lab: Lab) -> None:
     Raises:
         NotSettled: with what `describe` shows.
     """
-    shown: list[str] = []
 
-    def is_level() -> bool:
+    def not_level() -> list[str]:
         code, answer = lab.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
         if code != 200:
-            shown[:] = [f"{code} {answer}"]
-            return False
-        shown[:] = [_behind(m) for m in answer["data"] if _behind(m)]
-        return not shown
+            return [f"{code} {answer}"]
+        return [f"a mirror is not level: {behind}" for m in answer["data"] if (behind := _behind(m))]
 
-    try:
-        wait_until(is_level, DEADLINE_S)
-    except AssertionError:
-        raise NotSettled(f"after {DEADLINE_S:g} s of rest a mirror is not level: {shown[0][:1500]}") from None
+    settle(not_level)
 
 
 def level_mirrors(lab: Lab) -> dict[str, dict[str, str]]:
@@ -103,25 +140,19 @@ def drain(cast: Cast, logs: Logs) -> None:
     Raises:
         NotSettled: names who has not.
     """
-    waiting: list[str] = []
     began = time.monotonic()
 
-    def is_drained() -> bool:
+    def not_drained() -> list[str]:
         late = {one: found for one, *_ in cast.members.values() if (found := _late(one, logs[one.side]))}
-        waiting[:] = [each for found in late.values() for each in found]
         cast.go_on_without_hung(late, began)
-        waiting.extend(
+        return [each for found in late.values() for each in found] + [
             f"{reader.name} has read {key} to {reader.positions.next.get(key, 0)} of {end}"
             for reader in cast.readers
             for key, end in _ends(logs[reader.side], reader.topics).items()
             if reader.positions.next.get(key, 0) < end
-        )
-        return not waiting
+        ]
 
-    try:
-        wait_until(is_drained, DEADLINE_S)
-    except AssertionError:
-        raise NotSettled(f"after {DEADLINE_S:g} s of rest: {waiting[0]} (and {len(waiting) - 1} more)") from None
+    settle(not_drained)
 
 
 def finish_pipeline(lab: Lab, cast: Cast, topics: Mapping[str, int]) -> str:
@@ -133,9 +164,7 @@ def finish_pipeline(lab: Lab, cast: Cast, topics: Mapping[str, int]) -> str:
     one = cast.pipeline
     logs = {topic: read_topic(lab, one.side, topic, topics[topic]) for topic in one.topics}
     try:
-        wait_until(lambda: not _late(one, logs), DEADLINE_S)
-    except AssertionError:
-        raise NotSettled(f"after {DEADLINE_S:g} s of rest: {_late(one, logs)[0]}") from None
+        settle(lambda: _late(one, logs))
     finally:
         one.stop()
     return not_once(logs, read_topic(lab, one.side, OUTPUT, topics[OUTPUT]))
