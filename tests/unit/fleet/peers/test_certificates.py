@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
+from gateway.fleet.peers import serve
 from gateway.fleet.peers.certificates import Certificates, FleetCertificates, GivenCertificates
 from gateway.fleet.peers.channel import Peers, PeerUnavailable
 from gateway.fleet.peers.wire import encode, proof, read
@@ -162,7 +163,8 @@ async def test_without_a_certificate_not_a_byte_is_read(hello: bytes, caplog: py
             reader, writer = await asyncio.open_connection(HOST, one.port, ssl=None if hello else context)
             writer.write(hello)
             with pytest.raises((OSError, asyncio.IncompleteReadError)):
-                await read(reader)
+                async with asyncio.timeout(5):
+                    await read(reader)
             writer.transport.abort()
             wanted = "no TLS with it" if hello else "it has no certificate"
             await wait_until_async(lambda: f"was not let in: {wanted}" in caplog.text)
@@ -199,14 +201,17 @@ async def test_a_proof_cannot_be_handed_on(tmp_path: Path) -> None:
             server.close()
 
 
-async def test_silent_connections_of_one_address_shut_nobody_else_out() -> None:
+async def test_silent_connections_of_one_address_shut_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "_GREETING_S", 60.0)  # renewed as soon as they are cut off
     one, other = Gateway("one"), Gateway("other")
-    silent: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     other.port = await other.peers.listen(HOST, 0)
+    dialled = (asyncio.open_connection(HOST, other.port, local_addr=("127.0.0.2", 0)) for _ in range(100))
+    silent = await asyncio.gather(*dialled)
     try:
-        silent += [await asyncio.open_connection(HOST, other.port, local_addr=("127.0.0.2", 0)) for _ in range(300)]
+        await wait_until_async(lambda: sum(reader.at_eof() for reader, _ in silent) == 84)
         one.peers.expect({"other": f"{HOST}:{other.port}"})
-        assert await one.peers.ask("other", "echo", {"say": 1}, 1.5) == {"said": 1}
+        assert await one.peers.ask("other", "echo", {"say": 1}, 5) == {"said": 1}
+        assert sum(reader.at_eof() for reader, _ in silent) == 84
     finally:
         for _, writer in silent:
             writer.transport.abort()
