@@ -11,6 +11,7 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.quorum import FleetQuorum
 from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.membership import Gateway
+from gateway.state.gateway_records import SECRET_BYTES
 from gateway.state.store import StateStore, StoreError
 from gateway.transport.host import MACHINE, Host
 
@@ -38,7 +39,7 @@ class Leadership:
             clock=self._host.boot,
             monotonic=self._host.monotonic,
             wall_ms=self._host.wall_ms,
-            new_secret=lambda: self._host.token_hex(32),
+            new_secret=lambda: self._host.token_hex(SECRET_BYTES),
         )
         _log.info("leading the fleet", gateway=self._me.name, term=self._store.term)
 

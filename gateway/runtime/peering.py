@@ -81,9 +81,7 @@ class Peering:
         self.name = name_of(settings)
         self._lock = host.name_lock(self.name)
         self.incarnation = f"{host.wall_ms():015d}-{host.new_id()[:8]}"
-        self.peers = Peers(
-            self.name, self.incarnation, lambda: shared.store.secret, self._heartbeat, host, self._certificates()
-        )
+        self.peers = Peers(self.name, self.incarnation, self._secret, self._heartbeat, host, self._certificates())
         self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
         self.engine = Engine(
             shared.target,
@@ -124,8 +122,10 @@ class Peering:
         tls = self._settings.fleet.tls
         if tls is not None:
             return GivenCertificates(tls.certificate, tls.key, tls.key_password.get_secret_value(), tls.ca)
-        store = self._shared.store
-        return FleetCertificates(self.name, lambda: store.secret) if self._host.encrypts_peers else None
+        return FleetCertificates(self.name, self._secret) if self._host.encrypts_peers else None
+
+    def _secret(self) -> str:
+        return self._shared.sources.secrets.fleet(self._shared.store.secret)
 
     def _source(self, link: LinkRecord) -> Cluster:
         return Cluster(self._shared.sources.secrets.config_of(link), host=self._host)

@@ -134,7 +134,7 @@ class LeaderTerm:
         self._topics.resume()
         service.failbacks.resume()
         group_monitor(self._parts, self._groups, service.group_reports).start()
-        secrets = StoredSecrets(dependencies.store, dependencies.sources.secrets)
+        secrets = StoredSecrets(dependencies.store, dependencies.sources.secrets, dependencies.host.token_hex)
         self._parts.background.every(_LOOK_S, secrets.look, "secrets of links")
         self._parts.background.every(_LOOK_S, self._forget_presumed, "gateways whose leases are over")
         dependencies.metrics.control = service.numbers

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,6 @@ class GatewayRecord:
 
 @dataclass(frozen=True, slots=True)
 class FleetRecord:
-    """What the gateways of a fleet share. `secret`: by which they know one another."""
+    """What the gateways of a fleet share. `secret`: by which they know one another, encrypted where they have a key."""
 
     secret: str

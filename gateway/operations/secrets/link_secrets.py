@@ -30,6 +30,7 @@ from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import LinkRecord
 
+_FLEET: Final = b"lockgate fleet"
 _JAAS: Final = "sasl.jaas.config"
 
 
@@ -110,6 +111,28 @@ class LinkSecrets:
             if name in client and self._is_outdated(client[name])
         }
         return self.sealed(link.name, {**client, **opened})
+
+    # -- of the fleet --------------------------------------------------------------------------------------------
+
+    def sealed_fleet(self, secret: str) -> str:
+        """The secret of the fleet as it is stored."""
+        return secret if self._keys is None else self._keys.seal(secret, _FLEET)
+
+    def fleet(self, stored: str) -> str:
+        """The secret of the fleet. Raises ValueError when this gateway cannot read it."""
+        found = reference(stored)
+        if found is None:
+            return stored
+        try:
+            if self._keys is None:
+                raise ValueError("is encrypted, and this gateway has no key: set links.key_file")
+            return self._keys.open(found, _FLEET)
+        except ValueError as exc:
+            raise ValueError(f"the fleet's secret {exc}") from None
+
+    def is_outdated_fleet(self, stored: str) -> bool:
+        """It would be encrypted, or with another key, today."""
+        return self._keys is not None and self._is_outdated(stored)
 
     def lacking(self, gateways: Iterable[GatewayRecord]) -> list[str]:
         """Those that could not read what is encrypted here, by name."""

@@ -1,16 +1,19 @@
-"""Rewrites links whose records hold secrets as they are, or under a key that has been replaced.
+"""Rewrites links whose records hold secrets as they are, or under a key that has been replaced; and the fleet's secret.
 
 The older record stays in the log of the state topic until the broker has compacted it: the warning says so, since only
-a new password on the source makes the old one worthless.
+a new password on the source makes the old one worthless. The secret of the fleet is a new one at once: connections that
+are there go on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
 
 from gateway.operations.secrets.link_secrets import LinkSecrets
+from gateway.state.gateway_records import SECRET_BYTES, FleetRecord
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore, StoreError
 
@@ -20,7 +23,8 @@ _log = structlog.get_logger("lockgate.control")
 class StoredSecrets:
     """Of one term of leadership; `look` is called now and then."""
 
-    def __init__(self, store: StateStore, secrets: LinkSecrets) -> None:
+    def __init__(self, store: StateStore, secrets: LinkSecrets, token_hex: Callable[[int], str]) -> None:
+        self._token_hex = token_hex
         self._store = store
         self._secrets = secrets
         self._told: dict[str, str] = {}
@@ -30,6 +34,17 @@ class StoredSecrets:
         for link in list(self._store.links.values()):
             if self._secrets.is_outdated(link):
                 await self._renew(link)
+        await self._renew_fleet()
+
+    async def _renew_fleet(self) -> None:
+        old = self._store.get("fleet")
+        if not isinstance(old, FleetRecord) or not self._secrets.is_outdated_fleet(old.secret) or self._why_not():
+            return
+        try:
+            await self._store.replace(old, FleetRecord(self._secrets.sealed_fleet(self._token_hex(SECRET_BYTES))))
+        except StoreError:
+            return  # looked at again
+        _log.info("the fleet has a new secret, which is encrypted")
 
     async def _renew(self, link: LinkRecord) -> None:
         why = self._why_not()

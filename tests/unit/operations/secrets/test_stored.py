@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from structlog.testing import capture_logs
 
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.sealing import SealingKeys
 from gateway.operations.secrets.stored import StoredSecrets
-from gateway.state.gateway_records import GatewayRecord
+from gateway.state.gateway_records import FleetRecord, GatewayRecord
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
 from tests.support.control_plane import SOURCE, Plane
 from tests.support.mirror_records import changed
@@ -28,10 +29,14 @@ def gateway(name: str, keys: str) -> GatewayRecord:
     return GatewayRecord(name=name, incarnation="1", role="node", peer="a:1", lease_ms=1, keys=keys)
 
 
+def token(count: int) -> str:
+    return "n" * 2 * count
+
+
 async def test_a_plain_secret_is_encrypted_and_its_link_runs_on(plane: Plane) -> None:
     plane.parts.sources.secrets = secrets = LinkSecrets(keys=KEYS)
     await plane.store.put(LINK, gateway("a", KEYS.id))
-    stored = StoredSecrets(plane.store, secrets)
+    stored = StoredSecrets(plane.store, secrets, token)
     with capture_logs() as said:
         await stored.look()
     new = plane.store.links["l"]
@@ -46,7 +51,7 @@ async def test_a_plain_secret_is_encrypted_and_its_link_runs_on(plane: Plane) ->
 
 
 async def test_not_before_every_gateway_can_read_it(plane: Plane) -> None:
-    stored = StoredSecrets(plane.store, LinkSecrets(keys=KEYS))
+    stored = StoredSecrets(plane.store, LinkSecrets(keys=KEYS), token)
     await plane.store.put(LINK, gateway("a", KEYS.id), gateway("b", ""))
     with capture_logs() as said:
         await stored.look()
@@ -59,7 +64,7 @@ async def test_not_before_every_gateway_can_read_it(plane: Plane) -> None:
 
 
 async def test_not_while_a_topic_is_cut_over(plane: Plane) -> None:
-    stored = StoredSecrets(plane.store, LinkSecrets(keys=KEYS))
+    stored = StoredSecrets(plane.store, LinkSecrets(keys=KEYS), token)
     mirror = MirrorRecord(
         link="l", source_topic="t", mirror_topic="t", mirror_id=1, starts=(PartitionStart(0, 0),), readable=True
     )
@@ -72,7 +77,32 @@ async def test_not_while_a_topic_is_cut_over(plane: Plane) -> None:
 async def test_without_a_key_it_is_said(plane: Plane) -> None:
     await plane.store.put(LINK)
     with capture_logs() as said:
-        await StoredSecrets(plane.store, LinkSecrets()).look()
+        await StoredSecrets(plane.store, LinkSecrets(), token).look()
     assert plane.store.links["l"] == LINK
     assert "set links.key_file at every gateway, or make the link anew with a reference" in str(said)
     assert "hush" not in str(said)
+
+
+async def test_the_secret_of_the_fleet_is_a_new_one_and_encrypted(plane: Plane) -> None:
+    """Who has read the old one from the topic cannot pass for a gateway any more."""
+    secrets = LinkSecrets(keys=KEYS)
+    stored = StoredSecrets(plane.store, secrets, token)
+    await plane.store.put(FleetRecord("hush"), gateway("a", KEYS.id), gateway("b", ""))
+    await stored.look()
+    assert plane.store.secret == "hush"
+    await plane.store.put(gateway("b", KEYS.id))
+    await stored.look()
+    assert secrets.fleet(plane.store.secret) == "n" * 64
+    assert "hush" not in str(plane.log.kept["fleet"])
+    assert "n" * 64 not in str(plane.log.kept["fleet"])
+    before = plane.store.secret
+    await stored.look()
+    assert plane.store.secret == before
+    with pytest.raises(ValueError, match="^the fleet's secret is encrypted, and this gateway has no key"):
+        LinkSecrets().fleet(before)
+
+
+async def test_without_a_key_the_secret_of_the_fleet_stays(plane: Plane) -> None:
+    await plane.store.put(FleetRecord("hush"), gateway("a", ""))
+    await StoredSecrets(plane.store, LinkSecrets(), token).look()
+    assert plane.store.secret == LinkSecrets().fleet(plane.store.secret) == "hush"
