@@ -1,0 +1,87 @@
+"""A source that asks for a login: its password is a reference or encrypted, and nowhere to be read."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway.devcluster import DevCluster
+from tests.support.clusters import running_cluster
+from tests.support.gateway import GatewayProcess
+from tests.support.logs import read_logs
+from tests.support.waiting import wait_until
+
+PASSWORD = "the-password-of-the-source"
+SECURE = {
+    "listener.security.protocol.map": (
+        "PLAINTEXT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    ),
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_admin="admin" user_mover="{PASSWORD}";'
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    with running_cluster("guarded", "4.3.1", tmp_path_factory.mktemp("guarded"), properties=SECURE) as cluster:
+        yield cluster
+
+
+def link(name: str, source: DevCluster, password: str) -> dict[str, object]:
+    client = {
+        "bootstrap.servers": source.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "mover",
+        "sasl.password": password,
+    }
+    return {"link_name": name, "configs": [{"name": key, "value": value} for key, value in client.items()]}
+
+
+def is_active(gateway: GatewayProcess, link: str) -> bool:
+    shown = gateway.api.get(f"/v3/links/{link}").json()
+    return (shown["link_state"], shown["link_error"]) == ("ACTIVE", "")
+
+
+def test_a_login_by_reference_and_by_an_encrypted_password(
+    target: DevCluster, guarded: DevCluster, topic: str, tmp_path: Path
+) -> None:
+    files, key = tmp_path / "files", tmp_path / "key"
+    files.mkdir()
+    (files / "source.properties").write_text(f"password = {PASSWORD}\n", encoding="ascii")
+    key.write_text(base64.b64encode(secrets.token_bytes(32)).decode(), encoding="ascii")
+    key.chmod(0o600)
+    by_file, given = f"file-{topic}", f"given-{topic}"
+    reference = f"${{file:{files}/source.properties:password}}"
+    gateway = GatewayProcess(tmp_path, target.bootstrap, links={"files": str(files), "key_file": str(key)})
+    try:
+        gateway.start()
+        wrong = gateway.api.post("/v3/links", json=link(by_file, guarded, f"${{file:{files}/source.properties:no}}"))
+        assert (wrong.status_code, "has no 'no'" in wrong.text) == (400, True)
+        for name, password, shown in ((by_file, reference, reference), (given, PASSWORD, "********")):
+            made = gateway.api.post("/v3/links", json=link(name, guarded, password))
+            assert made.status_code == 201, made.text
+            assert made.json()["client"]["sasl.password"] == shown
+
+        assert gateway.stop() == 0
+        gateway.start()  # it has read both from the state topic
+        for name in (by_file, given):
+            wait_until(partial(is_active, gateway, name), what=f"link {name} is there again")
+
+        (state,) = read_logs(target.bootstrap, "__lockgate_state", 1)
+        stored = b"".join(record.value or b"" for record in state)
+        assert reference.encode() in stored
+        assert b"${encrypted:" in stored
+        for seen in (stored, gateway.log.read_bytes()):
+            assert PASSWORD.encode() not in seen
+    finally:
+        for name in (by_file, given):
+            gateway.delete_link(name)
+        gateway.close()
