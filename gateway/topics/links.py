@@ -17,7 +17,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.records import Records
-from gateway.operations.secrets.rules.references import shown
+from gateway.operations.secrets.rules.references import is_encrypted, shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, SequenceRecord
@@ -165,7 +165,7 @@ class Links:
         """The properties as they are stored. Raises Conflict when a gateway could not read them."""
         of_links = self._sources.secrets
         sealed = of_links.sealed(name, client)
-        if any(sealed.get(key, value) != value for key, value in client.items()):
+        if any(map(is_encrypted, sealed.values())):
             lacking = of_links.lacking(self._records.store.gateways.values())
             if lacking:
                 raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")

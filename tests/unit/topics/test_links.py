@@ -149,12 +149,19 @@ async def test_no_secret_is_stored_as_it_is(plane):
     assert view.client["sasl.password"] == plane.store.links["l"].client["sasl.password"] == reference
 
 
-async def test_a_secret_that_a_gateway_could_not_read_is_refused(plane):
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"sasl.username": "me", "sasl.password": "hush"},
+        {"sasl.jaas.config": 'x.PlainLoginModule required username="me" password="hush";'},
+    ],
+)
+async def test_a_secret_that_a_gateway_could_not_read_is_refused(plane, login):
     plane.parts.sources.secrets = LinkSecrets(keys=SealingKeys([bytes(32)]))
     await plane.store.put(GatewayRecord(name="b", incarnation="1", role="node", peer="b:1", lease_ms=1))
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+    protocol = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     with pytest.raises(Conflict, match="gateways without the first key of links.key_file: b"):
-        await plane.service.links.create("l", {**PROPERTIES, **login, "sasl.password": "hush"})
+        await plane.service.links.create("l", {**PROPERTIES, **protocol, **login})
     assert "l" not in plane.store.links
     await plane.service.links.create("l", PROPERTIES)
 

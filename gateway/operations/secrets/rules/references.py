@@ -43,6 +43,12 @@ def is_plain(text: str) -> bool:
     return bool(text) and reference(text) is None
 
 
+def is_encrypted(text: str) -> bool:
+    """A gateway has encrypted it."""
+    found = reference(text)
+    return found is not None and found.provider == ENCRYPTED
+
+
 def require_well_formed(client: Mapping[str, str]) -> None:
     """Raises ValueError, one line that names the property, for a reference where none may be, or of no use."""
     for name, value in client.items():
