@@ -12,7 +12,7 @@ from gateway.proxy.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from gateway.proxy.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
 from gateway.proxy.handlers.api_versions import ApiVersionsHandler
 from gateway.proxy.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
-from gateway.proxy.handlers.create_topics import CreateTopicsHandler, MirrorTopicGuard
+from gateway.proxy.handlers.create_topics import CreateTopicsHandler
 from gateway.proxy.handlers.describe_cluster import DescribeClusterHandler
 from gateway.proxy.handlers.end_txn import EndTxnHandler
 from gateway.proxy.handlers.fetch import FetchHandler
@@ -22,6 +22,7 @@ from gateway.proxy.handlers.init_producer_id import InitProducerIdHandler
 from gateway.proxy.handlers.join_group import JoinGroupHandler
 from gateway.proxy.handlers.list_offsets import ListOffsetsHandler
 from gateway.proxy.handlers.metadata import MetadataHandler
+from gateway.proxy.handlers.mirror_topics import MirrorTopicGuard
 from gateway.proxy.handlers.offset_commit import OffsetCommitHandler
 from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
 from gateway.proxy.handlers.own_names import OwnNamesGuard
@@ -144,8 +145,10 @@ def install(
         ),
         ApiKey.END_TXN: EndTxnHandler(routing=routing, transactions=transactions),
         ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(routing=routing, transactions=transactions),
+        ApiKey.ALTER_CONFIGS: guard,
         ApiKey.SASL_AUTHENTICATE: sasl,
         ApiKey.CREATE_PARTITIONS: guard,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: guard,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(advertised=advertised),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(gates=gates),
     }

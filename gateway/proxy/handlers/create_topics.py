@@ -1,9 +1,8 @@
-"""CreateTopics: v2-7, and the topic APIs that would pull a mirror topic from under its link.
+"""CreateTopics: v2-7.
 
-Behaviour:
-* CreateTopics of a name that exists on a source and is not mirrored is refused whole with POLICY_VIOLATION and a
-  message that says what to do: creating it here would fork the topic
-* DeleteTopics, CreatePartitions and DeleteRecords of a mirror topic that is not promoted are refused likewise
+Behaviour: of a name that exists on a source and is not mirrored it is refused whole with POLICY_VIOLATION and a
+message that says what to do: creating it here would fork the topic. Only who may create it is told: the target is asked
+first, by the same request with `validate_only`, and whoever it refuses is answered by it.
 """
 
 from __future__ import annotations
@@ -14,19 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.kafka.cluster import Cluster
+from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
+from gateway.proxy.rules.refusals import Refusal, refused, taken
 from gateway.proxy.session.stats import ProxyStats
 from gateway.topics.interface import SourceTopics
-from protocol.apis import ApiKey
-from protocol.codec import encode_response
+from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
-from protocol.messages import (
-    CreatePartitionsResponse,
-    CreateTopicsResponse,
-    DeleteRecordsResponse,
-    DeleteTopicsResponse,
-)
+from protocol.header import response_body_offset
+from protocol.messages import CreateTopicsResponse
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("lockgate.proxy")
 _CODE = int(ErrorCode.POLICY_VIOLATION)
+_DENIED = (int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
 
 class CreateTopicsHandler:
@@ -60,21 +56,47 @@ class CreateTopicsHandler:
     def handle(self, session: Session, exchange: Exchange) -> None:
         request = exchange.request()
         session.stall()
-        names = [topic.name for topic in request.topics]
-        self._spawn(self._loop.create_task(self._decide(session, exchange, names)))
+        self._spawn(self._loop.create_task(self._decide(session, exchange, request)))
 
-    async def _decide(self, session: Session, exchange: Exchange, names: Sequence[str]) -> None:
+    async def _decide(self, session: Session, exchange: Exchange, request: Any) -> None:
+        names = [topic.name for topic in request.topics]
         on_source = await self._source_topics.exists_unmirrored(names)
         if not on_source:
             session.again(exchange.forward)
             return
+        request.topics = [topic for topic in request.topics if topic.name in on_source]
+        request.validate_only = True
+        key, version = exchange.api_key, exchange.api_version
+
+        def asked(frame: memoryview) -> None:
+            answer = decode_response(key, version, frame[response_body_offset(key, version, frame) :])
+            allowed = {topic.name for topic in answer.topics if topic.error_code not in _DENIED}
+            told = {topic: link for topic, link in on_source.items() if topic in allowed}
+            session.again(lambda: self._refuse(exchange, names, told) if told else self._pass(exchange, on_source))
+
+        session.ask(key, version, encode_body(request, version), asked)
+
+    def _pass(self, exchange: Exchange, on_source: Mapping[str, str]) -> None:
+        """Refuse these topics as the target would: they are not sent on, since a right may come any moment."""
+        request = exchange.request()
+        found, places = taken(request.topics, lambda topic: topic.name in on_source)
+        kind = CreateTopicsResponse.CreatableTopicResult
+        entries = [refused(kind, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), name=topic.name) for topic in found]
+        refusal = Refusal(CreateTopicsResponse(topics=entries), "topics", places, bool(request.topics))
+        if refusal.rest:
+            serve_rest(exchange, request, refusal)
+            exchange.forward()
+        else:
+            answer_refused(exchange, refusal)
+
+    def _refuse(self, exchange: Exchange, names: Sequence[str], on_source: Mapping[str, str]) -> None:
         for topic, link in on_source.items():
-            refused = self._stats.auto_create_refused
-            refused[topic] = refused.get(topic, 0) + 1
+            counts = self._stats.auto_create_refused
+            counts[topic] = counts.get(topic, 0) + 1
             _log.warning("topic exists on the source and is not mirrored: not created", topic=topic, link=link)
         kind = CreateTopicsResponse.CreatableTopicResult
         topics = [kind(name=name, error_code=_CODE, error_message=_create_message(name, on_source)) for name in names]
-        session.again(lambda: _reply(exchange, CreateTopicsResponse(throttle_time_ms=0, topics=topics)))
+        answer_refused(exchange, Refusal(CreateTopicsResponse(throttle_time_ms=0, topics=topics)))
 
 
 def _create_message(name: str, on_source: Any) -> str:
@@ -82,62 +104,3 @@ def _create_message(name: str, on_source: Any) -> str:
         link = on_source[name]
         return f"topic {name} exists on the source of link {link}: run 'lockgate mirror create {name} --link {link}'"
     return "another topic of this request exists on a source: nothing was created"
-
-
-class MirrorTopicGuard:
-    """Refuses DeleteTopics, CreatePartitions and DeleteRecords while one of their topics is a mirror."""
-
-    def __init__(self, *, routing: RoutingTable) -> None:
-        self._routing = routing
-
-    def intercepts(self, session: Session) -> bool:
-        return bool(self._routing.current.topics)
-
-    def handle(self, session: Session, exchange: Exchange) -> None:
-        request = exchange.request()
-        names = self._names(exchange, request)
-        routes = self._routing.current.topics
-        owned = [n for n in names if n in routes and routes[n].phase is not WritePhase.SWITCHED]
-        if not owned:
-            exchange.forward()
-            return
-        message = f"{owned[0]} is a mirror topic of link {routes[owned[0]].link}: promote it or delete the mirror first"
-        _reply(exchange, self._refusal(exchange.api_key, request, names, message))
-
-    def _names(self, exchange: Exchange, request: Any) -> list[str]:
-        if exchange.api_key == ApiKey.DELETE_TOPICS:
-            ids = self._routing.current.topic_ids
-            if exchange.api_version >= 6:
-                return [t.name or ids.get(_id_bytes(t.topic_id), "") for t in request.topics]
-            return list(request.topic_names)
-        return [t.name for t in request.topics]
-
-    def _refusal(self, key: int, request: Any, names: Sequence[str], message: str) -> Any:
-        if key == ApiKey.DELETE_TOPICS:
-            deleted = DeleteTopicsResponse.DeletableTopicResult
-            responses = [deleted(name=n, error_code=_CODE, error_message=message) for n in names]
-            return DeleteTopicsResponse(throttle_time_ms=0, responses=responses)
-        if key == ApiKey.CREATE_PARTITIONS:
-            created = CreatePartitionsResponse.CreatePartitionsTopicResult
-            results = [created(name=n, error_code=_CODE, error_message=message) for n in names]
-            return CreatePartitionsResponse(throttle_time_ms=0, results=results)
-        kind = DeleteRecordsResponse.DeleteRecordsTopicResult
-        part = kind.DeleteRecordsPartitionResult
-        topics = [
-            kind(
-                name=t.name,
-                partitions=[
-                    part(partition_index=p.partition_index, low_watermark=-1, error_code=_CODE) for p in t.partitions
-                ],
-            )
-            for t in request.topics
-        ]
-        return DeleteRecordsResponse(throttle_time_ms=0, topics=topics)
-
-
-def _id_bytes(topic_id: Any) -> bytes:
-    return topic_id.bytes if hasattr(topic_id, "bytes") else bytes(topic_id or b"")
-
-
-def _reply(exchange: Exchange, response: Any) -> None:
-    exchange.reply_framed(encode_response(response, exchange.api_key, exchange.api_version, exchange.correlation_id))

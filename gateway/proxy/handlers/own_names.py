@@ -7,23 +7,20 @@ what is refused and hidden. `Produce` and `Fetch`, which mostly pass without bei
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.proxy.rules.own_entries import RULES, SHOWN, Refusal, merged, without_own
+from gateway.proxy.handlers.partly_refused import answer_refused, edit, serve_rest
+from gateway.proxy.rules.own_entries import RULES, SHOWN, without_own
 from gateway.proxy.rules.own_names import PREFIX
 from protocol.apis import ApiKey
-from protocol.codec import decode_response, encode_body, encode_response
-from protocol.header import response_body_offset
-from protocol.wire import Buffer
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Handler, Session
 
 _PREFIX = PREFIX.encode()
-_SIZE_BYTES = 4
 _log = structlog.get_logger("lockgate.proxy")
 
 
@@ -45,7 +42,6 @@ class OwnNamesGuard:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
-        refusal = None
         own = session.context.own_names
         if self._rule is not None and own.in_bytes(bytes(exchange.body)):
             request = exchange.request()
@@ -58,32 +54,12 @@ class OwnNamesGuard:
                     api=exchange.api_key,
                 )
                 if not refusal.rest:
-                    exchange.reply_framed(_encoded(exchange, refusal.answer))
+                    answer_refused(exchange, refusal)
                     return
-                body = encode_body(request, exchange.api_version)
-                exchange.frame = memoryview(b"".join((exchange.frame[: exchange.body_offset], body)))
-        if self._shows or refusal is not None:
-            exchange.edit = lambda response: _edited(exchange, refusal, response)
+                serve_rest(exchange, request, refusal)
+        if self._shows:
+            edit(exchange, lambda answer: without_own(exchange.api_key, answer), only_with=_PREFIX)
         if self._inner is None or not self._inner.intercepts(session):
             exchange.forward()
         else:
             self._inner.handle(session, exchange)
-
-
-def _edited(exchange: Exchange, refusal: Refusal | None, response: Buffer) -> Buffer:
-    """An answer with what was refused, and without what is not to be shown."""
-    key, version = exchange.api_key, exchange.api_version
-    shows = key in SHOWN and _PREFIX in bytes(response)
-    if not shows and refusal is None:
-        return response
-    frame = memoryview(response)[_SIZE_BYTES:]
-    answer = decode_response(key, version, frame[response_body_offset(key, version, frame) :])
-    if shows:
-        without_own(key, answer)
-    if refusal is not None:
-        merged(answer, refusal)
-    return _encoded(exchange, answer)
-
-
-def _encoded(exchange: Exchange, answer: Any) -> bytes:
-    return encode_response(answer, exchange.api_key, exchange.api_version, exchange.correlation_id)

@@ -18,14 +18,16 @@ from protocol.messages import MetadataRequest
 if TYPE_CHECKING:
     from gateway.proxy.session.session import Session
 
-Question = str | tuple[str] | tuple[str, str | None]
-"""What is asked: topic: may it write; (topic,): may it read; (transactional id, group): may it use both."""
+Question = str | tuple[str] | tuple[str, str | None] | tuple[str, int]
+"""What is asked: topic: may it write; (topic,): may it read; (topic, right): may it change it so; (transactional id,
+group): may it use both."""
 
 MayAsk = Callable[["Session", Iterable[str], Callable[[], None]], "frozenset[str] | None"]
 
 CACHE_S = 30.0
 _VERSION = 8
 _READ, _WRITE = 1 << 3, 1 << 4
+_CHANGES = (1 << 6, 1 << 7, 1 << 11)  # DELETE, ALTER, ALTER_CONFIGS
 _KEPT = 4_096  # answers of one connection
 _METADATA = int(ApiKey.METADATA)
 
@@ -56,6 +58,16 @@ def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) 
     return None
 
 
+def may_change(session: Session, topics: Iterable[str], right: int, then: Callable[[], None]) -> frozenset[str] | None:
+    """As `may_write`, for a right to delete or alter (`proxy/rules/mirror_topics.py`)."""
+    now, known = session.context.clock(), session.authorized
+    missing = [topic for topic in topics if (found := known.get((topic, right))) is None or found[0] + CACHE_S < now]
+    if not missing:
+        return frozenset(topic for topic in topics if known[topic, right][1])
+    _ask(session, missing, then)
+    return None
+
+
 def remember(session: Session, rights: Mapping[Question, bool]) -> None:
     """Keep answers of the target; old ones go when there are many."""
     known, now = session.authorized, session.context.clock()
@@ -73,9 +85,11 @@ def _ask(session: Session, topics: list[str], then: Callable[[], None]) -> None:
         found: dict[Question, bool] = {}
         for topic in topics:
             found[topic] = found[topic,] = False
+            found.update(dict.fromkeys(((topic, right) for right in _CHANGES), False))
         for topic in decode_response(_METADATA, _VERSION, body).topics:
             operations = 0 if topic.error_code else topic.topic_authorized_operations
             found[topic.name], found[topic.name,] = bool(operations & _WRITE), bool(operations & _READ)
+            found.update({(topic.name, right): bool(operations & right) for right in _CHANGES})
         remember(session, found)
         for topic in topics:
             rights[session.principal, topic] = found[topic]

@@ -7,10 +7,11 @@ the broker's: TOPIC_, GROUP_ or TRANSACTIONAL_ID_AUTHORIZATION_FAILED. `RULES` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from gateway.proxy.rules.own_names import PREFIX, is_own
+from gateway.proxy.rules.refusals import Refusal, class_of, parts_of, refused, taken
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import RESPONSES
@@ -23,30 +24,9 @@ _TRANSACTIONS = 1  # key type of FindCoordinator
 _PAST_OWN = PREFIX[:-1] + chr(ord(PREFIX[-1]) + 1)  # sorts right behind all names with the prefix
 
 
-class Refusal(NamedTuple):
-    """The answer to what was taken out of a request.
-
-    `part`: its list of entries, '' when the request was refused whole. `places`: where these were in the request.
-    `rest`: the broker is to be asked for the rest, or nothing is left.
-    """
-
-    answer: Any
-    part: str = ""
-    places: Sequence[int] = ()
-    rest: bool = False
-
-
 OwnId: TypeAlias = Callable[[Any], bool]
 """Whether a topic id (UUID or None) is that of one of the gateway's own topics."""
 Rule: TypeAlias = Callable[[Any, OwnId], Refusal | None]
-
-
-def merged(answer: Any, refusal: Refusal) -> Any:
-    """The broker's answer to the rest, with that to what was taken out."""
-    entries = getattr(answer, refusal.part)
-    for place, entry in zip(refusal.places, getattr(refusal.answer, refusal.part), strict=True):
-        entries.insert(place, entry)
-    return answer
 
 
 def without_own(key: int, answer: Any) -> Any:
@@ -58,42 +38,28 @@ def without_own(key: int, answer: Any) -> Any:
 # -- requests with a list of entries -----------------------------------------------------------------------------
 
 
-def _class_of(message_class: Any, part: str) -> Any:
-    """The class of the entries of a message's list."""
-    return message_class._struct.fields[part].array_of.data_class
-
-
-def _taken(entries: list[Any], own: Callable[[Any], bool]) -> tuple[list[Any], list[int]]:
-    """Take own entries out of a request's list: those, and where they were."""
-    places = [place for place, entry in enumerate(entries) if own(entry)]
-    found = [entries[place] for place in places]
-    for place in reversed(places):
-        del entries[place]
-    return found, places
-
-
 def _entries(
     key: ApiKey,
     field: str,
     part: str,
-    refused: Callable[[Any, Any], Any],
+    refuse: Callable[[Any, Any], Any],
     own: Callable[[Any], bool],
     asks: bool = False,
 ) -> Rule:
     """Args.
 
-    field: the request's list. part: the answer's. refused: (class of the answer's entries, entry) -> what it is
+    field: the request's list. part: the answer's. refuse: (class of the answer's entries, entry) -> what it is
     answered. own: whether an entry names what is ours. asks: the broker is asked even for nothing.
     """
     response = RESPONSES[key]
-    kind = _class_of(response, part)
+    kind = class_of(response, part)
 
     def rule(request: Any, _own_id: OwnId) -> Refusal | None:
         entries = getattr(request, field)
-        found, places = _taken(entries, own) if entries else ([], [])
+        found, places = taken(entries, own) if entries else ([], [])
         if not found:
             return None
-        return Refusal(response(**{part: [refused(kind, e) for e in found]}), part, places, asks or bool(entries))
+        return Refusal(response(**{part: [refuse(kind, e) for e in found]}), part, places, asks or bool(entries))
 
     return rule
 
@@ -102,85 +68,65 @@ def _named(entry: Any) -> bool:
     return is_own(entry.name if hasattr(entry, "name") else entry.topic)
 
 
-def _parts(code: int, partitions: str = "partitions", index: str = "partition_index", error: str = "error_code") -> Any:
-    """The refusal of a topic's entry, with this code for each of its partitions. The names are the answer's."""
-
-    def refused(kind: Any, topic: Any) -> Any:
-        part = _class_of(kind, partitions)
-        name = "name" if hasattr(topic, "name") else "topic"
-        given = topic.partition_indexes if hasattr(topic, "partition_indexes") else topic.partitions
-        each = [part(**{index: _index(partition), error: code}) for partition in given]
-        return kind(**{name: getattr(topic, name), partitions: each})
-
-    return refused
-
-
-def _index(partition: Any) -> int:
-    if isinstance(partition, int):
-        return partition
-    found: int = partition.partition_index if hasattr(partition, "partition_index") else partition.partition
-    return found
-
-
 def _topic(kind: Any, entry: Any) -> Any:
-    return kind(name=entry.name, error_code=_TOPIC)
+    return refused(kind, _TOPIC, name=entry.name)
 
 
 def _topics(key: ApiKey, part: str = "topics", index: str = "partition_index") -> Rule:
-    return _entries(key, "topics", part, _parts(_TOPIC, index=index), _named)
+    return _entries(key, "topics", part, parts_of(_TOPIC, index=index), _named)
 
 
 def _group(kind: Any, group: str) -> Any:
-    return kind(group_id=group, error_code=_GROUP)
+    return refused(kind, _GROUP, group_id=group)
 
 
 def _config(key: ApiKey, part: str) -> Rule:
-    def refused(kind: Any, entry: Any) -> Any:
+    def refuse(kind: Any, entry: Any) -> Any:
         code = _CODES_OF_CONFIGS[entry.resource_type]
-        return kind(resource_type=entry.resource_type, resource_name=entry.resource_name, error_code=code)
+        return refused(kind, code, resource_type=entry.resource_type, resource_name=entry.resource_name)
 
     def own(entry: Any) -> bool:
         return entry.resource_type in _CODES_OF_CONFIGS and is_own(entry.resource_name)
 
-    return _entries(key, "resources", part, refused, own)
+    return _entries(key, "resources", part, refuse, own)
 
 
 def _by_id(key: ApiKey, part: str, names: str = "", asks: bool = False) -> Rule:
     """Topics by name or by id. `names`: the list of names alone that old versions have."""
-    old = _entries(key, names, part, lambda kind, name: kind(name=name, error_code=_TOPIC), is_own) if names else None
+    old = _entries(key, names, part, lambda kind, name: refused(kind, _TOPIC, name=name), is_own) if names else None
 
     def rule(request: Any, own_id: OwnId) -> Refusal | None:
         def own(entry: Any) -> bool:
             return is_own(entry.name) if entry.name is not None else own_id(entry.topic_id)
 
-        def refused(kind: Any, entry: Any) -> Any:
+        def refuse(kind: Any, entry: Any) -> Any:
             topic_id = None if entry.name is not None else entry.topic_id
-            return kind(name=entry.name, topic_id=topic_id, error_code=_TOPIC)
+            return refused(kind, _TOPIC, name=entry.name, topic_id=topic_id)
 
         if old is not None and request.version < 6:
             return old(request, own_id)
-        return _entries(key, "topics", part, refused, own, asks)(request, own_id)
+        return _entries(key, "topics", part, refuse, own, asks)(request, own_id)
 
     return rule
 
 
 def _fetch(request: Any, own_id: OwnId) -> Refusal | None:
     response = RESPONSES[ApiKey.FETCH]
-    kind = _class_of(response, "responses")
-    part = _class_of(kind, "partitions")
+    kind = class_of(response, "responses")
+    part = class_of(kind, "partitions")
 
     def own(topic: Any) -> bool:
         return own_id(topic.topic_id) if request.version >= 13 else is_own(topic.topic)
 
-    found, places = _taken(request.topics, own)
+    found, places = taken(request.topics, own)
     if not found:
         return None
     parts = [
         [part(partition_index=p.partition, error_code=_TOPIC, high_watermark=-1, records=b"") for p in topic.partitions]
         for topic in found
     ]
-    refused = [kind(topic=t.topic, topic_id=t.topic_id, partitions=p) for t, p in zip(found, parts, strict=True)]
-    return Refusal(response(responses=refused), "responses", places, bool(request.topics))
+    entries = [kind(topic=t.topic, topic_id=t.topic_id, partitions=p) for t, p in zip(found, parts, strict=True)]
+    return Refusal(response(responses=entries), "responses", places, bool(request.topics))
 
 
 # -- requests about one group or transactional id -----------------------------------------------------------------
@@ -196,9 +142,9 @@ def _whole(key: ApiKey, field: str = "group_id", code: int = _GROUP) -> Rule:
     return rule
 
 
-def _whole_of_parts(key: ApiKey, field: str, code: int) -> Rule:
+def _whole_ofparts_of(key: ApiKey, field: str, code: int) -> Rule:
     """The same where the code stands at each partition."""
-    topics = _entries(key, "topics", "topics", _parts(code), lambda _: True)
+    topics = _entries(key, "topics", "topics", parts_of(code), lambda _: True)
 
     def rule(request: Any, own_id: OwnId) -> Refusal | None:
         if not is_own(getattr(request, field)):
@@ -219,17 +165,17 @@ def _any_of(*rules: Rule) -> Rule:
 
 def _find_coordinator(request: Any, own_id: OwnId) -> Refusal | None:
     code = _TRANSACTIONAL_ID if request.key_type == _TRANSACTIONS else _GROUP
-    nobody: dict[str, Any] = {"node_id": -1, "host": "", "port": -1, "error_code": code}
+    nobody: dict[str, Any] = {"node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": None}
     if request.version < 4:
         return Refusal(RESPONSES[ApiKey.FIND_COORDINATOR](**nobody)) if is_own(request.key) else None
-    refused = _entries(
+    rule = _entries(
         ApiKey.FIND_COORDINATOR,
         "coordinator_keys",
         "coordinators",
         lambda kind, name: kind(key=name, **nobody),
         is_own,
     )
-    return refused(request, own_id)
+    return rule(request, own_id)
 
 
 def _of_own_group(entry: Any) -> bool:
@@ -245,8 +191,8 @@ def _offset_fetch(request: Any, own_id: OwnId) -> Refusal | None:
     if not is_own(request.group_id):
         return None
     response = RESPONSES[ApiKey.OFFSET_FETCH]
-    kind = _class_of(response, "topics")
-    part = _class_of(kind, "partitions")
+    kind = class_of(response, "topics")
+    part = class_of(kind, "partitions")
     topics = [
         kind(
             name=topic.name,
@@ -276,13 +222,13 @@ def _add_partitions_to_txn(request: Any, _own_id: OwnId) -> Refusal | None:
     if not owned and not any(is_own(topic.name) for topic in topics):
         return None
     response, part = RESPONSES[ApiKey.ADD_PARTITIONS_TO_TXN], "results_by_topic_v3_and_below"
-    kind = _class_of(response, part)
+    kind = class_of(response, part)
     untried = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
-    refused = []
+    results = []
     for topic in topics:
         code = _TRANSACTIONAL_ID if owned else _TOPIC if is_own(topic.name) else untried
-        refused.append(_parts(code, "results_by_partition", error="partition_error_code")(kind, topic))
-    return Refusal(response(**{part: refused}))
+        results.append(parts_of(code, "results_by_partition", error="partition_error_code")(kind, topic))
+    return Refusal(response(**{part: results}))
 
 
 def _write_txn_markers(request: Any, _own_id: OwnId) -> Refusal | None:
@@ -290,8 +236,8 @@ def _write_txn_markers(request: Any, _own_id: OwnId) -> Refusal | None:
     if not any(is_own(topic.name) for marker in request.markers for topic in marker.topics):
         return None
     response = RESPONSES[ApiKey.WRITE_TXN_MARKERS]
-    kind = _class_of(response, "markers")
-    refuse, topic_kind = _parts(_TOPIC), _class_of(kind, "topics")
+    kind = class_of(response, "markers")
+    refuse, topic_kind = parts_of(_TOPIC), class_of(kind, "topics")
     markers = [
         kind(producer_id=m.producer_id, topics=[refuse(topic_kind, topic) for topic in m.topics])
         for m in request.markers
@@ -305,8 +251,8 @@ def _alter_replica_log_dirs(request: Any, _own_id: OwnId) -> Refusal | None:
     if not any(is_own(topic.name) for topic in topics):
         return None
     response = RESPONSES[ApiKey.ALTER_REPLICA_LOG_DIRS]
-    kind = _class_of(response, "results")
-    part = _class_of(kind, "partitions")
+    kind = class_of(response, "results")
+    part = class_of(kind, "partitions")
     results = [
         kind(topic_name=t.name, partitions=[part(partition_index=index, error_code=_TOPIC) for index in t.partitions])
         for t in topics
@@ -329,7 +275,7 @@ RULES: Mapping[ApiKey, Rule] = {
     _K.FETCH: _fetch,
     _K.LIST_OFFSETS: _topics(_K.LIST_OFFSETS),
     _K.METADATA: _by_id(_K.METADATA, "topics", asks=True),
-    _K.OFFSET_COMMIT: _any_of(_whole_of_parts(_K.OFFSET_COMMIT, "group_id", _GROUP), _topics(_K.OFFSET_COMMIT)),
+    _K.OFFSET_COMMIT: _any_of(_whole_ofparts_of(_K.OFFSET_COMMIT, "group_id", _GROUP), _topics(_K.OFFSET_COMMIT)),
     _K.OFFSET_FETCH: _offset_fetch,
     _K.FIND_COORDINATOR: _find_coordinator,
     _K.JOIN_GROUP: _whole(_K.JOIN_GROUP),
@@ -349,8 +295,8 @@ RULES: Mapping[ApiKey, Rule] = {
     _K.END_TXN: _whole(_K.END_TXN, "transactional_id", _TRANSACTIONAL_ID),
     _K.WRITE_TXN_MARKERS: _write_txn_markers,
     _K.TXN_OFFSET_COMMIT: _any_of(
-        _whole_of_parts(_K.TXN_OFFSET_COMMIT, "transactional_id", _TRANSACTIONAL_ID),
-        _whole_of_parts(_K.TXN_OFFSET_COMMIT, "group_id", _GROUP),
+        _whole_ofparts_of(_K.TXN_OFFSET_COMMIT, "transactional_id", _TRANSACTIONAL_ID),
+        _whole_ofparts_of(_K.TXN_OFFSET_COMMIT, "group_id", _GROUP),
         _topics(_K.TXN_OFFSET_COMMIT),
     ),
     _K.DESCRIBE_CONFIGS: _config(_K.DESCRIBE_CONFIGS, "results"),
@@ -362,7 +308,7 @@ RULES: Mapping[ApiKey, Rule] = {
         _K.ELECT_LEADERS,
         "topic_partitions",
         "replica_election_results",
-        _parts(_TOPIC, "partition_result", "partition_id"),
+        parts_of(_TOPIC, "partition_result", "partition_id"),
         _named,
     ),
     _K.INCREMENTAL_ALTER_CONFIGS: _config(_K.INCREMENTAL_ALTER_CONFIGS, "responses"),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
+from protocol.errors import ErrorCode
 from protocol.header import peek_request_header, response_body_offset
 from protocol.messages import (
     CreateTopicsRequest,
-    DeleteRecordsRequest,
+    CreateTopicsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitProducerIdRequest,
@@ -21,7 +21,6 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.support.pausing import in_phase
 
 if TYPE_CHECKING:
     from tests.support.conversation import Conversation
@@ -103,32 +102,49 @@ async def test_what_follows_waits_until_the_topic_is_decided(talk: Conversation)
     assert len(talk.broker.frames()) == 1
 
 
+def create(version: int, *names: str) -> bytes:
+    kind = CreateTopicsRequest.CreatableTopic
+    topics = [kind(name=n, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for n in names]
+    return encode_request(CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=False), version, 4, "me")
+
+
+def target_says_of(talk: Conversation, version: int, topic: str, code: int) -> None:
+    """What the target would answer to who creates the topic."""
+    (frame,) = talk.broker.frames()
+    header = peek_request_header(memoryview(frame))
+    asked = decode_request(ApiKey.CREATE_TOPICS, version, memoryview(frame)[header.body_offset :])
+    assert (header.client_id, asked.validate_only, [t.name for t in asked.topics]) == ("lockgate", True, [topic])
+    found = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name=topic, error_code=code)])
+    talk.session.upstream_data(encode_response(found, ApiKey.CREATE_TOPICS, version, header.correlation_id))
+
+
 @pytest.mark.parametrize("version", [2, 4, 5, 7])
 async def test_create_topics_is_refused_with_what_to_do(talk: Conversation, version: int) -> None:
     talk.source_topics.unmirrored = {"early": "west"}
-    kind = CreateTopicsRequest.CreatableTopic
-    topics = [kind(name=n, num_partitions=1, replication_factor=1, assignments=[], configs=[]) for n in ("early", "x")]
-    talk.says(
-        encode_request(CreateTopicsRequest(topics=topics, timeout_ms=1000, validate_only=False), version, 4, "me")
-    )
+    talk.says(create(version, "early", "x"))
     await talk.run_pending()
+    target_says_of(talk, version, "early", 0)
     assert talk.broker.take() == b""
     response = answer(talk, ApiKey.CREATE_TOPICS, version)
     assert {topic.name: topic.error_code for topic in response.topics} == {"early": POLICY, "x": POLICY}
     assert "lockgate mirror create early --link west" in response.topics[0].error_message
 
 
-async def test_records_of_a_mirror_topic_are_not_deleted_by_clients(talk: Conversation) -> None:
-    route = TopicRoute(
-        link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
-    )
-    talk.context.routing.publish(Routing({"mirrored": route}))
-    topic = DeleteRecordsRequest.DeleteRecordsTopic
-    partition = topic.DeleteRecordsPartition(partition_index=0, offset=5)
-    message = DeleteRecordsRequest(topics=[topic(name="mirrored", partitions=[partition])], timeout_ms=1000)
-    talk.says(encode_request(message, 2, 4, "me"))
-    assert talk.broker.take() == b""
-    assert answer(talk, ApiKey.DELETE_RECORDS, 2).topics[0].partitions[0].error_code == POLICY
+async def test_who_may_not_create_a_topic_is_not_told_of_the_source(talk: Conversation) -> None:
+    talk.source_topics.unmirrored = {"early": "west"}
+    denied = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    talk.says(create(7, "early", "x"))
+    await talk.run_pending()
+    target_says_of(talk, 7, "early", denied)
+    _, asked = sent(talk)
+    assert [topic.name for topic in asked.topics] == ["x"]
+    served = CreateTopicsResponse(topics=[CreateTopicsResponse.CreatableTopicResult(name="x")])
+    talk.session.upstream_data(encode_response(served, ApiKey.CREATE_TOPICS, 7, 4))
+    found = answer(talk, ApiKey.CREATE_TOPICS, 7).topics
+    assert [(topic.name, topic.error_code, topic.error_message) for topic in found] == [
+        ("early", denied, None),
+        ("x", 0, ""),
+    ]
 
 
 @pytest.mark.parametrize("version", [0, 2, 3, 4, 6])
