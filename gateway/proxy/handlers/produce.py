@@ -106,12 +106,23 @@ class ProduceHandler:
         elif plan.source and session.order.overtakes(plan.source, self._view_of, self._leads):
             self._await_answers(session, exchange)
         else:
-            answered = self._retries.answer(exchange.body, plan)
-            if view.transactional_id is None and not self._after_cutover.admits(session.id, exchange.body, plan):
-                self._refuse(session, exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, OUT_OF_ORDER)
+            self._send(session, exchange, view, parts, plan)
+
+    def _send(
+        self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], plan: ProducePlan
+    ) -> None:
+        answered = self._retries.answer(exchange.body, plan)
+        if answered:  # where a batch is in a log is told to who may write there
+            retried = {result.topic for result in answered}
+            allowed = may_write(session, retried, lambda: session.again(lambda: self.handle(session, exchange)))
+            if allowed is None:
                 return
-            send = self._to_source if plan.source else self._to_target
-            send(session, exchange, view, plan, answered)
+            answered = [result if result.topic in allowed else _denied(result) for result in answered]
+        if view.transactional_id is None and not self._after_cutover.admits(session.id, exchange.body, plan):
+            self._refuse(session, exchange, view, parts, ErrorCode.NOT_ENOUGH_REPLICAS, OUT_OF_ORDER)
+            return
+        send = self._to_source if plan.source else self._to_target
+        send(session, exchange, view, plan, answered)
 
     def _find_write(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part]
@@ -174,9 +185,7 @@ class ProduceHandler:
             return  # asked; handled again when the target has answered
         refused = answered
         for key, parts in list(plan.source.items()):
-            denied = [part for part in parts if part.topic not in allowed]
-            code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            refused += [PartitionResult(p.topic, p.partition, code, -1, -1, -1, None) for p in denied]
+            refused += [_denied(part) for part in parts if part.topic not in allowed]
             plan.source[key] = [part for part in parts if part.topic in allowed]
             if not plan.source[key]:
                 del plan.source[key]
@@ -269,6 +278,10 @@ class ProduceHandler:
         session.pipeline.refused(batches_of(exchange.body, parts), self._writes.clock())
         results = [PartitionResult(p.topic, p.partition, int(code), -1, -1, -1, message) for p in parts]
         ForwardedProduce(self._writes, session, exchange, view, plan).send({}, results)
+
+
+def _denied(part: Part | PartitionResult) -> PartitionResult:
+    return PartitionResult(part.topic, part.partition, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), -1, -1, -1, None)
 
 
 def _own_code(view: ProduceRequestView) -> ErrorCode:

@@ -279,6 +279,16 @@ async def test_a_retry_over_the_cutover_is_answered_with_its_old_offset(allowed:
     assert allowed.broker.take() == following
 
 
+async def test_where_a_retried_batch_is_is_told_to_who_may_write_there(allowed: Conversation) -> None:
+    allowed.session.authorized["mirrored"] = (allowed.clock(), False)
+    table = ((ProducerEntry(2**49 + 7, 0, 5, 7, 42),),)
+    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED, producers=table)}))
+    allowed.says(produce(1, ("mirrored", 0)))
+    assert allowed.broker.take() == b""
+    ((result,),) = answers(allowed)
+    assert (result.error_code, result.base_offset) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
+
+
 async def test_an_unknown_leader_is_waited_for_then_refused_retriably(allowed: Conversation) -> None:
     allowed.source.topics.clear()
     allowed.says(produce(1, ("mirrored", 0)))
