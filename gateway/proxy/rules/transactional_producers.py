@@ -128,6 +128,12 @@ class TransactionalProducer:
         self.in_flight = 0  # Produce requests
         self.in_transit = 0
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is known here that the kept records and the coordinators do not tell as well."""
+        under_way = self.open is not None or self.in_flight or self.in_transit or self.begun_in_vain
+        return not under_way and (self.last is None or self.last.markers_written)
+
     def blocks(self, topic: str, closing: Set[str]) -> bool:
         """True while a write pause of the topic must wait for this producer.
 

@@ -20,6 +20,8 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.producer_lookup import ProducerLookup
 from protocol.errors import ErrorCode
 
+KEPT = 10_000  # producers
+
 
 class Transactions:
     """See the module. `clock`: monotonic seconds. `alone`: no other gateway is in the fleet now."""
@@ -71,7 +73,7 @@ class Transactions:
         """
         found = self.known(transactional_id, client)
         if found is None:
-            found = self._producers[transactional_id] = await self._lookup.find(transactional_id, client)
+            found = self._keep(await self._lookup.find(transactional_id, client))
         elif came_by is not None and (
             found.came_by != came_by or (to_end and (found.open is None or not self._alone()))
         ):
@@ -90,6 +92,20 @@ class Transactions:
         if learnt:
             self.changed()
         return learnt
+
+    def _keep(self, producer: TransactionalProducer) -> TransactionalProducer:
+        """Follow a producer. Beyond `KEPT` those are forgotten that have been idle longest, to be looked up again."""
+        self._producers.pop(producer.transactional_id, None)
+        if len(self._producers) >= KEPT:
+            idle = [name for name, each in self._producers.items() if each.is_idle and not self._is_locked(name)]
+            for name in idle[: max(KEPT // 10, 1)]:
+                del self._producers[name]
+        self._producers[producer.transactional_id] = producer
+        return producer
+
+    def _is_locked(self, transactional_id: str) -> bool:
+        lock = self._locks.get(transactional_id)
+        return lock is not None and lock.locked()
 
     # -- identities elsewhere ------------------------------------------------------------------------------
 
@@ -136,7 +152,7 @@ class Transactions:
             kept = await self._identities.keep(record)
         _require_newest(kept, record.client)
         name = record.transactional_id
-        self._producers[name] = begun = TransactionalProducer(name, kept.client, kept)
+        begun = self._keep(TransactionalProducer(name, kept.client, kept))
         begun.came_by = came_by
         self.changed()
 

@@ -9,8 +9,9 @@ import pytest
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable, TopicRoute, WritePhase
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, ProducerRecord, TransactionSide, merged
-from gateway.proxy.rules.transactional_producers import Admission, PauseState, TransactionalProducer
+from gateway.proxy.rules.transactional_producers import Admission, PauseState, Transaction, TransactionalProducer
 from gateway.proxy.session.stats import ProxyStats
+from gateway.proxy.transactions import transactions as transactions_module
 from gateway.proxy.transactions.adding import HOLD_S, TransactionAdding
 from gateway.proxy.transactions.coordinators import Refused, SeenTransaction, Unseen
 from gateway.proxy.transactions.placement import TopicPlacements
@@ -368,3 +369,23 @@ class TestBehindALoadBalancer:
             async with taking as (producer, decision):
                 assert decision.verdict is Admission.GO
                 assert producer.blocks("a", {"a"})
+
+
+async def test_idle_producers_are_forgotten_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are in the midst of something are kept, however old; a forgotten one is looked up again."""
+    monkeypatch.setattr(transactions_module, "KEPT", 20)
+    lab = Lab()
+    transactions = lab.transactions
+    for n in range(20):
+        await transactions.initialised(ProducerRecord(f"tx-{n}", CLIENT, 60_000), 1)
+    first, *_, busy = transactions.producers()
+    busy.in_transit = 1
+    first.open = Transaction(OWN, since=0.0)
+    async with transactions.lock("tx-1"):
+        for n in range(20, 60):
+            await transactions.initialised(ProducerRecord(f"tx-{n}", CLIENT, 60_000), 1)
+        known = [producer.transactional_id for producer in transactions.producers()]
+        assert {"tx-0", "tx-1", "tx-19", "tx-59"} <= set(known)
+    assert len(known) <= 20
+    assert transactions.known("tx-2", CLIENT) is None
+    assert (await transactions.identify("tx-2", CLIENT)).client == CLIENT
