@@ -19,7 +19,7 @@ from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
 from gateway.proxy.rules.principal_mapping import PrincipalMapping
 from gateway.proxy.session.context import Sessions
-from gateway.proxy.session.door import Door
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.listeners import Listeners
 from gateway.proxy.session.stats import BUCKETS_S
 from gateway.proxy.transactions.coordinators import TransactionCoordinators
@@ -73,7 +73,7 @@ class DataPlane:
         self.listeners = Listeners(
             sessions,
             target=target,
-            doors=self._doors(),
+            listeners=self._listeners_of(),
             target_tls=target.config.ssl_context_for_others(),
             idle_timeout_s=listener.idle_timeout_s,
             rng=host.rng,
@@ -128,22 +128,22 @@ class DataPlane:
     def names(self) -> Mapping[str, str]:
         """'bootstrap' and node ids -> host:port; of further listeners with their name and a dot in front."""
         found = {}
-        for door in self.listeners.doors:
-            found[door.told(None)] = f"{door.advertised_host}:{door.bootstrap_port}"
+        for listener in self.listeners.every:
+            found[listener.told(None)] = f"{listener.advertised_host}:{listener.bootstrap_port}"
             for node in self.listeners.ports():
-                host, port = door.broker(node)
-                found[door.told(node)] = f"{host}:{port}"
+                host, port = listener.broker(node)
+                found[listener.told(node)] = f"{host}:{port}"
         return found
 
-    def _doors(self) -> list[Door]:
+    def _listeners_of(self) -> list[Listener]:
         """Raises ValueError for files of no use; names the option."""
-        doors = []
+        listeners = []
         for where, endpoint in self._settings.endpoints().items():
             first = endpoint is self._settings.listener
             tls = endpoint.tls
             principal = None if tls is None else PrincipalMapping(tls.principal_mapping_rules)
-            doors.append(
-                Door(
+            listeners.append(
+                Listener(
                     name="" if first else where.partition(".")[2],
                     host=endpoint.host,
                     advertised_host=endpoint.advertised,
@@ -153,7 +153,7 @@ class DataPlane:
                     principal=partial(_principal, principal or PrincipalMapping()),
                 )
             )
-        return doors
+        return listeners
 
     def _port_at(self, endpoint: Endpoint, node_id: int) -> int:
         """Of a further listener: as far behind its base port as at the first one, which all gateways have alike."""

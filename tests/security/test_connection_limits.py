@@ -16,7 +16,7 @@ import pytest
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
-from gateway.proxy.session.door import Door
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.listeners import Listeners
 from tests.support.conversation import View
 from tests.support.self_signed import self_signed
@@ -26,7 +26,7 @@ Opened = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyn
 
 
 @asynccontextmanager
-async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Opened]:
+async def listener(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Opened]:
     """The bootstrap port of a gateway, and how to connect to it."""
     loop = asyncio.get_running_loop()
     sessions = Sessions(
@@ -39,8 +39,8 @@ async def door(port: int, tls: ssl.SSLContext | None = None, **limits: float) ->
     listeners = Listeners(
         sessions,
         target=cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=True))),
-        doors=[
-            Door(
+        listeners=[
+            Listener(
                 host="127.0.0.1",
                 advertised_host="",
                 bootstrap_port=port,
@@ -69,7 +69,7 @@ async def is_closed(reader: asyncio.StreamReader) -> bool:
 
 @pytest.mark.parametrize(("limit", "reason"), [("connections", "connections"), ("connections_per_address", "address")])
 async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], limit: str, reason: str) -> None:
-    async with door(unused_port(), **cast("Any", {limit: 2})) as (sessions, connect):
+    async with listener(unused_port(), **cast("Any", {limit: 2})) as (sessions, connect):
         kept = [await connect() for _ in range(2)]
         reader, writer = await connect()
         assert await is_closed(reader)
@@ -84,7 +84,7 @@ async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], li
 
 
 async def test_too_many_at_once_are_closed(unused_port: Callable[[], int]) -> None:
-    async with door(unused_port(), connections_per_second=1) as (sessions, connect):
+    async with listener(unused_port(), connections_per_second=1) as (sessions, connect):
         found = [await connect() for _ in range(4)]
         closed = await asyncio.gather(*(is_closed(reader) for reader, _ in found[2:]))
         assert closed == [True, True]
@@ -95,7 +95,7 @@ async def test_too_many_at_once_are_closed(unused_port: Callable[[], int]) -> No
 
 async def test_nothing_is_done_for_who_says_nothing(unused_port: Callable[[], int]) -> None:
     """Each connection to a broker takes something of it, too."""
-    async with door(unused_port()) as (sessions, connect):
+    async with listener(unused_port()) as (sessions, connect):
         asked: list[Any] = []
         sessions.connect = asked.append
         _, writer = await connect()
@@ -110,7 +110,7 @@ async def test_nothing_is_done_for_who_says_nothing(unused_port: Callable[[], in
 async def test_a_connection_counts_before_its_tls_handshake(unused_port: Callable[[], int], tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*self_signed(tmp_path, "gateway"))
-    async with door(unused_port(), context, connections=1, login_timeout_s=0.2) as (sessions, connect):
+    async with listener(unused_port(), context, connections=1, login_timeout_s=0.2) as (sessions, connect):
         _, silent = await connect()
         reader, writer = await connect()
         assert await is_closed(reader)

@@ -4,7 +4,7 @@ Each line says who asked, how that was proved and from where, through which gate
 that it names were before and after, and how it ended. Secrets are not in it: of a link's properties only those show
 that are known to be none. Lines go to the logger `lockgate.audit`; where that writes is set up in `telemetry/logs.py`.
 
-A request that was refused at the door leaves a line where it came in. Strangers must not fill the disk by that:
+A request that was refused a login leaves a line where it came in. Strangers must not fill the disk by that:
 `_REFUSED_PER_S` lines a second, and how many were left out.
 """
 
@@ -95,7 +95,7 @@ class AuditTrail:
         _log.info(json.dumps(line, default=str))
 
     def refused(self, caller: Caller, address: str, method: str, path: str, status: int, reason: str) -> None:
-        """A change did not get past the door."""
+        """A change was refused a login."""
         if not self.wants(method):
             return
         second = self._wall_ms() // 1000

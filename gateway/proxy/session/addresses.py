@@ -25,13 +25,13 @@ Advertised = Callable[[int, str, int], tuple[str, int]]
 
 def as_seen_by(session: ExchangeSession, advertised: Advertised) -> Advertised:
     """Where this session's client finds brokers: at the listener that it came by."""
-    door = session.door
-    if door is None or not door.name:
+    listener = session.listener
+    if listener is None or not listener.name:
         return advertised
 
     def told(node_id: int, host: str, port: int) -> tuple[str, int]:
         advertised(node_id, host, port)
-        return door.broker(node_id)
+        return listener.broker(node_id)
 
     return told
 

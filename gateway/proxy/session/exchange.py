@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from gateway.proxy.session.door import Door
+from gateway.proxy.session.listener import Listener
 from protocol.codec import decode_request
 from protocol.header import frame_response
 from protocol.wire import Buffer
@@ -19,12 +19,12 @@ Transform = Callable[[memoryview], "Buffer | None"]
 
 
 class ExchangeSession(Protocol):
-    """The session of an exchange: who takes its answer. `door`: the listener it came by, None: the first.
+    """The session of an exchange: who takes its answer. `listener`: the listener it came by, None: the first.
 
     `max_elements`: of a request that is decoded.
     """
 
-    door: Door | None
+    listener: Listener | None
     max_elements: int
 
     def answer(self, exchange: Exchange, response: Buffer) -> None:

@@ -18,7 +18,7 @@ import structlog
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.produce.target_down import TargetDown
 from gateway.proxy.session.context import Sessions
-from gateway.proxy.session.door import Door
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.sides import ClientSide, UpstreamSide
 from gateway.proxy.session.timeouts import Timeouts
@@ -34,10 +34,10 @@ BACKLOG = 1024
 
 
 class Listeners:
-    """`doors`: the listeners, the first one first.
+    """`listeners`: the first one is that of `listener` in the settings.
 
     Attributes:
-        doors: as given.
+        every: the listeners as given.
         target_down: serves those whose broker cannot be reached.
         target_tls: of the sessions to their brokers; None without TLS.
     """
@@ -47,7 +47,7 @@ class Listeners:
         sessions: Sessions,
         *,
         target: Cluster,
-        doors: Sequence[Door],
+        listeners: Sequence[Listener],
         target_tls: ssl.SSLContext | None,
         idle_timeout_s: float,
         rng: random.Random,
@@ -56,7 +56,7 @@ class Listeners:
         self._sessions = sessions
         self._target = target
         self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
-        self.doors = tuple(doors)
+        self.every = tuple(listeners)
         self.target_tls = target_tls
         self._timeouts = Timeouts(sessions.limits, idle_timeout_s)
         self._rng = rng
@@ -73,13 +73,13 @@ class Listeners:
         """Open the bootstrap port and those of the brokers known now. Raises OSError when a port is taken."""
         self._sessions.connect = self._connect
         self._learn_names()
-        for door in self.doors:
-            await self._listen(door, None, door.bootstrap_port)
+        for listener in self.every:
+            await self._listen(listener, None, listener.bootstrap_port)
         for node_id, (host, port, _rack) in self._target.view.brokers.items():
             self._addresses[node_id] = (host, port)
-            self._ports[node_id] = self.doors[0].port_of(node_id)
-            for door in self.doors:
-                await self._listen(door, node_id, door.port_of(node_id))
+            self._ports[node_id] = self.every[0].port_of(node_id)
+            for listener in self.every:
+                await self._listen(listener, node_id, listener.port_of(node_id))
         self._sweep()
 
     def ports(self) -> dict[int, int]:
@@ -90,17 +90,19 @@ class Listeners:
         """The ports that should be open and are not: `bootstrap` and node ids, of a further listener with its name."""
         wanted: list[int | None] = [None, *self._target.view.brokers]
         servers = self._servers
-        return [door.told(node) for door in self.doors for node in wanted if (door.name, node) not in servers]
+        return [
+            listener.told(node) for listener in self.every for node in wanted if (listener.name, node) not in servers
+        ]
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         """Where clients of the first listener find this broker; learns a broker that was not known yet."""
         if self._addresses.get(node_id) != (host, port) or not self._is_open(node_id):
             self._learn(node_id, host, port)
-        return self.doors[0].advertised_host, self._ports[node_id]
+        return self.every[0].advertised_host, self._ports[node_id]
 
     def _is_open(self, node_id: int) -> bool:
         servers = self._servers
-        return all((door.name, node_id) in servers for door in self.doors)
+        return all((listener.name, node_id) in servers for listener in self.every)
 
     def brokers_changed(self) -> None:
         """The target's view changed: open ports for new brokers, close those of brokers that left."""
@@ -118,34 +120,36 @@ class Listeners:
     def _learn(self, node_id: int, host: str, port: int) -> None:
         self._addresses[node_id] = (host, port)
         if node_id not in self._ports:
-            self._ports[node_id] = self.doors[0].port_of(node_id)
+            self._ports[node_id] = self.every[0].port_of(node_id)
         if not self._is_open(node_id) and not self._closing:
             work = self._sessions.loop.create_task(self._open(node_id))
             self._sessions.spawn(work)
 
     async def _open(self, node_id: int) -> None:
-        for door in self.doors:
-            if (door.name, node_id) in self._servers:
+        for listener in self.every:
+            if (listener.name, node_id) in self._servers:
                 continue
             try:
-                await self._listen(door, node_id, door.port_of(node_id))
+                await self._listen(listener, node_id, listener.port_of(node_id))
             except (OSError, ValueError) as error:
-                _log.error("cannot listen for a broker", broker=door.told(node_id), error=str(error))
+                _log.error("cannot listen for a broker", broker=listener.told(node_id), error=str(error))
 
-    async def _listen(self, door: Door, node_id: int | None, port: int) -> None:
+    async def _listen(self, listener: Listener, node_id: int | None, port: int) -> None:
         loop, sessions = self._sessions.loop, self._sessions
         made: asyncio.Server | Acceptor
         if self._accepts_sockets:
-            made = await listen(loop, door.host, port, BACKLOG, lambda sock: self._accepted(door, node_id, sock))
-        else:
-            tls = None if door.tls is None else door.tls()
-            made = await loop.create_server(
-                lambda: ClientSide(sessions, node_id, door), door.host, port, ssl=tls, backlog=BACKLOG
+            made = await listen(
+                loop, listener.host, port, BACKLOG, lambda sock: self._accepted(listener, node_id, sock)
             )
-        self._servers[door.name, node_id] = made
-        _log.info("listening", broker=door.told(node_id), host=door.host, port=port)
+        else:
+            tls = None if listener.tls is None else listener.tls()
+            made = await loop.create_server(
+                lambda: ClientSide(sessions, node_id, listener), listener.host, port, ssl=tls, backlog=BACKLOG
+            )
+        self._servers[listener.name, node_id] = made
+        _log.info("listening", broker=listener.told(node_id), host=listener.host, port=port)
 
-    def _accepted(self, door: Door, node_id: int | None, sock: socket.socket) -> None:
+    def _accepted(self, listener: Listener, node_id: int | None, sock: socket.socket) -> None:
         host, admission = peer_host(sock), self._sessions.admission
         limit = admission.refusal(host)
         if limit:
@@ -154,11 +158,13 @@ class Listeners:
             if not count & (count - 1):  # the 1st, 2nd, 4th ...: a flood must not fill the log
                 _log.warning("a client is not accepted: a limit is reached", limit=limit, client=host, so_far=count)
             return
-        side = ClientSide(self._sessions, node_id, door)
-        if door.tls is None:
+        side = ClientSide(self._sessions, node_id, listener)
+        if listener.tls is None:
             side.accepted(sock)
         else:
-            work = self._sessions.loop.create_task(self._secure(side, sock, host, door.tls()), name="TLS of a client")
+            work = self._sessions.loop.create_task(
+                self._secure(side, sock, host, listener.tls()), name="TLS of a client"
+            )
             self._sessions.spawn(work)
 
     async def _secure(self, side: ClientSide, sock: socket.socket, host: str, tls: ssl.SSLContext) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.proxy.session.door import Door
 from gateway.proxy.session.from_broker import FromBroker
 from gateway.proxy.session.from_client import FromClient
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.session import Connected, SessionContext
 from gateway.transport.wire import Wire
 
@@ -29,14 +29,14 @@ class ProxySession(FromClient, FromBroker):
 
     context: ConnectingContext
 
-    def __init__(self, context: ConnectingContext, node_id: int | None, door: Door | None = None) -> None:
+    def __init__(self, context: ConnectingContext, node_id: int | None, listener: Listener | None = None) -> None:
         super().__init__(context, node_id)
-        self.door = door
+        self.listener = listener
 
     def proved(self, certificate: bytes) -> None:
         """The client's certificate, in DER, was verified."""
         try:
-            self.certificate_principal = "" if self.door is None else self.door.principal(certificate)
+            self.certificate_principal = "" if self.listener is None else self.listener.principal(certificate)
         except ValueError as error:
             self.close(f"certificate of nobody: {error}")
             return

@@ -25,8 +25,8 @@ from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.pipeline_guard import PipelineGuard
 from gateway.proxy.rules.waiters import WaiterCounts
-from gateway.proxy.session.door import Door
 from gateway.proxy.session.exchange import Exchange, Transform
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.login import Login
 from gateway.proxy.session.sequencer import Sequencer
 from gateway.proxy.session.stats import ProxyStats
@@ -125,7 +125,7 @@ class Session(ABC):
         self.client_id: str | None = None
         self.principal = ""
         self.certificate_principal = ""  # who the client's certificate says it is
-        self.door: Door | None = None  # the listener it came by
+        self.listener: Listener | None = None  # the listener it came by
         self.login = Login(self, context.loop, required=context.asks_login)
         self.passes_bytes = 0  # requests up to this size may pass as they come; none before the target's consent
         self.authorized: dict[object, tuple[float, bool]] = {}  # see `produce/authorization.py`: (asked at, allowed)

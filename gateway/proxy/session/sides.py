@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.proxy.session.context import Sessions
-from gateway.proxy.session.door import Door
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.transport.wire import Wire
 from protocol.wire import Buffer
@@ -24,8 +24,8 @@ class ClientSide(asyncio.Protocol):
     per read.
     """
 
-    def __init__(self, context: Sessions, node_id: int | None, door: Door | None = None) -> None:
-        self._session = ProxySession(context, node_id, door)
+    def __init__(self, context: Sessions, node_id: int | None, listener: Listener | None = None) -> None:
+        self._session = ProxySession(context, node_id, listener)
         self._is_connected = False
         self.data_received = self._session.client_data  # type: ignore[method-assign]
         self.peeked = self._session.request_peeked

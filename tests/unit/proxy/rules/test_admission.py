@@ -26,19 +26,19 @@ def admission(clock: Clock, **limits: int) -> Admission:
 
 
 def test_so_many_in_all(clock: Clock) -> None:
-    door = admission(clock, connections=2)
-    assert [door.refusal(f"10.0.0.{n}") for n in range(3)] == ["", "", "connections"]
-    door.left("10.0.0.1")
-    assert door.refusal("10.0.0.9") == ""
-    assert door.refused == {"connections": 1}
+    limits = admission(clock, connections=2)
+    assert [limits.refusal(f"10.0.0.{n}") for n in range(3)] == ["", "", "connections"]
+    limits.left("10.0.0.1")
+    assert limits.refusal("10.0.0.9") == ""
+    assert limits.refused == {"connections": 1}
 
 
 def test_so_many_of_an_address(clock: Clock) -> None:
-    door = admission(clock, connections_per_address=2)
-    assert [door.refusal("10.0.0.1") for _ in range(3)] == ["", "", "address"]
-    assert door.refusal("10.0.0.2") == ""
-    door.left("10.0.0.1")
-    assert [door.refusal("10.0.0.1") for _ in range(2)] == ["", "address"]
+    limits = admission(clock, connections_per_address=2)
+    assert [limits.refusal("10.0.0.1") for _ in range(3)] == ["", "", "address"]
+    assert limits.refusal("10.0.0.2") == ""
+    limits.left("10.0.0.1")
+    assert [limits.refusal("10.0.0.1") for _ in range(2)] == ["", "address"]
 
 
 @pytest.mark.parametrize(
@@ -50,32 +50,32 @@ def test_so_many_of_an_address(clock: Clock) -> None:
     ],
 )
 def test_a_network_of_64_bits_is_one_address(clock: Clock, one: str, other: str, same: bool) -> None:
-    door = admission(clock, connections_per_address=1)
-    assert door.refusal(one) == ""
-    assert (door.refusal(other) == "address") is same
+    limits = admission(clock, connections_per_address=1)
+    assert limits.refusal(one) == ""
+    assert (limits.refusal(other) == "address") is same
 
 
 def test_so_many_new_ones_in_a_second(clock: Clock) -> None:
-    door = admission(clock, connections_per_second=10)
-    assert [door.refusal("10.0.0.1") for _ in range(21)] == [""] * 20 + ["rate"]
-    assert door.refusal("10.0.0.2") == ""
+    limits = admission(clock, connections_per_second=10)
+    assert [limits.refusal("10.0.0.1") for _ in range(21)] == [""] * 20 + ["rate"]
+    assert limits.refusal("10.0.0.2") == ""
     clock.now += 0.5
-    assert [door.refusal("10.0.0.1") for _ in range(6)] == [""] * 5 + ["rate"]
+    assert [limits.refusal("10.0.0.1") for _ in range(6)] == [""] * 5 + ["rate"]
     clock.now += 3_600
-    assert [door.refusal("10.0.0.1") for _ in range(21)] == [""] * 20 + ["rate"]
+    assert [limits.refusal("10.0.0.1") for _ in range(21)] == [""] * 20 + ["rate"]
 
 
 def test_addresses_are_not_remembered_for_ever(clock: Clock) -> None:
-    door = admission(clock, connections=10**9)
+    limits = admission(clock, connections=10**9)
     for n in range(3 * _KEPT):
         clock.now += 1
-        door.refusal(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
-        door.left(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
-    assert len(door._buckets) <= _KEPT
-    assert not door._of_address
+        limits.refusal(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
+        limits.left(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
+    assert len(limits._buckets) <= _KEPT
+    assert not limits._of_address
 
 
 def test_who_was_never_accepted_does_not_leave(clock: Clock) -> None:
-    door = admission(clock, connections=1)
-    door.left("10.0.0.1")
-    assert [door.refusal("10.0.0.1") for _ in range(2)] == ["", "connections"]
+    limits = admission(clock, connections=1)
+    limits.left("10.0.0.1")
+    assert [limits.refusal("10.0.0.1") for _ in range(2)] == ["", "connections"]

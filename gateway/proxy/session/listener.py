@@ -16,7 +16,7 @@ def _nobody(_: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Listener:
     """Attributes.
 
     name: '' of the first listener.
