@@ -7,7 +7,7 @@ from typing import NamedTuple
 from protocol.batch.aborted import AbortedTransactions
 from protocol.batch.header import SEQUENCES
 from protocol.batch.record_reader import read_records
-from tests.simulation.kafka.log import ReplicaLog
+from tests.simulation.kafka.log import Batch, ReplicaLog
 
 
 class ModelRecord(NamedTuple):
@@ -32,7 +32,7 @@ def records_of(log: ReplicaLog, committed_only: bool = False) -> list[ModelRecor
     `committed_only`: what a reader of committed records is given once the log's end is replicated. Not up to the high
     watermark: a new leader's is behind for a moment, and a judge would miss what readers were given before.
     """
-    found = []
+    found: list[ModelRecord] = []
     table = log.producers
     aborted = AbortedTransactions((entry.producer_id, entry.first_offset) for entry in table.aborted)
     limit = min((*table.open, log.end)) if committed_only else log.end
@@ -43,25 +43,33 @@ def records_of(log: ReplicaLog, committed_only: bool = False) -> list[ModelRecor
             break
         if committed_only and (is_aborted or header.is_control):
             continue
-        for record in read_records(header, memoryview(batch.data)):
-            if record.offset < log.start:
-                continue
-            sequence = -1
-            if header.base_sequence >= 0:
-                sequence = (header.base_sequence + record.offset - header.base_offset) % SEQUENCES
-            found.append(
-                ModelRecord(
-                    record.offset,
-                    record.key,
-                    record.value,
-                    record.headers,
-                    record.timestamp_ms,
-                    header.producer_id,
-                    header.producer_epoch,
-                    sequence,
-                    header.is_transactional,
-                    header.is_control,
-                    is_aborted,
-                )
-            )
+        records = _decoded(batch)
+        if records and records[0].offset < log.start:
+            records = [record for record in records if record.offset >= log.start]
+        found += [record._replace(aborted=True) for record in records] if is_aborted else records
     return found
+
+
+def _decoded(batch: Batch) -> list[ModelRecord]:
+    """All of a batch, as if it was committed. A judge comes back to a log again and again, and no batch changes."""
+    records: list[ModelRecord] | None = batch.decoded
+    if records is None:
+        header = batch.header
+        first = header.base_sequence - header.base_offset
+        records = batch.decoded = [
+            ModelRecord(
+                record.offset,
+                record.key,
+                record.value,
+                record.headers,
+                record.timestamp_ms,
+                header.producer_id,
+                header.producer_epoch,
+                (first + record.offset) % SEQUENCES if header.base_sequence >= 0 else -1,
+                header.is_transactional,
+                header.is_control,
+                False,
+            )
+            for record in read_records(header, memoryview(batch.data))
+        ]
+    return records

@@ -1,7 +1,8 @@
 """One replica's log: record batches as bytes, its segments, its leader epochs, and what it knows of producers.
 
-A batch is never decoded. Replicas share the `Batch` objects, which do not change once they are in a log. `start`,
-`high_watermark` and `end` are offsets as Kafka has them: first, first not yet in all of the ISR, next to be written.
+A batch is decoded for judges only, and once. Replicas share the `Batch` objects, which do not change once they are in a
+log. `start`, `high_watermark` and `end` are offsets as Kafka has them: first, first not yet in all of the ISR, next to
+be written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from protocol.batch.header import BatchHeader, read_batch_header
 from protocol.batch.record_reader import read_records
@@ -24,9 +25,10 @@ _MARKER_VALUE: Final = Struct(">hi")
 class Batch:
     """A batch in a log: its bytes with base offset and leader epoch in place, and its header."""
 
-    __slots__ = ("data", "header", "last", "marker", "size")
+    __slots__ = ("data", "decoded", "header", "last", "marker", "size")
 
     def __init__(self, data: bytes, header: BatchHeader, marker: Marker | None = None) -> None:
+        self.decoded: Any = None  # its records, see `judged`
         self.data = data
         self.header = header
         self.last = header.last_offset
