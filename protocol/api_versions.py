@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from protocol.apis import ADVERTISED, ApiKey
@@ -9,18 +10,19 @@ from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
 from protocol.header import frame_response
 from protocol.messages import ApiVersionsResponse
-from protocol.wire import Buffer
 
 HIDDEN_FEATURES = frozenset({"transaction.version"})
 """Not shown: transactions v2 (KIP-890) would have producers expect of the source what it may not have."""
 
 
-def gateway_response(body: Buffer, version: int) -> bytes:
+@lru_cache(maxsize=16)
+def gateway_response(body: bytes, version: int) -> bytes:
     """The broker's ApiVersions response body, cut to what the gateway offers.
 
     Ranges are intersected with `ADVERTISED`; a key without a common version is left out. Produce is shown from
     version 0 on, as brokers do. Features in `HIDDEN_FEATURES` are dropped, the features' epoch stays the
     broker's. A refusal of the version (a version 0 body, KIP-511) is cut likewise and stays a refusal.
+    The last answers are kept: brokers give the same one to every connection.
 
     Raises:
         MalformedFrame: not such a response.

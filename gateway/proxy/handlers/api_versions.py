@@ -42,6 +42,6 @@ class ApiVersionsHandler:
 
     def _cut(self, exchange: Exchange, frame: memoryview) -> bytes:
         at = response_body_offset(_KEY, exchange.api_version, frame)
-        body = gateway_response(frame[at:], exchange.api_version)
+        body = gateway_response(bytes(frame[at:]), exchange.api_version)
         self._target_down.api_versions[exchange.api_version] = bytes(body)
         return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
