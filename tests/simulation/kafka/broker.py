@@ -161,13 +161,13 @@ class Broker:
 
 
 class _Connection(asyncio.Protocol):
-    """One accepted connection: frames queue, one task serves them in order."""
+    """One accepted connection: frames queue, one task serves them in order, from the first one until it is closed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._reader = FrameReader()
         self._frames: deque[Buffer] = deque()
-        self._busy = False
+        self._idle: asyncio.Future[None] | None = None  # set while the task waits for a frame
         self._gone = False
         self._task: asyncio.Task[None] | None = None
         self._session = Session()
@@ -184,24 +184,37 @@ class _Connection(asyncio.Protocol):
         except ProtocolError:
             self._transport.abort()
             return
-        if not self._busy and self._frames:
-            self._busy = True
+        if not self._frames:
+            return
+        idle = self._idle
+        if self._task is None:
             name = f"{self._broker.host} serves {self._session.peer}"
             self._task = asyncio.get_running_loop().create_task(self._serve(), name=name)
+        elif idle is not None:
+            self._idle = None
+            idle.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = True
         if exc is not None:
             self._frames.clear()
+        if self._idle is not None and self._task is not None:
+            self._task.cancel()
 
     async def _serve(self) -> None:
-        while self._frames:
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._frames:
+                if self._gone:
+                    return
+                self._idle = idle = loop.create_future()
+                await idle
+                continue
             try:
                 answer = await self._broker.handle(self._frames.popleft(), self._session)
             except CloseConnection:
                 self._frames.clear()
                 self._transport.close()
-                break
+                continue
             if answer is not None and not self._gone:
                 self._transport.write(len(answer).to_bytes(_SIZE_BYTES, "big") + answer)
-        self._busy = False
