@@ -20,8 +20,8 @@ from protocol.wire import Buffer, array_reader, bytes_reader, read_tags, string_
 
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 
-_FIXED = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d"}
-_NO_OPERATIONS = 1 << 31  # "authorized operations were not asked for" (KIP-430)
+FIXED = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d"}
+NO_OPERATIONS = 1 << 31  # "authorized operations were not asked for" (KIP-430)
 
 
 class _Plan:
@@ -94,9 +94,9 @@ def _steps(fields: list[Any], plan: _Plan) -> list[tuple[Any, Any, Struct | None
     names: list[str] = []
     formats = ""
     for field in fields:
-        if field.type_str in _FIXED:
+        if field.type_str in FIXED:
             names.append(field.name)
-            formats += _FIXED[field.type_str]
+            formats += FIXED[field.type_str]
             continue
         if names:
             steps.append((tuple(names), None, Struct(">" + formats)))
@@ -113,8 +113,8 @@ def _field_reader(field: Any, plan: _Plan) -> Reader:
         element = field.array_of
         if element.is_struct():
             reader = _struct_reader(element, plan, element.data_class)
-        elif element.type_str in _FIXED:
-            return _fixed_array(plan, _FIXED[element.type_str], nullable, field.name)
+        elif element.type_str in FIXED:
+            return _fixed_array(plan, FIXED[element.type_str], nullable, field.name)
         else:
             reader = _simple_reader(element, plan.flexible, nullable=False)
         return _array(plan, reader, nullable, field.name)
@@ -126,8 +126,8 @@ def _field_reader(field: Any, plan: _Plan) -> Reader:
 
 def _simple_reader(field: Any, flexible: bool, nullable: bool) -> Reader:
     kind: str = field.type_str
-    if kind in _FIXED:
-        return _fixed(Struct(">" + _FIXED[kind]))
+    if kind in FIXED:
+        return _fixed(Struct(">" + FIXED[kind]))
     if kind == "string":
         reader = string_reader(flexible)
         return reader if nullable else _required(reader, field.name)
@@ -221,7 +221,13 @@ def _uuid(buf: Buffer, at: int) -> tuple[UUID | None, int]:
     raw = bytes(buf[at : at + 16])
     if len(raw) < 16:
         raise IncompleteFrame("the frame ends inside a UUID")
-    return (UUID(bytes=raw) if any(raw) else None), at + 16
+    return _uuid_of(raw), at + 16
+
+
+@lru_cache(maxsize=4096)
+def _uuid_of(raw: bytes) -> UUID | None:
+    """A topic's comes again and again, and to make one takes 2 us."""
+    return UUID(bytes=raw) if any(raw) else None
 
 
 _UINT32 = Struct(">I")
@@ -229,7 +235,7 @@ _UINT32 = Struct(">I")
 
 def _operations(buf: Buffer, at: int) -> tuple[set[int] | None, int]:
     bits = _UINT32.unpack_from(buf, at)[0]
-    if bits == _NO_OPERATIONS:
+    if bits == NO_OPERATIONS:
         return None, at + 4
     return {bit for bit in range(32) if bits >> bit & 1}, at + 4
 

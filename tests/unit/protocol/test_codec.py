@@ -8,10 +8,12 @@ import uuid
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kafka.protocol.api_message import ApiMessage
 
 from protocol.apis import APIS, ApiKey
 from protocol.codec import (
     MAX_REQUEST_BYTES,
+    OLD_FORMS,
     consumer_group_heartbeat_error,
     decode_request,
     decode_response,
@@ -214,3 +216,27 @@ def test_every_class_is_found_by_its_key() -> None:
         assert REQUESTS[key].__name__ == APIS[key].name + "Request"
         assert RESPONSES[key].__name__ == APIS[key].name + "Response"
         assert REQUESTS[key].max_version == APIS[key].max_version
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: APIS[key].name)
+@MANY_VERSIONS
+@given(data=st.data())
+def test_bodies_are_those_that_the_messages_own_encoders_write(key: int, data: st.DataObject) -> None:
+    for kind, decode in (("request", decode_request), ("response", decode_response)):
+        for version in oracle.versions(key, kind):
+            message = decode(key, version, oracle.encode(data.draw(oracle.instances(key, version, kind))))
+            wanted = bytes(message.encode(version=message.API_VERSION))
+            assert encode_body(message, message.API_VERSION) == wanted
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: APIS[key].name)
+def test_messages_that_say_nothing_are_written_with_the_defaults_of_the_schema(key: int) -> None:
+    for kind, classes in (("request", REQUESTS), ("response", RESPONSES)):
+        for version in oracle.versions(key, kind):
+            message = classes[key](version=version)
+            assert encode_body(message, version) == bytes(message.encode(version=version))
+
+
+def test_classes_with_encoders_of_their_own_are_known() -> None:
+    own = {each for each in (*REQUESTS.values(), *RESPONSES.values()) if each.encode is not ApiMessage.encode}
+    assert own == set(OLD_FORMS)
