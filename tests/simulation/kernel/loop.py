@@ -121,6 +121,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._bodies: list[Node] = []
         self.set_exception_handler(lambda _loop, context: self.unhandled.append(context))
 
+    get_debug = bool  # never; asked with each future, and this is no call of Python code
+
     def random(self, name: str) -> random.Random:
         """Random numbers for one purpose: what others draw does not change them."""
         return random.Random(f"{self.seed}/{name}")
