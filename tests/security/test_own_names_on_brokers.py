@@ -132,7 +132,7 @@ def test_the_leader_is_not_fenced_by_a_client(client: Client, target: DevCluster
 def test_limits_of_the_settings_hold(gateway: GatewayProcess) -> None:
     many = Client(gateway.bootstrap)
     with pytest.raises(AssertionError, match="closed"):
-        many.ask(m.DeleteTopicsRequest(topic_names=[f"t{n}" for n in range(2_000)]), 5)
+        many.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[f"g{n}" for n in range(2_000)]), 4)
     found = [Client(gateway.bootstrap) for _ in range(16)]
     wait_until(lambda: _refused(gateway) > 0, what="a refused connection")
     for each in (many, *found):
