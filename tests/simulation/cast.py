@@ -1,4 +1,5 @@
-"""Who else takes part in a random run: drawn by the seed, most with a topic of their own.
+"""Who else takes part in a run: a newcomer in every one; in random runs others, drawn by the seed, most with a topic
+of their own.
 
 A topic of the cast is created, promoted, taken back and home as the others are: `acts_of` puts that into a life.
 """
@@ -10,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.clients import Bypass, GroupMember, Pipeline, Producer
+from tests.simulation.clients import Bypass, GroupMember, Newcomer, Pipeline, Producer
 from tests.simulation.clients.client import Listener
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
-from tests.simulation.plan import PLAIN, SET, Act, Event, EventKind, Operation, RunPlan
+from tests.simulation.plan import NEWCOMER, PLAIN, SET, TOPICS, Act, Event, EventKind, Operation, RunPlan
 from tests.simulation.recorder import SOURCE, TARGET, Recorder
 
 WEAK: Final = "weak"
@@ -43,14 +44,14 @@ ROLES: Final[Mapping[str, str]] = {
     COMMITTED: "",
     PIPE: OUT,
 }
-"""Role -> the topic it needs, '' for none beside those of every run."""
+"""Role that is drawn -> the topic it needs, '' for none beside those of every run."""
 
 _RATE: Final = 6.0
 
 
 def topics_of(roles: Sequence[str]) -> tuple[str, ...]:
     """The topics that a cast brings along."""
-    wanted = {ROLES[role] for role in roles}
+    wanted = {ROLES[role] for role in roles if role in ROLES}
     return tuple(topic for topic in EXTRA if topic in wanted)
 
 
@@ -90,12 +91,14 @@ class Cast:
     Attributes:
         producers, members: all of them. A pipeline is a member.
         bypass: those that must have stopped when their topic is promoted.
+        newcomer: the member of a group that the source does not know; not among `members`, which move.
     """
 
     producers: Sequence[Producer] = ()
     members: Sequence[GroupMember] = ()
     bypass: Sequence[Producer] = ()
     topics: tuple[str, ...] = ()
+    newcomer: Newcomer | None = None
 
     @property
     def lossy(self) -> bool:
@@ -137,6 +140,7 @@ class Cast:
             members=members,
             bypass=[producer("bypass", WEAK, Bypass)] if BYPASS in roles else [],
             topics=topics,
+            newcomer=_newcomer(plan, loop, recorder) if NEWCOMER in roles else None,
         )
 
     def start(self, tell: Listener) -> None:
@@ -144,9 +148,13 @@ class Cast:
         for client in (*self.producers, *self.members, *self.bypass):
             client.on_error.append(tell)
             client.start()
+        if self.newcomer is not None:
+            self.newcomer.on_error.append(tell)
 
     async def created(self, topic: str, gateways: str) -> None:
-        """A topic is mirrored: who writes it comes to the gateways."""
+        """A topic is mirrored: who writes it comes to the gateways, as the newcomer does for its last one."""
+        if self.newcomer is not None:
+            self.newcomer.mirrored(topic, gateways)
         for client in self.producers:
             if any(name == topic for name, _ in client.keys):
                 await client.restart(gateways, TARGET)
@@ -161,6 +169,11 @@ class Cast:
         """At the end of a run."""
         for client in (*self.producers, *self.bypass):
             await client.stop()
+
+
+def _newcomer(plan: RunPlan, loop: SimLoop, recorder: Recorder) -> Newcomer:
+    mirrored = [topic for act in plan.acts if act.operation is Operation.CREATE for topic in act.topics]
+    return Newcomer(loop, NEWCOMER, "", NEWCOMER, [topic for topic in mirrored if topic in TOPICS], recorder)
 
 
 def compacted(plan: RunPlan) -> tuple[str, ...]:
@@ -188,9 +201,9 @@ _EVENTS: Final = (
 
 
 def widened(plan: RunPlan, dice: random.Random) -> RunPlan:
-    """Some of the roles with their acts, and what else may happen in a random run."""
+    """Some of the roles with their acts, a newcomer, and what else may happen in a random run."""
     roles = tuple(role for role in ROLES if dice.random() < 0.25)
-    plan = replace(plan, cast=roles, acts=acts_of(plan.acts, roles, dice), synced=dice.random() < 0.3)
+    plan = replace(plan, cast=(*roles, NEWCOMER), acts=acts_of(plan.acts, roles, dice), synced=dice.random() < 0.3)
     kinds = (
         *_EVENTS,
         *((EventKind.COMPACTED,) * 4 if TABLE in roles else ()),

@@ -1,9 +1,13 @@
-"""The end of a run before it is judged: faults are over, producers stop, mirrors come level, groups read it all."""
+"""The end of a run before it is judged: faults are over, producers stop, mirrors come level, groups read it all.
+
+A group that the source does not know has to be let in at every gateway by then.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.simulation.clients import Newcomer
 from tests.simulation.judge import unread
 from tests.simulation.operator import TopicFailed
 from tests.simulation.plan import TOPICS
@@ -25,9 +29,12 @@ class Ending:
         """Faults are over; producers stop, mirrors come level, groups read to the end, and mirrors come level with what
         pipelines have written of that.
         """
-        topics = (*TOPICS, *self._world.cast.topics)
+        topics, newcomer = (*TOPICS, *self._world.cast.topics), self._newcomer()
         await self._world.settled()
         self._world.loop.network.heal()
+        if newcomer is not None:
+            serving = (gateway for gateway in self._world.gateways if gateway.serves)
+            newcomer.go_round({gateway.name: gateway.bootstrap for gateway in serving})
         for producer in self._world.writers:
             await producer.stop()
         await self._world.cast.stop_producers()
@@ -36,6 +43,11 @@ class Ending:
         for member in (*self._world.all_members(), *self._world.events.members()):
             await member.stop()
         await self._level(topics)
+        if newcomer is not None:  # last, since it reads slowly: nothing has to wait for it then
+            await self._world.until(
+                self._newcomer_read_out, "a group that is new has not read to the end", self._not_read
+            )
+            await newcomer.stop()
 
     async def _level(self, topics: tuple[str, ...]) -> None:
         """Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
@@ -69,3 +81,22 @@ class Ending:
     async def _read_out(self) -> bool:
         members = (self._world.readers[0], *self._world.cast.members, *self._world.events.members())
         return not any(unread(one, self._world.source if one.side == SOURCE else self._world.target) for one in members)
+
+    def _newcomer(self) -> Newcomer | None:
+        """The newcomer of a run in which it came."""
+        newcomer = self._world.cast.newcomer
+        return newcomer if newcomer is not None and newcomer.running else None
+
+    async def _newcomer_read_out(self) -> bool:
+        return not self._not_read()
+
+    def _not_read(self) -> list[str]:
+        """What a newcomer waits for, a line each: to be let in at a gateway, or to be given records."""
+        newcomer = self._newcomer()
+        if newcomer is None:
+            return []
+        if newcomer.round_done:
+            return unread(newcomer, self._world.target)
+        where = next((gateway for gateway in self._world.gateways if gateway.name == newcomer.waits_at), None)
+        gate = "gone" if where is None else where.gateway._gates.known_status(newcomer.group)
+        return [f"{newcomer.name} waits to be let in at {newcomer.waits_at}, where the gate of its group is {gate}"]

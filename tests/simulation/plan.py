@@ -323,6 +323,8 @@ SET: Final = ("tx-a", "tx-b")
 TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
 """Topic -> partitions."""
 GROUP: Final = "readers"
+NEWCOMER: Final = "newcomer"
+"""A role of every run's cast, and its group, which the source does not know."""
 FURTHER_FROM: Final = 2_000
 RANDOM_FROM: Final = 100_000
 _RATE: Final = 10.0
@@ -409,7 +411,9 @@ def systematic(number: int) -> RunPlan:
         at = from_end if act.operation in GIVEN_UP else number
         step, kind = divmod(at % (len(of) * len(FaultKind)), len(FaultKind))
         faults.append(Fault(tuple(FaultKind)[kind], act.number, of[step], 0.0, _hold(dice)))
-    return RunPlan(number, source_kafka=_version(number), acts=acts, faults=tuple(faults), rate_per_s=_RATE)
+    return RunPlan(
+        number, source_kafka=_version(number), acts=acts, faults=tuple(faults), cast=(NEWCOMER,), rate_per_s=_RATE
+    )
 
 
 def _random(seed: int) -> RunPlan:

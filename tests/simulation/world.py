@@ -328,13 +328,18 @@ class World:
         """Topics that the plan mirrors."""
         return {t for act in self.plan.acts if act.operation is Operation.CREATE for t in act.topics}
 
-    async def until(self, reached: Callable[[], Coroutine[Any, Any, bool]], what: str) -> None:
-        """Wait for it. Raises Stuck after two minutes."""
+    async def until(
+        self,
+        reached: Callable[[], Coroutine[Any, Any, bool]],
+        what: str,
+        waits_for: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """Wait for it. Raises Stuck after two minutes, with `what`, and a line for each that is waited for."""
         until = self.loop.time() + _REST_S
         while not await reached():
             if self.loop.time() > until:
                 shown = await self.operator.ask("GET", f"/v3/links/{LINK}/mirrors")
-                raise Stuck(f"after {_REST_S:g} s of rest {what}: {shown}")
+                raise Stuck("; ".join((f"after {_REST_S:g} s of rest {what}", *waits_for(), f"mirrors: {shown}")))
             await asyncio.sleep(_LOOK_S)
 
 

@@ -169,11 +169,11 @@ class Client:
         """A task beside the life, on its node."""
         return self.loop.spawn(self.node, coro, f"{self.process} {what}")
 
-    def open_cluster(self) -> Cluster:
-        """A client of the bootstrap servers."""
+    def open_cluster(self, bootstrap: Bootstrap | None = None) -> Cluster:
+        """A client of the bootstrap servers, or of others."""
         timing = self.timing
         config = ClusterConfig(
-            bootstrap=addresses(self.bootstrap),
+            bootstrap=addresses(self.bootstrap if bootstrap is None else bootstrap),
             client_id=self.process,
             request_timeout_s=timing.request_timeout,
             connect_timeout_s=timing.connect_timeout,

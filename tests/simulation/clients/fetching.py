@@ -31,14 +31,23 @@ class Fetcher:
 
     Args:
         took: called when there is something to `take`.
+        min_bytes: a broker waits for so many.
 
     Attributes:
         positions: the next offset to read.
     """
 
-    def __init__(self, client: Client, cluster: Cluster, *, committed_only: bool, took: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        *,
+        committed_only: bool,
+        took: Callable[[], None],
+        min_bytes: Callable[[], int] = lambda: 1,
+    ) -> None:
         self._client, self._cluster, self._took = client, cluster, took
-        self._committed_only = committed_only
+        self._committed_only, self._min_bytes = committed_only, min_bytes
         self.positions: dict[Key, int] = {}
         self._read: dict[Key, list[Record]] = {}
         self._held = 0
@@ -130,6 +139,7 @@ class Fetcher:
             version,
             topics,
             max_wait_ms=int(timing.fetch_max_wait * 1000),
+            min_bytes=self._min_bytes(),
             read_committed=self._committed_only,
         )
         response = await connection.exchange(connection.send, ApiKey.FETCH, version, body, timing.request_timeout)

@@ -30,10 +30,12 @@ class GroupMember(Client):
 
     Attributes:
         most: max.poll.records.
+        min_bytes: fetch.min.bytes.
     """
 
     revives = True
     most = 500
+    min_bytes = 1
 
     def __init__(
         self,
@@ -109,7 +111,13 @@ class GroupMember(Client):
         heartbeat = self.spawn(self._heartbeats(membership), "heartbeats")
         self.assigned = keys
         self.recorder.write("ok", self.process, "assign", [self.key(key) for key in keys])
-        fetcher = Fetcher(self, cluster, committed_only=self.isolation == "read_committed", took=self._news.set)
+        fetcher = Fetcher(
+            self,
+            cluster,
+            committed_only=self.isolation == "read_committed",
+            took=self._news.set,
+            min_bytes=lambda: self.min_bytes,
+        )
         try:
             while True:
                 fetcher.begin(await self._positions(cluster, membership, keys))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.cast import OUT, PIPE, ROLES, topics_of
-from tests.simulation.plan import RANDOM_FROM, Operation, RunPlan, plan
+from tests.simulation.plan import FURTHER_FROM, NEWCOMER, RANDOM_FROM, Operation, RunPlan, plan, systematic_runs
 
 RUNS = [plan(seed) for seed in range(RANDOM_FROM, RANDOM_FROM + 60)]
 
 
 def test_every_role_takes_part_in_some_run() -> None:
-    assert {role for run in RUNS for role in run.cast} == set(ROLES)
+    assert {role for run in RUNS for role in run.cast} == {*ROLES, NEWCOMER}
     assert {run.synced for run in RUNS} == {True, False}
+
+
+def test_a_newcomer_takes_part_in_every_run() -> None:
+    for seed in (0, systematic_runs(), FURTHER_FROM, RANDOM_FROM):
+        assert plan(seed).cast.count(NEWCOMER) == 1
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.seed))
