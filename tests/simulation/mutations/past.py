@@ -6,11 +6,15 @@ from typing import Any, Final
 
 from gateway.cutover.failover.run import FailoverRun
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
+from gateway.groups.gate.fleet import FleetGates
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.state.store import StoreUncertain
+from gateway.state.views import StateViews
+from tests.simulation.cast import TABLE
 from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
+from tests.simulation.plan import NEWCOMER
 
 _CREATE, _PROMOTE, _REVERSE, _FAILBACK = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK
 
@@ -73,6 +77,34 @@ def old_routes_without_a_lease(patching: Patching) -> None:
     patching.replace(ProduceHandler, "_to_target", to_target)
 
 
+def let_in_as_of_then(patching: Patching) -> None:
+    """The leader answers as of when it let the group in, not of what it has read since. Whoever has begun to read
+    since finds a mirror at its last change only, and takes it for younger.
+    """
+    first_requested = FleetGates._first_requested
+
+    async def answering(self: Any, body: Any) -> Any:
+        answer = await first_requested(self, body)
+        return {**answer, "as_of": self._gates.let_in_at(str(body["group"]))} if self._gates.enabled else answer
+
+    patching.replace(FleetGates, "_first_requested", answering)
+
+
+def as_young_as_its_last_change(patching: Patching) -> None:
+    """Likewise, and what is read at once is as young as the last of it: so also where nobody began anew."""
+    apply = StateViews.apply
+
+    def applied(self: Any, changes: Any, offset: int, offsets: Any = None) -> None:
+        if offsets is not None:
+            changes, offsets = list(changes), list(offsets)
+            last = {key: at for (key, _), at in zip(changes, offsets, strict=True)}
+            offsets = [last[key] for key, _ in changes]
+        apply(self, changes, offset, offsets)
+
+    let_in_as_of_then(patching)
+    patching.replace(StateViews, "apply", applied)
+
+
 _WAITS: Final = brief(
     life(_CREATE, Operation.FAILOVER, pause_s=2.0),
     gateways=1,  # its own clients' writes are those that it lets go
@@ -128,5 +160,24 @@ MUTATIONS: Final = (
             Event(EventKind.SOURCE_LEADER_CUT, 0, "", 1.95, 3.0),  # one batch is appended, and not answered
             Event(EventKind.SOURCE_LEADER_MOVES_AWAY, 0, "", 2.0, 3.0),  # one does not arrive, the next finds another
         ],
+    ),
+    # the mirror has changed since the newcomer was let in, and the follower is away meanwhile
+    sought(
+        "past: a group let in is held where a gateway began later",
+        let_in_as_of_then,
+        life(_CREATE, _PROMOTE, pause_s=2.0),
+        runs=3,
+        cast=(NEWCOMER,),
+        faults=[Fault(FaultKind.FOLLOWER_KILLED, 1, "publish_switched", 0.0, 1.0)],
+    ),
+    # the newcomer is there before the second mirror, of which a follower that is no longer waited for reads all at once
+    sought(
+        "past: a mirror is as young as the last of what is read at once",
+        as_young_as_its_last_change,
+        life(_CREATE, (_CREATE, (TABLE,)), pause_s=2.0),
+        runs=4,
+        cast=(NEWCOMER, TABLE),
+        faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 40.0)],
+        events=[Event(EventKind.SOURCE_SLOW, 1, "", 0.0, 4.0)],
     ),
 )
