@@ -105,8 +105,12 @@ def test_it_is_refused_and_the_rest_is_served(client: Client) -> None:
     topics = client.ask(m.ListOffsetsRequest(replica_id=-1, topics=[listed(name=STATE, partitions=[part])]), 7).topics
     assert topics[0].partitions[0].error_code == TOPIC
 
-    groups = client.ask(m.DescribeGroupsRequest(groups=["mine", "__lockgate.fleet"]), 5).groups
-    assert [(group.group_id, group.error_code) for group in groups] == [("mine", 0), ("__lockgate.fleet", GROUP)]
+    def described() -> dict[str, int]:
+        found = client.ask(m.DescribeGroupsRequest(groups=["mine", "__lockgate.fleet"]), 5).groups
+        return {group.group_id: group.error_code for group in found}
+
+    wait_until(lambda: described()["mine"] == 0, what="the coordinator of the group has begun")
+    assert described() == {"mine": 0, "__lockgate.fleet": GROUP}
     groups = client.ask(m.DeleteGroupsRequest(groups_names=["__lockgate.fleet"]), 2).results
     assert [group.error_code for group in groups] == [GROUP]
 
