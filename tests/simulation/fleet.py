@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from gateway.config import Settings
-from gateway.proxy.handlers import api_versions
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.process import CLOSE_S
 from gateway.transport.host import Host
 from gateway.transport.name_lock import NameLock
-from protocol.api_versions import gateway_response
-from protocol.wire import Buffer
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import Node, State
 from tests.simulation.rest import Answer, Asgi, ask, shared_app, shared_own_app
@@ -29,19 +25,6 @@ from tests.simulation.rest import Answer, Asgi, ask, shared_app, shared_own_app
 BOOTSTRAP_PORT: Final = 9292
 _TERMINATE_S: Final = 30.0  # after which whoever has sent SIGTERM sends SIGKILL
 _ASK_S: Final = 150.0
-
-
-_gateway_response: Final = lru_cache(gateway_response)
-
-
-def _gateway_response_once(body: Buffer, version: int) -> bytes:
-    """The shipped one, of the same answer once: every connection of a client begins with it, and it takes longer than
-    all else of a connection that asks little.
-    """
-    return _gateway_response(bytes(body), version)
-
-
-setattr(api_versions, "gateway_response", _gateway_response_once)  # noqa: B010 - a function of a module elsewhere
 
 
 class NotServing(Exception):
