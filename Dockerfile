@@ -1,7 +1,16 @@
 # syntax=docker/dockerfile:1
 # The gateway, and nothing else: no compiler, no tests, no JDK, and not root.
+#
+# Packages are pinned by hash (requirements/). The base is pinned by whoever builds, since its digest is another one with
+# each of its security updates:
+#
+#   docker buildx imagetools inspect python:3.11-slim-bookworm       # says sha256:...
+#   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t lockgate .
+#
+# How to run it, with a root file system that is read-only and without capabilities: docs/security.md, "The image".
 
-FROM python:3.11-slim-bookworm AS build
+ARG BASE=python:3.11-slim-bookworm
+FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
     PYTHONDONTWRITEBYTECODE=1
@@ -22,7 +31,11 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
  && /opt/lockgate/bin/pip install --no-deps --no-index dist/*.whl \
  && /opt/lockgate/bin/pip check
 
-FROM python:3.11-slim-bookworm
+FROM ${BASE}
+ARG BASE
+LABEL org.opencontainers.image.title="lockgate" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE}"
 ENV PATH=/opt/lockgate/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     XDG_STATE_HOME=/var/lib \

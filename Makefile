@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 BUILD := build
+AUDIT := $(BUILD)/audit
 KAFKA_VERSIONS := 4.3.1 3.9.1
 OLD_KAFKA_VERSIONS := 2.8.2
 TOXIPROXY_VERSION := v2.12.0
@@ -12,6 +13,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 3
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+AUDIT_ARGS ?=
 DURATION ?= 600
 GATEWAYS ?= 2
 SEEDED = $(if $(SEED),--seed $(SEED))
@@ -97,6 +99,14 @@ simulate: venv ## The fleet in virtual time, judged (SEED=7: one run as a story;
 simulate-mutations: venv ## Seed faults into the shipped code; the simulation must find each
 	@$(BIN)/python -m tests.simulation.mutations
 
+.PHONY: fuzz
+fuzz: venv ## Whole conversations with a gateway, random and judged (SECONDS=600; SEED=7: one as a story)
+	@$(BIN)/python -m tests.fuzz $(SEEDED) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FIRST),--first $(FIRST))
+
+.PHONY: fuzz-mutations
+fuzz-mutations: venv ## Seed faults into the shipped gateway; the fuzzer must find each
+	@$(BIN)/python -m tests.fuzz.mutations
+
 .PHONY: test-broker-model
 test-broker-model: need-demo venv brokers ## The simulation's brokers against real ones: the same requests, the same answers
 	@$(BIN)/python -m tests.broker_model
@@ -140,10 +150,28 @@ lock: venv ## Resolve the lock files anew from pyproject.toml
 	$(LOCK) --pip-args "--constraint requirements/.pins" --output-file requirements/build.lock \
 		--only-build-deps --build-deps-for wheel pyproject.toml
 	@rm -f requirements/.pins
+	$(LOCK) --upgrade --output-file requirements/audit.lock requirements/audit.in
+
+.PHONY: sbom
+sbom: $(AUDIT)/.installed ## Write build/sbom.json (CycloneDX): what a gateway needs at run time, with hashes
+	@$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file $(BUILD)/sbom.json requirements/runtime.lock
+	@echo $(BUILD)/sbom.json
+
+.PHONY: audit-deps
+audit-deps: $(AUDIT)/.installed ## Look the run-time packages up in a list of known faults (AUDIT_ARGS="--vulnerability-service osv")
+	@$(AUDIT)/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements/runtime.lock $(AUDIT_ARGS)
+
+# Tools that look at packages do not share an environment with them.
+$(AUDIT)/.installed: requirements/audit.lock
+	@$(call need,python)
+	@$$(sh scripts/need.sh which-python) -m venv --clear $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.lock
+	@touch $@
 
 .PHONY: clean
 clean: ## Remove what was made, except running clusters' folders and .venv
-	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(BUILD)/bdist.* dist *.egg-info
+	rm -rf $(BUILD)/brokers $(BUILD)/bin $(BUILD)/lib $(AUDIT) $(BUILD)/bdist.* dist *.egg-info
 
 .PHONY: need-demo need-test need-pages
 need-demo:

@@ -149,6 +149,30 @@ class ConsumerGroupHeartbeatResponse(ApiMessage, load_json=schemas):  # type: ig
     """The coordinator's answer to a KIP-848 heartbeat (68)."""
 
 
+class CreateDelegationTokenRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Asks for a token (38); from version 3 on for another principal (KIP-373)."""
+
+
+class CreateDelegationTokenResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """The token, whose it is and who asked for it (38)."""
+
+
+class DescribeDelegationTokenRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Asks a broker for the tokens that it knows (41)."""
+
+
+class DescribeDelegationTokenResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Tokens, as far as the asker may see them (41)."""
+
+
+class ExpireDelegationTokenRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Ends a token at once, or sets its end anew (40)."""
+
+
+class ExpireDelegationTokenResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """When it ends (40)."""
+
+
 # kafka-python renames the authorized operations of these three and turns them into sets. Here every field has
 # the protocol's own name and type: an int32 with a bit per AclOperation code, -2147483648 when not asked for.
 
@@ -195,6 +219,8 @@ __all__ = [
     "ConsumerProtocolSubscription",
     "CreateAclsRequest",
     "CreateAclsResponse",
+    "CreateDelegationTokenRequest",
+    "CreateDelegationTokenResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
@@ -215,6 +241,8 @@ __all__ = [
     "DescribeClusterResponse",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
+    "DescribeDelegationTokenRequest",
+    "DescribeDelegationTokenResponse",
     "DescribeGroupsRequest",
     "DescribeGroupsResponse",
     "DescribeLogDirsRequest",
@@ -233,6 +261,8 @@ __all__ = [
     "ElectLeadersResponse",
     "EndTxnRequest",
     "EndTxnResponse",
+    "ExpireDelegationTokenRequest",
+    "ExpireDelegationTokenResponse",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",

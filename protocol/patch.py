@@ -78,10 +78,6 @@ def _cluster_tail(version: int) -> _Tail:
     return lambda buf, at: skip_tags(buf, read_compact_string(buf, at)[1] + paused)
 
 
-def _coordinator_tail(buf: Buffer, at: int) -> int:
-    return skip_tags(buf, read_compact_string(buf, at + 2)[1])  # error code and message
-
-
 def _patch_list(body: Buffer, at: int, flexible: bool, mapping: Mapping, tail: _Tail) -> bytes:
     count, at = array_reader(flexible)(body, at)
     pieces: list[Buffer] = [body[:at]]
@@ -109,18 +105,38 @@ def _patch_node(body: Buffer, at: int, flexible: bool, mapping: Mapping) -> tupl
 def _patch_coordinators(body: Buffer, version: int, mapping: Mapping) -> bytes:
     flexible = version >= 3
     if version >= 4:
-        count, at = array_reader(True)(body, 4)
-        pieces: list[Buffer] = [body[:at]]
-        for _ in range(count):
-            _, node_at = read_compact_string(body, at)  # the group or transactional id
-            patched, after = _patch_node(body, node_at, True, mapping)
-            end = _coordinator_tail(body, after)
-            pieces += (body[at:node_at], patched, body[after:end])
-            at = end
-        return b"".join((*pieces, body[at:]))
+        return _patch_many_coordinators(body, mapping)
     at = 2 if version == 0 else string_reader(flexible)(body, 6)[1]
     patched, after = _patch_node(body, at, flexible, mapping)
     return b"".join((body[:at], patched, body[after:]))
+
+
+def _patch_many_coordinators(body: Buffer, mapping: Mapping) -> bytes:
+    """An admin client asks for all its groups at once, and brokers are few: each is patched once. Entries are walked
+    over by their lengths, which nearly always have one byte."""
+    count, at = array_reader(True)(body, 4)
+    pieces: list[Buffer] = []
+    patched: dict[bytes, Buffer] = {}
+    kept = 0
+    for _ in range(count):
+        length = body[at]  # of the group or transactional id, plus one
+        node_at = at + length if 0 < length < _TWO_BYTES else read_compact_string(body, at)[1]
+        length = body[node_at + 4]
+        known = 0 < length < _TWO_BYTES
+        end = node_at + 4 + length if known else string_reader(True)(body, node_at + 4)[1]
+        end += 4  # the port
+        node = bytes(body[node_at:end])
+        shown = patched.get(node)
+        if shown is None:
+            shown, end = _patch_node(body, node_at, True, mapping)
+            patched[node] = shown
+        pieces += (body[kept:node_at], shown)
+        kept = end
+        length = body[end + 2]  # of the message, behind the error code
+        at = end + 2 + (length or 1) if length < _TWO_BYTES else read_compact_string(body, end + 2)[1]
+        at = at + 1 if not body[at] else skip_tags(body, at)
+    pieces.append(body[kept:])
+    return b"".join(pieces)
 
 
 _INIT_PRODUCER_ID = Struct(">ihq")  # throttle, error, producer id
@@ -178,6 +194,22 @@ def strip_node_endpoints(key: int, version: int, body: Buffer) -> Buffer:
     return b"".join((body[:at], section, body[end:]))
 
 
+def with_produce_throttle(version: int, response: Buffer, throttle_ms: int) -> bytes:
+    """A Produce response of v3 to v9, framed or not, with a throttle time of at least so much. Never shorter.
+
+    The field is the last one; with v9 an empty section of tagged fields follows. With one that is not empty the
+    response stays as it is.
+    """
+    patched, flexible = bytearray(response), version >= _PRODUCE_FLEXIBLE_FROM
+    at = len(patched) - 4 - flexible
+    if not flexible or not patched[-1]:
+        _THROTTLE.pack_into(patched, at, max(throttle_ms, *_THROTTLE.unpack_from(patched, at)))
+    return bytes(patched)
+
+
+_TWO_BYTES = 0x80  # lengths from here on have more than one
+_THROTTLE = Struct(">i")
+_PRODUCE_FLEXIBLE_FROM = 9
 _NODE_ENDPOINTS_TAG = 0
 _TOPIC_IDS_FROM = 13  # of both Produce and Fetch
 

@@ -6,7 +6,7 @@ fields of the response (the new leader and its address), which are never written
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -269,19 +269,33 @@ def build_response_body(version: int, results: Iterable[PartitionResult], thrott
     pieces = [array_size(len(topics), flexible)]
     for topic, of_topic in topics.items():
         pieces += (string(topic, flexible), array_size(len(of_topic), flexible))
-        pieces += (_build_result(version, flexible, result) for result in of_topic)
+        pieces += _build_results(version, flexible, of_topic)
         pieces.append(tags)
     pieces += (INT32.pack(throttle_ms), tags)
     return b"".join(pieces)
 
 
-def _build_result(version: int, flexible: bool, result: PartitionResult) -> bytes:
+def _build_results(version: int, flexible: bool, results: Iterable[PartitionResult]) -> Iterator[bytes]:
     if version < 5:
-        return _RESULT_V3.pack(*result[1:5])
-    fixed = _RESULT_V5.pack(*result[1:6])
-    if version < _RECORD_ERRORS:
-        return fixed
+        yield from (_RESULT_V3.pack(*result[1:5]) for result in results)
+        return
+    tails: dict[str | None, bytes] = {}  # partitions of a request have the same message, or none
+    for result in results:
+        yield _RESULT_V5.pack(*result[1:6])
+        if version < _RECORD_ERRORS:
+            continue
+        if result.record_errors:
+            yield _build_tail(flexible, result)
+            continue
+        message = result.error_message
+        tail = tails.get(message)
+        if tail is None:
+            tail = tails[message] = _build_tail(flexible, result)
+        yield tail
+
+
+def _build_tail(flexible: bool, result: PartitionResult) -> bytes:
     tags = _TAGS if flexible else b""
     errors = (INT32.pack(index) + string(message, flexible) + tags for index, message in result.record_errors)
     count = array_size(len(result.record_errors), flexible)
-    return b"".join((fixed, count, *errors, string(result.error_message, flexible), tags))
+    return b"".join((count, *errors, string(result.error_message, flexible), tags))

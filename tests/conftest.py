@@ -46,31 +46,23 @@ def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToxiproxySer
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def _source_proxy(source: DevCluster, toxiproxy: ToxiproxyServer) -> Proxy:
+@pytest.fixture
+def source_proxy(source: DevCluster, toxiproxy: ToxiproxyServer) -> Iterator[Proxy]:
+    """The toxiproxy before the source: clients that start from `source.proxied_bootstrap` go through it. Its port is
+    free again after each test."""
     node = source.spec.nodes[0]
-    return toxiproxy.proxy("source", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
-
-
-@pytest.fixture(scope="session")
-def _target_proxy(target: DevCluster, toxiproxy: ToxiproxyServer) -> Proxy:
-    node = target.spec.nodes[0]
-    return toxiproxy.proxy("target", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
+    proxy = toxiproxy.proxy("source", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
+    yield proxy
+    proxy.remove()
 
 
 @pytest.fixture
-def source_proxy(_source_proxy: Proxy) -> Iterator[Proxy]:
-    """The toxiproxy before the source: clients that start from `source.proxied_bootstrap` go through it. Mended after
-    each test."""
-    yield _source_proxy
-    _source_proxy.mend()
-
-
-@pytest.fixture
-def target_proxy(_target_proxy: Proxy) -> Iterator[Proxy]:
+def target_proxy(target: DevCluster, toxiproxy: ToxiproxyServer) -> Iterator[Proxy]:
     """The toxiproxy before the target, as `source_proxy`."""
-    yield _target_proxy
-    _target_proxy.mend()
+    node = target.spec.nodes[0]
+    proxy = toxiproxy.proxy("target", f"127.0.0.1:{node.proxied_port}", node.advertised_port)
+    yield proxy
+    proxy.remove()
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def create(
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             fail(f"--set {text}: expected KEY=VALUE", USAGE)
-        if any(word in key for word in ("password", "jaas")) and not value.strip().startswith("${"):
+        if any(word in key for word in ("password", "secret", "jaas")) and not value.strip().startswith("${"):
             fail(
                 f"--set {key.strip()}: others see a secret on a command line; give a reference to it, such as "
                 "${env:NAME}, or put it into a file, --config FILE",

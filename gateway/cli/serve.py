@@ -15,7 +15,7 @@ def serve(
 ) -> None:
     """Run a gateway until SIGTERM or Ctrl-C."""
     # Imported here: the other commands start in a tenth of the time without the data plane.
-    from gateway.config import ConfigError, load
+    from gateway.config.file import ConfigError, load
 
     try:
         settings = load(config)

@@ -70,6 +70,7 @@ class GroupFailovers:
     async def _source_answers(self, link: str, group: str) -> bool:
         """Whether it does; then what the group has committed by now is remembered."""
         progress, record = self._progress_of(link, group), self._store.groups.get((link, group))
+        asked_at = self._clock()
         if record is None:
             return False
         try:
@@ -77,7 +78,7 @@ class GroupFailovers:
                 seen, _ = await self._offsets.on_source(record)
         except (ControlError, TimeoutError):
             return False
-        progress.remember(seen, self._clock())
+        progress.remember(seen, asked_at)
         return True
 
     async def attempt(self, link: str, group: str) -> None:

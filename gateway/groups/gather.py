@@ -67,10 +67,10 @@ class GroupGatherer:
         carried = progress.read_back is not None
         if progress.seen is not None and self._clock() - progress.seen_at < _WATCH_S and not carried:
             return
-        mirrors_at = self._store.mirrors_grown_at
+        mirrors_at, asked_at = self._store.mirrors_grown_at, self._clock()
         seen, _ = await self._offsets.on_source(record)
         progress.mirrors_at = mirrors_at
-        progress.remember(seen, self._clock())
+        progress.remember(seen, asked_at)
         if progress.offsets is not None and not same_on_source(progress.offsets, seen):
             progress.forget_offsets()
         if progress.seen is not None and not same_on_source(progress.seen, seen):

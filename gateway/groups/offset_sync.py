@@ -158,8 +158,9 @@ class OffsetSync:
             record = self._store.groups.get(key)
             if record is None or record.state is not GroupState.ACTIVE:
                 return
+            asked_at = self._clock()
             offsets, _ = await self._offsets.on_source(record)
-            progress.remember(offsets, self._clock())
+            progress.remember(offsets, asked_at)
             members = await self._offsets.target_members(record)
             if members:
                 self._failed(key, f"the group has members on the target, which do not use the gateway: {members}")

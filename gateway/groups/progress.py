@@ -49,6 +49,7 @@ class GroupProgress:
         """Whatever was read may be stale by now."""
         self.offsets = self.carried = self.read_back = None
 
-    def remember(self, offsets: tuple[SourceOffset, ...], now: float) -> None:
-        """They were read on the source just now."""
-        self.known, self.known_at = offsets, now
+    def remember(self, offsets: tuple[SourceOffset, ...], asked_at: float) -> None:
+        """The source was asked for them at that time: an answer that takes long may be as old."""
+        if asked_at >= self.known_at:
+            self.known, self.known_at = offsets, asked_at

@@ -209,11 +209,11 @@ class GroupPromotions:
         if not progress.gated_everywhere:
             await self._fleet.read_by_all()  # nobody takes the group for one that has no gate
             progress.gated_everywhere = True
-        mirrors_at = self._store.mirrors_grown_at
+        mirrors_at, asked_at = self._store.mirrors_grown_at, self._clock()
         offsets, left = await self._offsets.on_source(record)
         progress.mirrors_at = mirrors_at
         progress.offsets, progress.offsets_at = offsets, self._clock()
-        progress.remember(offsets, progress.offsets_at)
+        progress.remember(offsets, asked_at)
         progress.maps = await self._maps.between(record.link).maps(offset.topic for offset in offsets)
         progress.ranges = await self._offsets.source_ranges(record, offsets)
         progress.note = notes(offsets, progress.ranges, left)

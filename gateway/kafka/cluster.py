@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
@@ -31,6 +31,22 @@ _LEAST_S = 0.1  # what a broker is given to answer in, while there is so much
 _NO_TIME_S = 0.01  # less than that nobody can answer in
 
 
+class Clients(Protocol):
+    """Connections on which the gateway speaks as a client of its own; see `client_connections.py`."""
+
+    def cached(self, owner: str, node_id: int, lane: Lane) -> Connection | None:
+        """The open one of a principal, None if there is none now."""
+
+    async def connection(self, owner: str, node_id: int, lane: Lane, deadline: float) -> Connection:
+        """An open one. Raises ClusterUnavailable; AuthenticationFailed when nobody can act as this principal."""
+
+    def drop(self, lanes: Collection[str], reason: str) -> None:
+        """See `Cluster.drop`."""
+
+    async def close(self) -> None:
+        """Close all."""
+
+
 class Cluster:
     """A client of one cluster. Everything runs on one event loop; every await has a deadline.
 
@@ -41,15 +57,19 @@ class Cluster:
         config: how to reach it.
         host: the machine this client runs on.
         rng: random numbers in [0, 1) for jitter and the choice of brokers; the host's by default.
+
+    Attributes:
+        clients: what is done for clients is done as them; None: as this client.
     """
 
     def __init__(self, config: ClusterConfig, *, host: Host = MACHINE, rng: Callable[[], float] | None = None) -> None:
         self.config = config
         self.host = host
+        self.clients: Clients | None = None
         self.rng = rng = rng or host.rng.random
         self._ssl_context: ssl.SSLContext | None = None
         self._metadata = MetadataKeeper(config, self._open, rng)
-        self._pool = Pool(config, self._address, self._open, self.invalidate, rng)
+        self._pool = Pool(config, self.address, self._open, self.invalidate, rng)
         self._coordinators = Coordinators(
             self.request, lambda: self.view.brokers, lambda: Backoff(*config.retry_backoff_s, self.rng)
         )
@@ -70,6 +90,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Close every connection and end every task. Whoever still waits gets ClusterUnavailable."""
+        if self.clients is not None:
+            await self.clients.close()
         await self._metadata.close()
         await self._pool.close()
 
@@ -119,6 +141,24 @@ class Cluster:
         """The open connection to a node, None if there is none at the moment. For the hot path."""
         return self._pool.get(node_id, lane)
 
+    def cached_for(self, client: str, node_id: int, lane: Lane) -> Connection | None:
+        """As `cached_connection`, for what is done for a client, by its principal's name."""
+        return self._pool.get(node_id, lane) if self.clients is None else self.clients.cached(client, node_id, lane)
+
+    async def connection_for(self, client: str, node_id: int, lane: Lane, timeout_s: float | None = None) -> Connection:
+        """As `connection`, for what is done for a client.
+
+        Raises:
+            AuthenticationFailed: nobody can act as this client; says why.
+            ClusterUnavailable: as `connection`.
+        """
+        if self.clients is None:
+            return await self.connection(node_id, lane, timeout_s)
+        deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
+        if self.address(node_id) is None:
+            await self._metadata.refresh((), self._deadline_s(timeout_s))
+        return await self.clients.connection(client, node_id, lane, deadline)
+
     async def connection(self, node_id: int, lane: Lane = 0, timeout_s: float | None = None) -> Connection:
         """An open connection to a node, one per lane; opened, with backoff, if there is none.
 
@@ -126,7 +166,7 @@ class Cluster:
             ClusterUnavailable: none within the deadline, or the node is not in the cluster.
         """
         deadline = asyncio.get_running_loop().time() + self._deadline_s(timeout_s)
-        if self._address(node_id) is None:
+        if self.address(node_id) is None:
             await self._metadata.refresh((), self._deadline_s(timeout_s))
         return await self._pool.connection(node_id, lane, deadline)
 
@@ -136,6 +176,8 @@ class Cluster:
         A lane is named by what comes before a '-'.
         """
         self._pool.drop(lanes, reason)
+        if self.clients is not None:
+            self.clients.drop(lanes, reason)
 
     async def request(
         self, message: Any, node_id: int | None = None, cap: int | None = None, timeout_s: float | None = None
@@ -217,7 +259,8 @@ class Cluster:
         share_s = left_s / min(3, max(1, len(self.view.brokers)))
         return deadline if share_s < _LEAST_S else now + share_s
 
-    def _address(self, node_id: int) -> tuple[str, int] | None:
+    def address(self, node_id: int) -> tuple[str, int] | None:
+        """Where a node listens, as the view says; None for one that is not in the cluster."""
         broker = self._metadata.view.brokers.get(node_id)
         return None if broker is None else (broker.host, broker.port)
 

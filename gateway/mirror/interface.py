@@ -47,7 +47,7 @@ class MirrorEvents(Protocol):
         """The partition cannot be mirrored exactly; it has stopped for good."""
 
     def source_available(self, link: str, available: bool, message: str) -> None:
-        """The link's source cluster was lost or found again."""
+        """The link's source cluster was lost or found again, or is still lost for another reason."""
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         """The source deleted these source offsets before they were mirrored, and the mirror goes on behind them."""

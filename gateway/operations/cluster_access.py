@@ -52,6 +52,12 @@ class ClusterAccess(Protocol):
     def trouble(self) -> str:
         """Why the cluster could not be asked the last time; '' when it could."""
 
+    async def require_tokens(self) -> None:
+        """Raises TokenRefused, with the reason, when it makes no delegation tokens for others."""
+
+    async def has_authorizer(self) -> bool:
+        """Whether its brokers ask anybody who may do what."""
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """Of the names, the topics that exist, asked now; never creates one.
 

@@ -13,10 +13,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from gateway.kafka.connection.properties import PROPERTIES
 
-_FILES: Final = ("tls_ca", "tls_certificate", "tls_key")
+_FILES: Final = ("tls_ca", "tls_certificate", "tls_key", "oauth_ca")
 _CHECKS: Final = ("tls_verify_hostname", "tls_verify_certificate")
 
 
@@ -40,9 +41,10 @@ class LinkPolicy:
         """
         for name, value in client.items():
             field = PROPERTIES[name].field if name in PROPERTIES else ""
-            if field in _FILES:
+            file = _file(field, value)
+            if file is not None:
                 try:
-                    self.require_file(value)
+                    self.require_file(file)
                 except ValueError as exc:
                     raise ValueError(f"{name}: {exc}") from None
             if field in _CHECKS and not self.allow_unverified_tls and not _is_checked(name, value):
@@ -72,6 +74,13 @@ DEFAULT_POLICY: Final = LinkPolicy()
 
 def _is_in(path: str, folder: str) -> bool:
     return "\0" not in path and os.path.commonpath((path, folder)) == folder
+
+
+def _file(field: str, value: str) -> str | None:
+    """The file that a property names."""
+    if field == "oauth_url":
+        return unquote(urlsplit(value).path) if value.lower().startswith("file:") else None
+    return value if field in _FILES else None
 
 
 def _is_checked(name: str, value: str) -> bool:

@@ -10,6 +10,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.topic_partition import TopicPartition
@@ -57,6 +58,14 @@ class NetAccess:
     def trouble(self) -> str:
         """See `ClusterAccess.trouble`."""
         return "" if self._cluster.available else self._cluster.last_error
+
+    async def require_tokens(self) -> None:
+        """See `ClusterAccess.require_tokens`."""
+        await require_tokens(self._cluster)
+
+    async def has_authorizer(self) -> bool:
+        """See `ClusterAccess.has_authorizer`."""
+        return await admin.has_authorizer(self._cluster)
 
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """See `ClusterAccess.topics`."""

@@ -11,10 +11,12 @@ from typing import Any
 import structlog
 
 from gateway.errors import BadRequest, NotFound, SourceUnreachable
+from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.secrets.link_secrets import LinkSecrets
+from gateway.state.link_config import LinkIdentity, parse
 from gateway.state.records import LinkRecord
 
 VIEW_S = 5.0  # how long a view waits for a source
@@ -36,11 +38,18 @@ class LinkHealth:
 class Sources:
     """Source clusters by link name. `clusters` is a live view of the underlying net clusters, for the proxy.
 
-    `secrets`: of links, and what the properties of a new one may make us do.
+    `secrets`: of links, and what the properties of a new one may make us do. `act_for_clients`: has what is done for
+    clients be done as them at a cluster, by the link's name.
     """
 
-    def __init__(self, open_cluster: OpenCluster, secrets: LinkSecrets | None = None) -> None:
+    def __init__(
+        self,
+        open_cluster: OpenCluster,
+        secrets: LinkSecrets | None = None,
+        act_for_clients: Callable[[Cluster, str], None] = lambda _cluster, _link: None,
+    ) -> None:
         self._open_cluster = open_cluster
+        self._act_for_clients = act_for_clients
         self.secrets = secrets or LinkSecrets()
         self._accesses: dict[str, ClusterAccess] = {}
         self._clusters: dict[str, Any] = {}
@@ -81,6 +90,8 @@ class Sources:
 
     def _keep(self, link: LinkRecord, access: ClusterAccess) -> None:
         self._forget(link.name)
+        if parse(link.configs).identity is LinkIdentity.CLIENT:
+            self._act_for_clients(access.cluster, link.name)
         self._links[link.name] = link
         self._accesses[link.name] = access
         self._clusters[link.name] = access.cluster

@@ -13,6 +13,7 @@ import socket
 import ssl
 import stat
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,20 +22,19 @@ import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway.api.access import token_file
-from gateway.api.access.credentials import Credentials, Peer, subject_of
+from gateway.api.access.credentials import Peer, subject_of
 from gateway.api.access.guard import PEER, Guard, GuardPolicy
-from gateway.api.access.roles import Role
 from gateway.api.leader_forwarding import LeaderForwarding
-from gateway.config import Api
-from gateway.runtime.server_tls import server_context
+from gateway.config.api import Api
+from gateway.proxy.rules.admission import address_of
+from gateway.runtime.api_credentials import LOCAL, ApiCredentials
+from gateway.runtime.api_tls import TlsAcceptor
+from gateway.runtime.server_tls import renewed_context
 
 _TICK_S: Final = 1.0  # the Date header counts seconds
 GRACE_S: Final = 3  # uvicorn takes whole seconds
 _BACKLOG: Final = 128
 _HEADER_BYTES: Final = 32_768
-LOCAL: Final = "local"
-"""Name of the principal whose token the gateway makes, or who owns the Unix socket."""
 
 _log = structlog.get_logger("lockgate.rest")
 
@@ -56,8 +56,8 @@ class ApiServer:
             max_body_bytes=settings.max_body_bytes,
             public_metrics=settings.public_metrics,
         )
-        guard = Guard(self._forwarding, credentials(settings), policy, self._forwarding.audit)
-        tls = None if settings.tls is None else server_context(settings.tls, "api.tls")
+        guard = Guard(self._forwarding, ApiCredentials(settings).now, policy, self._forwarding.audit)
+        tls = None if settings.tls is None else renewed_context(settings.tls, "api.tls").get
         config = uvicorn.Config(
             guard,
             http=_Connection,
@@ -82,33 +82,6 @@ class ApiServer:
             await self._task
             if self._settings.socket:
                 _remove(self._settings.socket)
-
-
-def credentials(settings: Api) -> Credentials:
-    """Who may ask. Makes the local admin's token file at the first start; a Unix socket needs none.
-
-    Raises:
-        TokenError: a file that cannot be made or used; names it.
-    """
-    tokens, certificates = [], []
-    if not settings.socket:
-        path = Path(settings.token_file) if settings.token_file else token_file.default_path(os.environ)
-        token, made = token_file.read_or_make(path)
-        tokens.append((LOCAL, Role.ADMIN, token))
-        if made:
-            _log.info("the admin's token was made", token_file=str(path))
-    for principal in settings.principals:
-        role = Role.named(principal.role)
-        if principal.token_file is None:
-            certificates.append((principal.name, role, principal.certificate))
-            continue
-        try:
-            tokens.append((principal.name, role, token_file.read_token(principal.token_file, group=True)))
-        except FileNotFoundError:
-            raise token_file.TokenError(
-                f"api.principals: {principal.token_file} of '{principal.name}' does not exist"
-            ) from None
-    return Credentials(tokens, certificates)
 
 
 def listening_socket(settings: Api) -> socket.socket:
@@ -153,14 +126,14 @@ def _remove_stale(path: Path) -> None:
 class _Server(uvicorn.Server):
     """uvicorn without its signal handlers (the gateway has its own), and with limits for connections."""
 
-    def __init__(self, config: uvicorn.Config, settings: Api, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Api, tls: Callable[[], ssl.SSLContext] | None) -> None:
         super().__init__(config)
         self.ending = asyncio.Event()
         self._settings = settings
         self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn's own gives a TLS handshake a minute."""
+        """uvicorn's own gives a TLS handshake a minute, and its certificate is for good."""
         await self.lifespan.startup()
         loop, settings = asyncio.get_running_loop(), self._settings
 
@@ -169,12 +142,20 @@ class _Server(uvicorn.Server):
 
         self.servers = []
         for listening in sockets or ():
+            server: Any
             if listening.family == socket.AF_UNIX:
                 server = await loop.create_unix_server(connection, sock=listening, backlog=_BACKLOG)
+            elif self._tls is None:
+                server = await loop.create_server(connection, sock=listening, backlog=_BACKLOG)
             else:
-                limit_s = settings.request_timeout_s if self._tls is not None else None
-                server = await loop.create_server(
-                    connection, sock=listening, ssl=self._tls, backlog=_BACKLOG, ssl_handshake_timeout=limit_s
+                server = TlsAcceptor(
+                    listening,
+                    loop,
+                    connection,
+                    tls=self._tls,
+                    handshake_s=settings.request_timeout_s,
+                    most=settings.max_connections,
+                    most_of_one=settings.connections_per_address,
                 )
             self.servers.append(server)
         self.started = True
@@ -211,11 +192,20 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """asyncio."""
         super().connection_made(transport)
-        if len(self.connections) > self._settings.max_connections:
+        if len(self.connections) > self._settings.max_connections or self._has_too_many():
             transport.abort()
             return
         self.app_state = {PEER: _peer(transport, self.client, self._settings)}
         self._expect()
+
+    def _has_too_many(self) -> bool:
+        """Its address must not keep all others out. A Unix socket has none."""
+        if self.client is None:
+            return False
+        address = address_of(self.client[0])
+        others = (each.client for each in self.connections if isinstance(each, _Connection))
+        of_one = sum(client is not None and address_of(client[0]) == address for client in others)
+        return of_one > self._settings.connections_per_address
 
     def data_received(self, data: bytes) -> None:
         """asyncio."""

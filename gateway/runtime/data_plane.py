@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from gateway.config import Endpoint, Settings
+from gateway.config.listeners import Endpoint
+from gateway.config.settings import Settings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
@@ -18,14 +19,17 @@ from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
 from gateway.proxy.rules.principal_mapping import PrincipalMapping
+from gateway.proxy.rules.proxy_protocol import Proxies
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.listeners import Listeners
 from gateway.proxy.session.stats import BUCKETS_S
 from gateway.proxy.transactions.coordinators import TransactionCoordinators
 from gateway.proxy.transactions.identities import Identities
+from gateway.proxy.transactions.identity_expiry import IdentityExpiry
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
+from gateway.runtime.identity import token_book, token_identity
 from gateway.runtime.server_tls import renewed_context
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ProxyNumbers
@@ -38,6 +42,7 @@ class DataPlane:
     """Args.
 
     store_ports: makes new ports of brokers known to all gateways; called in the background.
+    leads: whether this gateway leads the fleet.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class DataPlane:
         lease_valid: Callable[[], bool],
         views: StateViews,
         store_ports: Callable[[Mapping[int, int]], Awaitable[None]],
+        leads: Callable[[], bool] = lambda: True,
         host: Host = MACHINE,
     ) -> None:
         self._settings = settings
@@ -61,6 +67,8 @@ class DataPlane:
         self._store_ports = store_ports
         self._given: dict[int, int] = {}
         listener = settings.listener
+        self.tokens = token_book(target, settings.tokens, host)
+        self._host = host
         self.sessions = sessions = Sessions(
             routing=routing,
             clock=host.monotonic,
@@ -87,6 +95,9 @@ class DataPlane:
         forwarder.drop = lanes.drop
         coordinators = TransactionCoordinators(target, sources, lease_valid)
         placements = TopicPlacements(routing, coordinators)
+        identities = Identities(target)
+        transactions = Transactions(placements, coordinators, identities, host.monotonic, self._is_alone)
+        self.expiry = IdentityExpiry(transactions, identities, leads, host.wall_ms)
         install(
             sessions,
             gates=gates,
@@ -96,7 +107,7 @@ class DataPlane:
             sources=sources,
             forwarder=forwarder,
             placements=placements,
-            transactions=Transactions(placements, coordinators, Identities(target), host.monotonic, self._is_alone),
+            transactions=transactions,
             target_down=self.listeners.target_down,
             advertised=self.listeners.advertised,
             groupless_allowed=settings.groups.groupless == "allow",
@@ -149,8 +160,10 @@ class DataPlane:
                     advertised_host=endpoint.advertised,
                     bootstrap_port=endpoint.bootstrap_port,
                     port_of=self._port_of if first else partial(self._port_at, endpoint),
+                    proxies=Proxies(endpoint.proxy_protocol_from) if endpoint.proxy_protocol_from else None,
                     tls=None if tls is None else renewed_context(tls, f"{where}.tls").get,
                     principal=partial(_principal, principal or PrincipalMapping()),
+                    identity=token_identity(endpoint, self.tokens, self._host),
                 )
             )
         return listeners
@@ -184,6 +197,10 @@ class DataPlane:
             held_bytes=self.sessions.held.bytes,
             unread_connections=self.sessions.held.waiting,
             unread_times=self.sessions.held.paused,
+            throttled=self.sessions.quotas.throttled,
+            tokens=len(self.tokens),
+            tokens_made=self.tokens.made,
+            tokens_refused=self.tokens.refused,
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,

@@ -21,7 +21,7 @@ from gateway.api.access.audit import AuditTrail
 from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.control_plane import StatusView
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable
@@ -37,8 +37,10 @@ from gateway.operations.net_access import NetAccess
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.sources import Sources
 from gateway.runtime.api import ApiServer
+from gateway.runtime.audit_topic import AuditTopic
 from gateway.runtime.data_plane import DataPlane
 from gateway.runtime.health import Vitals, checks
+from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import sealing_keys
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
@@ -48,6 +50,7 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import FleetNumbers
 from gateway.topics.listener_ports import PortBook
 from gateway.topics.source_topics import UnmirroredTopics
+from gateway.transport.background import Background, kept_running
 from gateway.transport.host import MACHINE, Host
 
 _log = structlog.get_logger("lockgate")
@@ -86,7 +89,9 @@ class Gateway:
         self.failed = ""
         self._metrics = Metrics()
         self._closers = contextlib.AsyncExitStack()
+        self._background = Background()
         self._term: LeaderTerm | None = None
+        self._audit_topic: AuditTopic | None = None
         self._forwarding: LeaderForwarding
         self._app: Any
 
@@ -119,6 +124,7 @@ class Gateway:
         self._target = NetAccess(config, self._host)
         self._closers.push_async_callback(self._target.close)
         await self._target.start()
+        await require_token_listeners(settings, self._target.cluster)
         group = Cluster(config, host=self._host)
         self._closers.push_async_callback(group.close)
         await group.start()
@@ -128,16 +134,20 @@ class Gateway:
         await self._store.open()
         self._wire(group)
         self._closers.push_async_callback(self._sources.close)
+        self._closers.push_async_callback(self._background.close)
         self._closers.push_async_callback(self._peering.engine.close)
         self._closers.push_async_callback(self._peering.close)
         self._closers.push_async_callback(self._leave_term)
         await self._peering.open(self._data.forwarder, self._lead, self._follow)
         self._publisher.refresh()
+        self._background.spawn(kept_running(self._data.expiry.run, "identity expiry"), "identity expiry")
         await self._data.listeners.start()
         self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
+        self._open_audit_topic(settings.api.audit_topic)
         api = (self._host.serve_api or ApiServer)(self._forwarding, settings.api)
         api.start()
         self._closers.push_async_callback(api.close)
+        self._closers.push_async_callback(self._data.tokens.close)
         self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
         _log.info(
             "serving",
@@ -148,6 +158,12 @@ class Gateway:
             leads=self._term is not None,
         )
 
+    def _open_audit_topic(self, name: str) -> None:
+        if name:
+            self._audit_topic = AuditTopic(self._target.cluster, name, lambda: self._peering.name, self._host.wall_ms)
+            self._audit_topic.start()
+            self._closers.push_async_callback(self._audit_topic.stop)
+
     def _wire(self, group: Cluster) -> None:
         self._routing = RoutingTable()
         self._gates = GroupGates()
@@ -155,7 +171,12 @@ class Gateway:
         links = self.settings.links
         policy = LinkPolicy(links.files, links.allow_unverified_tls, links.variables)
         secrets = LinkSecrets(policy, sealing_keys(links.key_file))
-        self._sources = Sources(lambda config: NetAccess(config, self._host), secrets)
+        secrets.fleet(self._store.secret)  # who cannot read it would answer to no peer, and be dropped again and again
+        self._sources = Sources(
+            lambda config: NetAccess(config, self._host),
+            secrets,
+            lambda cluster, link: act_for_clients(cluster, link, self.settings.tokens, self._host),
+        )
         # before the routes change, and writes that waited go to where they say
         self._store.subscribe(lambda: self._sources.only(self._store.links))
         self._publisher = RoutingPublisher(self._store, self._routing, self._host.monotonic)
@@ -181,6 +202,7 @@ class Gateway:
             on_forwarded=peering.mirrors.forwarded,
             lease_valid=peering.lease_valid,
             views=self._store,
+            leads=lambda: self._term is not None,
             store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
             host=self._host,
         )
@@ -258,6 +280,7 @@ class Gateway:
             lease_left_s=self._peering.fleet.right.left_s(),
             mirrored=len(self._peering.engine.running()),
             states=states,
+            audit_lost=None if self._audit_topic is None else self._audit_topic.lost,
         )
 
     def _document(self) -> Mapping[str, Any]:

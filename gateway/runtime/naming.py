@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 
-from gateway.config import Settings
+from gateway.config.section import is_loopback
+from gateway.config.settings import Settings
 
 
 def name_of(settings: Settings) -> str:
@@ -14,14 +15,10 @@ def name_of(settings: Settings) -> str:
         return settings.fleet.name
     if host in _EVERYWHERE:
         return f"{socket.gethostname()}:{port}"
-    return f"{socket.gethostname()}-{host}:{port}" if _is_loopback(host) else f"{host}:{port}"
+    return f"{socket.gethostname()}-{host}:{port}" if is_loopback(host) else f"{host}:{port}"
 
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - a comparison
-
-
-def _is_loopback(host: str) -> bool:
-    return host.startswith("127.") or host in ("localhost", "::1")
 
 
 def peer_hosts(settings: Settings) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.cutover.write_pause.follower import PauseAnswers
 from gateway.cutover.write_pause.interface import InFlight
 from gateway.cutover.write_pause.publisher import RoutingPublisher

@@ -10,7 +10,7 @@ import sys
 import structlog
 import uvloop
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.runtime.gateway import Gateway, StartError
 from gateway.runtime.limits import set_limits
 from gateway.runtime.memory import find_trim, keep_trimmed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 
-from gateway.config import ServerTls
+from gateway.config.tls import ServerTls
 from gateway.transport.renewed import Renewed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.control_parts import (
     ControlParts,
     failback_tools,

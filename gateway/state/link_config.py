@@ -29,6 +29,13 @@ class Offsets(StrEnum):
     PRESERVE = "preserve"
 
 
+class LinkIdentity(StrEnum):
+    """As whom the source is asked for clients: as the link, or as the client itself, by a delegation token."""
+
+    LINK = "link"
+    CLIENT = "client"
+
+
 class LinkConfigError(ValueError):
     """A link option that is unknown or has a bad value. One line, naming the option."""
 
@@ -49,7 +56,9 @@ class LinkConfig:
     `sync_ms`: how often topic configs are synced, in milliseconds. `sync_include`: configs synced beside the
     ones that always are. `prefix`: a mirror topic is named prefix + source topic; `prefix_groups`: mirror groups are
     named so too. `offset_sync`: commit translated offsets of the groups that pass `offset_sync_groups` every
-    `offset_sync_ms` milliseconds, while they are not promoted.
+    `offset_sync_ms` milliseconds, while they are not promoted. `client_topics`: the source topics that clients may
+    write as the link's principal. `allow_unauthorized_target`: though the target has no authorizer that says who may.
+    `identity`: as whom what clients write is sent to the source.
     """
 
     ack: Ack = Ack.SOURCE
@@ -66,6 +75,9 @@ class LinkConfig:
     offset_sync_groups: NameFilters = ALL_NAMES
     offsets: Offsets = Offsets.AUTO
     on_records_deleted: OnRecordsDeleted = OnRecordsDeleted.FAIL
+    client_topics: NameFilters = ALL_NAMES
+    allow_unauthorized_target: bool = False
+    identity: LinkIdentity = LinkIdentity.LINK
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -145,6 +157,13 @@ def _offsets(text: str) -> Offsets:
         raise ValueError(f"{text!r} is not one of auto, preserve") from None
 
 
+def _identity(text: str) -> LinkIdentity:
+    try:
+        return LinkIdentity(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of link, client") from None
+
+
 def _ack(text: str) -> Ack:
     try:
         return Ack(text)
@@ -207,6 +226,12 @@ def _group_filters(text: str) -> NameFilters:
     return parse_filters(text, "groupFilters") if text else ALL_NAMES
 
 
+def _topic_filters(text: str) -> NameFilters:
+    return parse_filters(text, "topicFilters") if text else ALL_NAMES
+
+
+_ALL_TOPICS = '{"topicFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
+
 # Every mirror group: unlike a cluster link's, they are gated, so that none of them is in use on the target.
 _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
 
@@ -226,6 +251,9 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "consumer.offset.sync.enable": ("offset_sync", _boolean, "false"),
     "consumer.offset.sync.ms": ("offset_sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "30000"),
     "consumer.offset.group.filters": ("offset_sync_groups", _group_filters, _ALL_GROUPS),
+    "link.client.topic.filters": ("client_topics", _topic_filters, _ALL_TOPICS),
+    "link.identity": ("identity", _identity, "link"),
+    "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -1,4 +1,4 @@
-"""Filters over names of groups, as Confluent's cluster links write them (`consumer.offset.group.filters`). Pure.
+"""Filters over names of groups or topics, as Confluent's links write them (`consumer.offset.group.filters`). Pure.
 
 A JSON object with one array::
 

@@ -89,6 +89,10 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
     for state, count in numbers.states.items():
         gateways.add_metric([state], float(count))
     yield gateways
+    if numbers.audit_lost is not None:
+        lost = CounterMetricFamily("lockgate_audit_lines_lost", "Lines of the audit trail that are not in its topic.")
+        lost.add_metric([], float(numbers.audit_lost))
+        yield lost
 
 
 _Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float]]]
@@ -118,6 +122,15 @@ _PARTITION: _Table[PartitionStatus] = (
         "lockgate_mirror_bypassed_records",
         "Records of the last 60 s that no gateway forwarded: their producers have not moved.",
         lambda p: p.bypassed_last_minute,
+    ),
+)
+_TOKENS: _Table[ProxyNumbers] = (
+    ("lockgate_delegation_tokens", "Principals for whom the gateway has a delegation token.", lambda p: p.tokens),
+    ("lockgate_delegation_tokens_made_total", "Delegation tokens made for clients.", lambda p: p.tokens_made),
+    (
+        "lockgate_delegation_tokens_refused_total",
+        "Delegation tokens that the target did not make, mostly for want of an ACL.",
+        lambda p: p.tokens_refused,
     ),
 )
 _GROUP: _Table[GroupNumbers] = (
@@ -153,6 +166,11 @@ _LIMITS: _Table[ProxyNumbers] = (
         "lockgate_waiters_not_counted_total",
         "Requests that waited at gates beyond their principal's limit.",
         lambda p: p.uncounted_waiters,
+    ),
+    (
+        "lockgate_forwarded_writes_throttled_total",
+        "Writes to sources that were throttled: beyond their principal's quota.",
+        lambda p: p.throttled,
     ),
     ("lockgate_held_request_bytes", "Requests that wait in the gateway.", lambda p: p.held_bytes),
     (
@@ -225,11 +243,12 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     yield connections
     yield _counted(
         "lockgate_connections_refused_total",
-        "Client connections not accepted, by limit (connections, address, rate).",
+        "Client connections not accepted, by limit (connections, address, rate, proxy, header).",
         "limit",
         numbers.refused,
     )
     yield from _of_each(_LIMITS, [], [([], numbers)])
+    yield from _of_each(_TOKENS, [], [([], numbers)])
     yield _counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )

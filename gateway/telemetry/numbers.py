@@ -30,7 +30,9 @@ class ProxyNumbers:
     """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit.
 
     `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
-    wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far.
+    wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
+    writes to sources beyond their principal's quota. `tokens`, `tokens_made`, `tokens_refused`: delegation tokens with
+    which the gateway logs in for clients.
     """
 
     bounds_s: Sequence[float]
@@ -41,6 +43,10 @@ class ProxyNumbers:
     held_bytes: int = 0
     unread_connections: int = 0
     unread_times: int = 0
+    throttled: int = 0
+    tokens: int = 0
+    tokens_made: int = 0
+    tokens_refused: int = 0
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
@@ -96,9 +102,11 @@ class FleetNumbers:
     """This gateway in its fleet. `states`: of the leader, how many gateways are up, silent, lost; else empty.
 
     `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
+    `audit_lost`: lines of the audit trail that are not in its topic; None without a topic.
     """
 
     leads: bool
     lease_left_s: float
     mirrored: int
     states: Mapping[str, int] = field(default_factory=dict)
+    audit_lost: int | None = None

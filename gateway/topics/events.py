@@ -64,10 +64,13 @@ class EngineEvents:
         self._news.set()
 
     def source_available(self, link: str, available: bool, message: str) -> None:
-        """Lost is SOURCE_UNAVAILABLE, found again is ACTIVE. The engine tells of a loss only once it lasts."""
+        """Lost is SOURCE_UNAVAILABLE, found again is ACTIVE. The engine tells of a loss only once it lasts.
+
+        What is lost stays so since then, whatever keeps it so now.
+        """
         known = self._health.get(link)
-        if known is None or known.available != available:
-            self._health[link] = LinkHealth(available, self._records.now_ms(), "" if available else message)
+        since_ms = known.since_ms if known and known.available == available else self._records.now_ms()
+        self._health[link] = LinkHealth(available, since_ms, "" if available else message)
         self._news.set()
 
     def topic_translated(self, link: str, topic: str, reason: str) -> None:

@@ -15,6 +15,7 @@ from gateway.kafka.rules.names import bad_name
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.records import Records
 from gateway.operations.secrets.rules.references import is_encrypted, shown
@@ -70,9 +71,9 @@ class Links:
         """Create a link. `properties`: client properties for the source and link options, in one mapping.
 
         Raises:
-            BadRequest: bad name, property or option; or the source is the target itself.
+            BadRequest: bad name, property or option; or the source is the target itself; or clients would gain rights.
             Conflict: a link of this name exists.
-            SourceUnreachable: the source did not answer.
+            SourceUnreachable, TargetUnreachable: the source, or the target, did not answer.
         """
         problem = bad_name(name)
         if problem:
@@ -80,13 +81,22 @@ class Links:
         configs = {key: value for key, value in properties.items() if key in link_config.OPTION_NAMES}
         client = {key: value for key, value in properties.items() if key not in link_config.OPTION_NAMES}
         try:
-            link_config.parse(configs)
+            config = link_config.parse(configs)
         except link_config.LinkConfigError as exc:
             raise BadRequest(str(exc)) from exc
+        if config.identity is link_config.LinkIdentity.CLIENT and not _logs_in(client):
+            raise BadRequest(
+                "link.identity: client takes delegation tokens, and those take a source where clients log in: "
+                "security.protocol=SASL_SSL"
+            )
         async with self._locks.hold(f"link/{name}"):
             self._require_absent(name)
             access = await self._sources.try_out(client)
             try:
+                if config.identity is link_config.LinkIdentity.CLIENT:
+                    await _require_tokens(name, access)
+                else:
+                    await self._require_nothing_is_gained(config, client)
                 record = await self._store(name, client, configs, access.cluster_id())
             except BaseException:
                 await access.close()
@@ -171,6 +181,18 @@ class Links:
                 raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")
         return sealed
 
+    async def _require_nothing_is_gained(self, config: link_config.LinkConfig, client: Mapping[str, str]) -> None:
+        """Where nobody is asked who may write, each client could write on the source as the link's principal."""
+        if config.allow_unauthorized_target or not has_credentials(client):
+            return
+        with target_errors():
+            authorized = await self._target.has_authorizer()
+        if not authorized:
+            raise BadRequest(
+                "the target has no authorizer, so every client of the gateway could write on the source with the "
+                "rights of this link's login: give the target one, or set link.allow.unauthorized.target=true"
+            )
+
     def _require_absent(self, name: str) -> None:
         if name in self._records.store.links:
             raise Conflict(f"link '{name}' exists already")
@@ -200,6 +222,23 @@ class Links:
                 record, SequenceRecord("link", last + 1), guard=lambda: self._require_absent(name)
             )
         return record
+
+
+async def _require_tokens(link: str, source: ClusterAccess) -> None:
+    try:
+        with source_errors(link):
+            await source.require_tokens()
+    except (SourceUnreachable, Conflict) as exc:
+        raise type(exc)(f"link.identity=client: {exc}") from exc
+
+
+def has_credentials(client: Mapping[str, str]) -> bool:
+    """Whether the source knows the link by more than its address: by a login or by a certificate."""
+    return _logs_in(client) or "ssl.certificate.location" in client
+
+
+def _logs_in(client: Mapping[str, str]) -> bool:
+    return client.get("security.protocol", "").upper().startswith("SASL")
 
 
 def _why_not_deleted(

@@ -1,1 +1,1 @@
-"""Schemas of messages that kafka-python does not have: KIP-848's heartbeat and describe."""
+"""Schemas of messages that kafka-python does not have: KIP-848's heartbeat and describe, delegation tokens (KIP-48)."""

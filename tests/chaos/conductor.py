@@ -30,7 +30,7 @@ Shown = tuple[str, str]
 """State and direction of a mirror topic."""
 _MIGRATIONS: Final = {
     "promote": 1,
-    "home": 1,
+    "failback": 1,
     "roll": 1,
     "demote": 1,
     "create": 1,

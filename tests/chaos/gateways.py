@@ -39,6 +39,7 @@ class GatewayNode:
         self.started = 0
         self._config = folder / f"gateway-{number}.yaml"
         self._process: subprocess.Popen[bytes] | None = None
+        self._served = False
         self._lock = threading.Lock()
         self.url = f"http://{self.host}:{api}"
         token_file = folder / f"gateway-{number}.token"
@@ -76,6 +77,7 @@ class GatewayNode:
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT
                 )
             self.started += 1
+            self._served = False
 
     def wait_up(self) -> None:
         """Until it serves; a process that could not start is started again."""
@@ -83,7 +85,8 @@ class GatewayNode:
 
     def _serves(self) -> bool:
         self.start()
-        return self.healthy()
+        self._served = self.healthy()
+        return self._served
 
     def healthy(self) -> bool:
         """Whether it answers."""
@@ -97,7 +100,11 @@ class GatewayNode:
         self._end(SIGKILL, 10.0)
 
     def stop(self) -> int | None:
-        """SIGTERM, and wait for the end; the exit code, None if it had to be killed."""
+        """SIGTERM, and wait for the end; the exit code, None if it had to be killed.
+
+        Another lane of faults may have ended it a moment ago: 0. Or it has begun a process that does not serve yet,
+        and to which Python's start has given no handler of signals: 0, too.
+        """
         return self._end(SIGTERM, 30.0)
 
     def signal(self, number: Signals) -> None:
@@ -115,10 +122,11 @@ class GatewayNode:
         with self._lock:
             process, self._process = self._process, None
             if process is None:
-                return None
+                return 0
             process.send_signal(number)
             try:
-                return process.wait(timeout_s)
+                code = process.wait(timeout_s)
+                return 0 if code == -SIGTERM and number == SIGTERM and not self._served else code
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)

@@ -116,7 +116,7 @@ AIMS: Final = ("restart", "restart", "kill", "lost-answers")
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `home` of topics, `create`;
+    """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `failback` of topics, `create`;
     `carry` and `fetch_back` of the pipeline; `fail_over` of a topic of its own, restored and failed back.
 
     `twice`: two operators ask at once. `force`: although groups still read on the source. `aim`: what strikes.
@@ -233,8 +233,8 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
 
     def act(kind: str, what: str) -> Act:
         pause_s = round(dice.uniform(0.5, 4.0), 2)
-        twice = kind in ("promote", "home", "reverse") and dice.random() < 0.3
-        return Act(kind, what, pause_s, twice=twice, aim=_aim(dice) if kind in ("promote", "home") else None)
+        twice = kind in ("promote", "failback", "reverse") and dice.random() < 0.3
+        return Act(kind, what, pause_s, twice=twice, aim=_aim(dice) if kind in ("promote", "failback") else None)
 
     group, output = PIPELINE
     groups, others = tuple(one for one in groups if one != group), tuple(one for one in sets if one != output)
@@ -246,12 +246,12 @@ def _acts(dice: random.Random, cycles: int, sets: tuple[str, ...], groups: tuple
         rolled = max(at for at, one in enumerate(over) if one.kind != "promote")
         over = [replace(one, force=one.kind == "promote" and at < rolled) for at, one in enumerate(over)]
         back = [act("reverse", one) for one in sets]
-        home = [act("home", one) for one in others] + [act("demote", one) for one in groups]
-        home.append(act("fetch_back", output))
-        dice.shuffle(home)
-        again = [act(kind, TRANSLATED) for kind in ("promote", "reverse", "home")]
+        failback = [act("failback", one) for one in others] + [act("demote", one) for one in groups]
+        failback.append(act("fetch_back", output))
+        dice.shuffle(failback)
+        again = [act(kind, TRANSLATED) for kind in ("promote", "reverse", "failback")]
         again[0] = replace(again[0], force=True)
-        found += [*over, *back, *home, *again, act("create", f"extra-{cycle}"), act("fail_over", f"failed-{cycle}")]
+        found += [*over, *back, *failback, *again, act("create", f"extra-{cycle}"), act("fail_over", f"failed-{cycle}")]
     return found
 
 

@@ -1,8 +1,11 @@
-"""Fixtures of the security tests: conversations with one session."""
+"""Fixtures of the security tests: conversations with one session, and a cluster with a gateway that knows everybody."""
+
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.conversation import Conversation, talk
+from tests.support.identity_scene import Scene, identity_scene
 from tests.support.login import LoggingIn
 
 __all__ = ["talk"]
@@ -12,3 +15,10 @@ __all__ = ["talk"]
 async def secured() -> LoggingIn:
     """A session whose target asks for a login; nothing has been said yet."""
     return LoggingIn(Conversation(asks_login=True))
+
+
+@pytest.fixture(scope="session")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """See `Scene`. Each test has topics of its own, and gives rights for those."""
+    with identity_scene(tmp_path_factory.mktemp("identity")) as made:
+        yield made

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import RoutingTable
-from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
-from gateway.proxy.session.listener import Listener
-from gateway.proxy.session.listeners import Listeners
-from tests.support.conversation import View
+from tests.support.listening import is_closed, listening
 from tests.support.self_signed import self_signed
 from tests.support.waiting import wait_until_async
 
@@ -28,43 +23,8 @@ Opened = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyn
 @asynccontextmanager
 async def listener(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Opened]:
     """The bootstrap port of a gateway, and how to connect to it."""
-    loop = asyncio.get_running_loop()
-    sessions = Sessions(
-        routing=RoutingTable(),
-        clock=loop.time,
-        loop=loop,
-        max_request_bytes=1 << 20,
-        limits=Limits(**cast("Any", limits)),
-    )
-    listeners = Listeners(
-        sessions,
-        target=cast("Any", SimpleNamespace(view=View(), config=SimpleNamespace(uses_sasl=True))),
-        listeners=[
-            Listener(
-                host="127.0.0.1",
-                advertised_host="",
-                bootstrap_port=port,
-                port_of=lambda node: 0,
-                tls=None if tls is None else lambda: tls,
-            )
-        ],
-        target_tls=None,
-        idle_timeout_s=600,
-        rng=random.Random(1),
-    )
-    await listeners.start()
-    try:
+    async with listening(port, tls=tls, **limits) as sessions:
         yield sessions, lambda: asyncio.open_connection("127.0.0.1", port)
-    finally:
-        await listeners.close(0)
-
-
-async def is_closed(reader: asyncio.StreamReader) -> bool:
-    async with asyncio.timeout(10):
-        try:
-            return await reader.read(1) == b""
-        except ConnectionError:
-            return True
 
 
 @pytest.mark.parametrize(("limit", "reason"), [("connections", "connections"), ("connections_per_address", "address")])
@@ -104,6 +64,18 @@ async def test_nothing_is_done_for_who_says_nothing(unused_port: Callable[[], in
         writer.write(b"\0")
         await wait_until_async(lambda: bool(asked))
         assert asked == list(sessions.open)
+        writer.close()
+
+
+async def test_a_client_that_vanished_is_noticed(unused_port: Callable[[], int]) -> None:
+    """Its machine is gone, and nothing is sent to it: TCP asks."""
+    async with listener(unused_port()) as (sessions, connect):
+        _, writer = await connect()
+        await wait_until_async(lambda: bool(sessions.open))
+        (session,) = sessions.open
+        accepted = cast("Any", session)._client._socket
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
         writer.close()
 
 

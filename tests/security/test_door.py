@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -209,8 +210,10 @@ async def test_a_connection_that_is_used_lives_on(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_connections_are_counted(tmp_path: Path) -> None:
-    async with secured_api(tmp_path, max_connections=3) as api:
+@pytest.mark.parametrize("limit", ["max_connections", "connections_per_address"])
+async def test_connections_are_counted(tmp_path: Path, limit: str) -> None:
+    """In all, and of one address: whoever has one keeps nobody else out."""
+    async with secured_api(tmp_path, **cast("Any", {limit: 3})) as api:
         pairs = [await asyncio.open_connection("127.0.0.1", api.settings.port) for _ in range(3)]
         for reader, writer in pairs:
             writer.write(request(api, "GET", "/health"))

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.api.access.roles import CALLER, Caller, Role
 from gateway.api.leader_forwarding import REST, Question
-from gateway.config import Api
+from gateway.config.api import Api
 from gateway.devcluster import claim_ports, release_ports
 from gateway.fleet.peers.channel import PeerRefused, Peers
 from tests.support.control_plane import Plane

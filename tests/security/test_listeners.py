@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from gateway.config import Settings
+from bench.contestants.haproxy import haproxy_binary
+from gateway.config.settings import Settings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.devcluster import claim_ports, release_ports
 from gateway.groups.gate.rules.gates import GroupGates
@@ -266,3 +267,27 @@ async def test_new_certificates_count_without_a_restart(place: Place, monkeypatc
         async with client(place, place.ports[0], place.client("bob")):
             pass
         await before.refresh(())
+
+
+@pytest.mark.skipif(haproxy_binary() is None, reason="HAProxy is not installed")
+@pytest.mark.parametrize("version", ["send-proxy", "send-proxy-v2"])
+async def test_a_real_load_balancer_tells_its_clients(place: Place, version: str) -> None:
+    """HAProxy at 127.0.0.9 before a listener; its client is at 127.0.0.1."""
+    (port,) = claim_ports(1)
+    config = place.folder / "haproxy.cfg"
+    config.write_text(
+        "global\n    maxconn 100\n"
+        "defaults\n    mode tcp\n    timeout connect 5s\n    timeout client 1m\n    timeout server 1m\n"
+        f"listen kafka\n    bind {HOST}:{port}\n    server gateway {HOST}:{place.ports[0]} source 127.0.0.9 {version}\n"
+    )
+    async with gateway(place, {}, protocol="SSL", tls=place.tls(), proxy_protocol_from=["127.0.0.9"]) as data:
+        assert await refused(place, place.ports[0])
+        assert data.sessions.admission.refused == {"proxy": 1}
+        balancer = await asyncio.create_subprocess_exec(str(haproxy_binary()), "-db", "-f", str(config))
+        try:
+            async with client(place, port):
+                assert [session.host for session in data.sessions.open] == [HOST]
+        finally:
+            balancer.terminate()
+            await balancer.wait()
+            release_ports([port])

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.connection.config import ClusterConfig

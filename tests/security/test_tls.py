@@ -6,13 +6,16 @@ import asyncio
 import socket
 import ssl
 from pathlib import Path
+from typing import Any, cast
 
 import httpx
 import pytest
 import trustme
 from cryptography import x509
 
-from gateway.config import Api, ConfigError, load
+from gateway.config.api import Api
+from gateway.config.file import ConfigError, load
+from gateway.transport import renewed
 from tests.support.secured_api import SecuredApi, secured_api
 
 EVERYWHERE = "0.0.0.0"
@@ -158,6 +161,71 @@ async def test_requested_takes_one_or_the_other(tmp_path: Path, files: dict[str,
 async def test_a_handshake_has_a_time(tmp_path: Path, files: dict[str, Path]) -> None:
     async with secured_api(tmp_path, tls=tls(files), request_timeout_s=0.3) as api:
         assert await closed_without_a_word(api)
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "connections_per_address"])
+async def test_handshakes_count(tmp_path: Path, files: dict[str, Path], limit: str) -> None:
+    """Who stands in one is nobody yet, and has a connection all the same."""
+    async with secured_api(tmp_path, tls=tls(files), **cast("Any", {limit: 1})) as api:
+        _, silent = await asyncio.open_connection("127.0.0.1", api.settings.port)
+        assert await closed_without_a_word(api)
+        silent.close()
+
+
+def at_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are looked at whenever somebody asks, not once a second."""
+    monkeypatch.setattr(renewed, "_LOOK_S", 0.0)
+
+
+async def test_certificates_and_authorities_are_renewed_without_a_restart(
+    tmp_path: Path, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_each_look(monkeypatch)
+    mutual = tls(files, client_ca=files["ca"], client_auth="required")
+    principals = [{"name": "m", "role": "viewer", "certificate": subject_in(files["mallory"])}]
+    async with secured_api(tmp_path, tls=mutual, principals=principals) as api:
+        with pytest.raises(httpx.TransportError):
+            async with api.client("", verify=trusting(files, "mallory")) as client:
+                await client.get("/v3/links")
+        old_ca, replacement = trusting(files), trustme.CA()
+        server = replacement.issue_cert("localhost", "127.0.0.1")
+        server.cert_chain_pems[0].write_to_path(str(files["certificate"]))
+        server.private_key_pem.write_to_path(str(files["key"]))
+        files["other"].replace(files["ca"])  # who signs client certificates from now on
+        with pytest.raises(httpx.ConnectError):
+            async with api.client("", verify=old_ca) as client:
+                await client.get("/v3/links")
+        trusting_new = ssl.create_default_context()
+        replacement.configure_trust(trusting_new)
+        trusting_new.load_cert_chain(files["mallory"])
+        async with api.client("", verify=trusting_new) as client:
+            assert (await client.get("/v3/links")).status_code == 200
+
+
+async def test_tokens_are_renewed_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A principal's file with another token, and the admin's own, which is made anew when it was deleted."""
+    at_each_look(monkeypatch)
+    file = tmp_path / "grafana.token"
+    file.write_text("the-first-token-of-it", encoding="ascii")
+    file.chmod(0o600)
+    principals = [{"name": "grafana", "role": "viewer", "token_file": file}]
+    async with secured_api(tmp_path, principals=principals) as api:
+
+        async def status(token: str) -> int:
+            async with api.client(token) as client:
+                return (await client.get("/v3/links")).status_code
+
+        assert await status("the-first-token-of-it") == 200
+        file.write_text("the-second-token-of-it", encoding="ascii")
+        assert [await status("the-first-token-of-it"), await status("the-second-token-of-it")] == [401, 200]
+        file.chmod(0o644)  # others can read it now: of no use, and the log says so
+        file.write_text("the-third-token-of-it", encoding="ascii")
+        assert [await status("the-second-token-of-it"), await status("the-third-token-of-it")] == [200, 401]
+        old = api.token
+        (tmp_path / "api.token").unlink()
+        assert await status(old) == 401
+        assert api.token != old
+        assert await status(api.token) == 200
 
 
 async def closed_without_a_word(api: SecuredApi) -> bool:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from gateway.api.access.token_file import TokenError, default_path, read_or_make, read_token
 from gateway.cli.main import app
-from gateway.config import Api
-from gateway.runtime.api import credentials
+from gateway.config.api import Api
+from gateway.runtime.api_credentials import ApiCredentials
 from tests.support.control_server import ControlServer
 
 
@@ -58,7 +58,7 @@ def test_what_others_can_read_or_change_is_no_secret(tmp_path: Path, mode: int) 
     with pytest.raises(TokenError, match=f"{path} is a secret that others can read or change .*: chmod 600"):
         read_or_make(path)
     with pytest.raises(TokenError):
-        credentials(Api(token_file=str(path)))
+        ApiCredentials(Api(token_file=str(path)))
 
 
 def test_what_another_user_made_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.header import frame_request, peek_request_header, response_body_offset
 from protocol.messages import (
     AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
     EndTxnRequest,
     EndTxnResponse,
     MetadataResponse,
@@ -190,6 +191,28 @@ async def test_offsets_of_a_group_that_it_may_not_read_are_refused(plain: Talk) 
     await plain.target_says(ApiKey.ADD_OFFSETS_TO_TXN, int(ErrorCode.GROUP_AUTHORIZATION_FAILED))
     assert plain.sent == []
     assert plain.codes() == {"a": int(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
+
+
+async def test_a_topic_that_the_link_keeps_from_clients_is_taken_into_no_transaction(plain: Talk) -> None:
+    """`link.client.topic.filters`: whatever the target allows."""
+    plain.talk.context.routing.publish(Routing({"a": route("a", by_clients=False), "b": route("b")}))
+    kind = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    message = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx",
+        v3_and_below_producer_id=CLIENT.producer_id,
+        v3_and_below_producer_epoch=CLIENT.epoch,
+        v3_and_below_topics=[kind(name=topic, partitions=[0]) for topic in ("a", "b")],
+    )
+    key = int(ApiKey.ADD_PARTITIONS_TO_TXN)
+    plain.talk.says(frame_request(key, VERSION, 1, "me", encode_body(message, VERSION)))
+    await plain.target_says(ApiKey.END_TXN, int(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
+    await plain.target_says(ApiKey.METADATA, a=1 << 4, b=1 << 4)
+    (frame,) = plain.talk.client.frames()
+    view = memoryview(frame)
+    answer = decode_response(key, VERSION, view[response_body_offset(key, VERSION, view) :])
+    codes = {t.name: t.results_by_partition[0].partition_error_code for t in answer.results_by_topic_v3_and_below}
+    refused, rest = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert codes == {"a": int(refused), "b": int(rest)}
 
 
 async def test_a_transaction_that_was_found_open_has_the_groups_of_its_partitions_only(plain: Talk) -> None:

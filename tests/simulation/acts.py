@@ -6,6 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from gateway.state.records import MirrorState
 from tests.simulation.operator import LINK
 from tests.simulation.plan import SET, TOPICS, Act, Operation
 from tests.simulation.recorder import SOURCE, TARGET
@@ -84,11 +85,18 @@ class Acts:
         await self._world.operator.reverse_in_vain(act.topics[0], lambda: self._world.trouble.was_taken(act, "abort"))
 
     async def _do_restore_given_up(self, act: Act) -> None:
-        self._world.judge.allowed.add(act.topics[0])
+        topic, judge = act.topics[0], self._world.judge
+
+        async def judged() -> bool:
+            """A commit is answered before its marker is written, so REST may show what nobody can read yet."""
+            judge.look()
+            return any(each.mirror_topic == topic and each.state is MirrorState.FAILED for each in judge.state.mirrors)
+
+        judge.allowed.add(topic)
         with self._world.trouble.no_deletes():
-            await self._world.operator.restore_in_vain(act.topics[0])
-        self._world.judge.look()
-        self._world.judge.allowed.remove(act.topics[0])
+            await self._world.operator.restore_in_vain(topic)
+        await self._world.until(judged, f"the state topic does not tell that {topic} is FAILED")
+        judge.allowed.remove(topic)
 
     async def _do_group_promote(self, act: Act) -> None:
         await self._roll_members()

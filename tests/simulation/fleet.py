@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.process import CLOSE_S
 from gateway.transport.host import Host

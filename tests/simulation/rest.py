@@ -7,10 +7,11 @@ gateways; which of them a request is for stands in a context variable.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from gateway.api.access.roles import CALLER, Caller, Role
 from gateway.api.app import create_app
@@ -74,25 +75,31 @@ _OPERATOR: Final = Caller("simulation", Role.ADMIN, "token", "simulation")
 _JSON: Final = [(b"content-type", b"application/json"), (b"host", b"gateway")]
 
 
-async def ask(forwarding: Asgi, method: str, path: str, body: Any = None) -> Answer:
-    """One request to an ASGI application."""
-    path, _, query = path.partition("?")
-    content = b"" if body is None else json.dumps(body).encode()
-    scope: dict[str, Any] = {
+def http_scope(
+    method: str, target: str, headers: Sequence[tuple[bytes, bytes]], client: str = "client", server: str = "gateway"
+) -> dict[str, Any]:
+    """A request as uvicorn hands it over. `target`: path and query. `client`, `server`: their addresses."""
+    path, _, query = target.partition("?")
+    return {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
         "method": method,
         "scheme": "http",
         "path": path,
-        "raw_path": path.encode(),
+        "raw_path": quote(path).encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": _JSON,
-        "client": ("client", 1),
-        "server": ("gateway", 80),
-        CALLER: _OPERATOR,
+        "headers": headers,
+        "client": (client, 1),
+        "server": (server, 80),
     }
+
+
+async def ask(forwarding: Asgi, method: str, path: str, body: Any = None) -> Answer:
+    """One request to an ASGI application."""
+    content = b"" if body is None else json.dumps(body).encode()
+    scope = http_scope(method, path, _JSON) | {CALLER: _OPERATOR}
     sent: list[Mapping[str, Any]] = []
     events = iter(({"type": "http.request", "body": content, "more_body": False},))
 

@@ -21,6 +21,7 @@ from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.produce.target_down import TargetDown
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
+from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.transactions.coordinators import TransactionCoordinators
 from gateway.proxy.transactions.identities import Identities
@@ -166,6 +167,11 @@ class Source:
     def cached_connection(self, node_id: int, lane: Any = 0) -> SourceConnection:
         return self.node if node_id == 1 else self.other
 
+    clients: Any = None
+
+    def cached_for(self, client: str, node_id: int, lane: Any) -> SourceConnection:
+        return self.cached_connection(node_id, lane)
+
     def invalidate(self, topic: str | None = None) -> None:
         self.invalidated.append(topic or "")
 
@@ -192,7 +198,14 @@ class Clock:
 class Conversation:
     """A session, its two wires, and the proxy's shared state."""
 
-    def __init__(self, *, asks_login: bool = False, limits: Limits = Limits()) -> None:  # noqa: B008 - immutable
+    def __init__(
+        self,
+        *,
+        asks_login: bool = False,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        listener: Listener | None = None,
+        certificate: str = "",
+    ) -> None:
         self.clock = Clock()
         self.loop = ManualLoop()
         self.source = Source(["mirrored", "held"])
@@ -220,7 +233,8 @@ class Conversation:
         self.install()
         self.client = Wire()
         self.broker = Wire()
-        self.session = ProxySession(self.context, 1)
+        self.session = ProxySession(self.context, 1, listener)
+        self.session.certificate_principal = certificate
         self.session.client_connected(cast("Any", self.client), "10.0.0.7")
         self.session.upstream_connected(cast("Any", self.broker))
 

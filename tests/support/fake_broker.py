@@ -7,12 +7,13 @@ import inspect
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.header import peek_request_header
 from protocol.messages import ApiVersionsResponse
+from tests.support.stream_server import StreamServer
 
 Raw: TypeAlias = bytes
 """Bytes for the wire as they are, size and header included."""
@@ -55,12 +56,10 @@ class FakeBroker:
 
     def __post_init__(self) -> None:
         self.handlers.setdefault(ApiKey.API_VERSIONS, lambda _: self.api_versions())
-        self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = StreamServer(self._serve, self.ssl_context)
         self.connections = 0
 
-    async def __aenter__(self) -> FakeBroker:
+    async def __aenter__(self) -> Self:
         await self.listen()
         return self
 
@@ -69,21 +68,20 @@ class FakeBroker:
 
     async def listen(self) -> None:
         """Listen on `port`, a free one when 0."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.ssl_context)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = await self._server.listen(self.port)
 
     async def stop(self) -> None:
         """Refuse new connections and drop the open ones."""
-        if self._server is not None:
-            self._server.close()
-        self.drop_connections()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._server.close()
 
     def drop_connections(self) -> None:
         """Break every open connection."""
-        for writer in self._writers:
-            writer.transport.abort()
+        self._server.drop()
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections there are now."""
+        return self._server.connections
 
     def asked(self, key: int) -> list[Request]:
         """The requests of one API so far."""
@@ -96,20 +94,9 @@ class FakeBroker:
         return ApiVersionsResponse(error_code=error_code, api_keys=keys, throttle_time_ms=0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        self._writers.add(writer)
         peer, self.connections = self.connections, self.connections + 1
-        try:
-            while await self._answer_one(reader, writer, peer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+        while await self._answer_one(reader, writer, peer):
             pass
-        finally:
-            self._writers.discard(writer)
-            self._tasks.discard(task)
-            writer.close()
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: int) -> bool:
         frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))

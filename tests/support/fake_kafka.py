@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.errors import SourceUnreachable
 from gateway.kafka.commits import Committed
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
@@ -51,12 +51,13 @@ class FakeKafka:
 
     id: str
     brokers: int = 3
+    authorizes: bool = True
     defaults: Mapping[str, str] = field(default_factory=lambda: dict(TARGET_CONFIGS))
     existing: dict[str, FakeTopic] = field(default_factory=dict)
     groups: dict[str, GroupView] = field(default_factory=dict)
     offsets: dict[str, dict[tuple[str, int], Committed]] = field(default_factory=dict)
     down: bool = False
-    refuse: dict[str, BrokerError] = field(default_factory=dict)
+    refuse: dict[str, NetError] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     closed: int = 0
     ids: int = 0
@@ -75,6 +76,13 @@ class FakeKafka:
         topic = FakeTopic(info, {**self.defaults, **values}, [(0, ends)] * partitions)
         self.existing[name] = topic
         return topic
+
+    async def require_tokens(self) -> None:
+        await self._called("require_tokens")
+
+    async def has_authorizer(self) -> bool:
+        await self._called("has_authorizer")
+        return self.authorizes
 
     async def _called(self, name: str) -> None:
         self.calls.append(name)

@@ -36,7 +36,8 @@ class EventLog:
         self.failures.append((topic, partition, error, message))
 
     def source_available(self, link: str, available: bool, message: str) -> None:
-        self.availability.append(available)
+        if self.availability[-1:] != [available]:  # told again for another reason
+            self.availability.append(available)
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         self.lost.append((topic, partition, first, following))

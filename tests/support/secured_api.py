@@ -19,7 +19,7 @@ from gateway.api.access.audit import LOGGER, AuditTrail
 from gateway.api.app import create_app
 from gateway.api.leader_forwarding import LeaderForwarding
 from gateway.api.own import create_own_app
-from gateway.config import Api
+from gateway.config.api import Api
 from gateway.devcluster import claim_ports, release_ports
 from gateway.fleet.peers.channel import Peers
 from gateway.runtime.api import ApiServer

@@ -51,6 +51,10 @@ class Proxy:
         for toxic in self._api.get(f"/proxies/{self.name}/toxics").raise_for_status().json():
             self._api.delete(f"/proxies/{self.name}/toxics/{toxic['name']}").raise_for_status()
 
+    def remove(self) -> None:
+        """Close all connections and listen no more; nothing else can be done with it."""
+        self._api.delete(f"/proxies/{self.name}").raise_for_status()
+
     def add(self, toxic: str, stream: Stream = "downstream", **attributes: int) -> None:
         """Add a toxic, such as `latency` (latency=ms, jitter=ms), `bandwidth` (rate=KB/s), `timeout` (timeout=ms; 0:
         swallow everything), `reset_peer` (timeout=ms), `slicer`, `limit_data` (bytes=n)."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.api.access.audit import AuditTrail
-from gateway.config import Api
+from gateway.config.api import Api
 from gateway.devcluster import claim_ports, release_ports
 from gateway.runtime import api as module
 

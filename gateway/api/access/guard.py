@@ -70,9 +70,11 @@ class _Refused(Exception):
 
 
 class Guard:
-    """An ASGI application before another one."""
+    """An ASGI application before another one. `credentials`: of now, asked at each request."""
 
-    def __init__(self, app: App, credentials: Credentials, policy: GuardPolicy, audit: AuditTrail) -> None:
+    def __init__(
+        self, app: App, credentials: Callable[[], Credentials], policy: GuardPolicy, audit: AuditTrail
+    ) -> None:
         self._app = app
         self._credentials = credentials
         self._policy = policy
@@ -109,7 +111,7 @@ class Guard:
         try:
             if len(said) > 1:
                 raise BadCredentials("more than one Authorization header")
-            return self._credentials.who(said[0] if said else b"", peer)
+            return self._credentials().who(said[0] if said else b"", peer)
         except BadCredentials as exc:
             raise _Refused(401, str(exc)) from None
 

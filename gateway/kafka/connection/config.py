@@ -6,17 +6,21 @@ The names are Kafka's own, as the Java client and librdkafka write them; where t
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.kafka.connection.properties import PROPERTIES
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER = "OAUTHBEARER"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
+TOKEN_MECHANISM = "SCRAM-SHA-256"  # noqa: S105 - a name
+"""Of delegation tokens: brokers take them by any SCRAM mechanism that the listener has enabled (KIP-48)."""
 _BACKOFFS = {"retry_backoff_s": (0.1, 1.0), "reconnect_backoff_s": (0.05, 2.0)}
 
 Resolve = Callable[[str, str], str]
+TokenLogin = Callable[[], Awaitable[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,20 @@ class TlsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthConfig:
+    """Where tokens of OAUTHBEARER come from: a file, or an endpoint that gives them to a client with a secret.
+
+    `ca`: PEM, who signs the endpoint's certificate; empty: the system's.
+    """
+
+    url: str = ""
+    client: str = ""
+    secret: str = field(default="", repr=False)
+    scope: str = ""
+    ca: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
     """One cluster's client configuration. Times are in seconds.
 
@@ -67,6 +85,8 @@ class ClusterConfig:
         max_response_bytes: a larger response frame closes the connection.
         resolve: (property, its value) -> the secret, where values are references to secrets; asked at each login.
             Raises ValueError, naming the property.
+        token: a delegation token's id and password, asked at each login, in place of mechanism, name and password.
+            Raises AuthenticationFailed or ClusterUnavailable.
         properties: the properties this was made of, for whoever hands them to another client library.
     """
 
@@ -77,6 +97,7 @@ class ClusterConfig:
     sasl_username: str = ""
     sasl_password: str = field(default="", repr=False)
     tls: TlsConfig = TlsConfig()
+    oauth: OAuthConfig = OAuthConfig()
     request_timeout_s: float = 30.0
     connect_timeout_s: float = 10.0
     api_timeout_s: float = 15.0
@@ -86,6 +107,7 @@ class ClusterConfig:
     max_response_bytes: int = 256 * 1024 * 1024
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     resolve: Resolve = field(default=lambda _, value: value, repr=False, compare=False)
+    token: TokenLogin | None = field(default=None, repr=False, compare=False)
 
     @property
     def uses_tls(self) -> bool:
@@ -103,6 +125,10 @@ class ClusterConfig:
             return None
         key_password = self.resolve("ssl.key.password", self.tls.key_password)
         return replace(self.tls, key_password=key_password).context()
+
+    def oauth_secret(self) -> str:
+        """As it is now. Raises ValueError naming the property."""
+        return self.resolve("sasl.oauthbearer.client.secret", self.oauth.secret)
 
     def login(self) -> tuple[str, str]:
         """User name and password, as they are now. Raises ValueError naming the property."""
@@ -154,6 +180,7 @@ def _assemble(values: dict[str, Any], properties: Mapping[str, str]) -> ClusterC
     if "bootstrap" not in values:
         raise ValueError("bootstrap.servers: missing")
     tls = {name[4:]: values.pop(name) for name in tuple(values) if name.startswith("tls_")}
+    oauth = {name[6:]: values.pop(name) for name in tuple(values) if name.startswith("oauth_")}
     jaas = values.pop("jaas", None)
     if jaas is not None:
         values.setdefault("sasl_username", jaas[0])
@@ -162,7 +189,7 @@ def _assemble(values: dict[str, Any], properties: Mapping[str, str]) -> ClusterC
         first, longest = values.pop(f"{name}_min", None), values.pop(f"{name}_max", None)
         low = _BACKOFFS[name][0] if first is None else first
         values[name] = (low, max(low, _BACKOFFS[name][1] if longest is None else longest))
-    config = ClusterConfig(tls=TlsConfig(**tls), properties=properties, **values)
+    config = ClusterConfig(tls=TlsConfig(**tls), oauth=OAuthConfig(**oauth), properties=properties, **values)
     _check(config)
     return config
 
@@ -173,14 +200,23 @@ def _check(config: ClusterConfig) -> None:
     if config.uses_sasl:
         if config.sasl_mechanism not in MECHANISMS:
             raise ValueError(f"sasl.mechanism: {config.sasl_mechanism!r} is not one of {', '.join(MECHANISMS)}")
-        if not config.sasl_username:
-            raise ValueError(f"sasl.username: missing for security.protocol {config.security_protocol}")
-        if not config.sasl_password:
-            raise ValueError(f"sasl.password: missing for security.protocol {config.security_protocol}")
+        _check_credentials(config)
     elif config.sasl_mechanism:
         raise ValueError(f"sasl.mechanism: security.protocol is {config.security_protocol}, which has no SASL")
     if config.tls.key and not config.tls.certificate:
         raise ValueError("ssl.key.location: ssl.certificate.location is missing")
+
+
+def _check_credentials(config: ClusterConfig) -> None:
+    needed = {"sasl.username": config.sasl_username, "sasl.password": config.sasl_password}
+    if config.sasl_mechanism == OAUTHBEARER:
+        oauth = config.oauth
+        needed = {"sasl.oauthbearer.token.endpoint.url": oauth.url}
+        if not oauth.url.startswith("file:"):
+            needed |= {"sasl.oauthbearer.client.id": oauth.client, "sasl.oauthbearer.client.secret": oauth.secret}
+    for name, value in needed.items():
+        if not value:
+            raise ValueError(f"{name}: missing for security.protocol {config.security_protocol}")
 
 
 def _load(name: str, path: str, load: Callable[[], object]) -> None:

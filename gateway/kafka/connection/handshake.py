@@ -11,11 +11,12 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Any
 
-from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.bearer_token import bearer_token
+from gateway.kafka.connection.config import OAUTHBEARER, TOKEN_MECHANISM, ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, ConnectionClosed
 from gateway.kafka.connection.pipeline import OnResponse
 from gateway.kafka.connection.pipelined import PipelinedConnection
-from gateway.kafka.connection.sasl import mechanism
+from gateway.kafka.connection.sasl import Bearer, Mechanism, Scram, mechanism
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode, MalformedFrame, error_name
@@ -100,7 +101,7 @@ class Authenticator:
         return [on_response for _, _, _, on_response, expected, _ in held or () if expected]
 
     async def _handshake(self) -> None:
-        name = self._config.sasl_mechanism
+        name = self._config.sasl_mechanism if self._config.token is None else TOKEN_MECHANISM
         response = await self._ask(SaslHandshakeRequest(mechanism=name), ApiKey.SASL_HANDSHAKE, 1)
         if response.error_code:
             offered = ", ".join(response.mechanisms) or "none"
@@ -108,7 +109,7 @@ class Authenticator:
 
     async def _exchange_tokens(self) -> int:
         """Returns the session's lifetime in milliseconds, 0 for no limit."""
-        sasl = mechanism(self._config.sasl_mechanism, *self._config.login())
+        sasl = await self._mechanism()
         token: bytes | None = sasl.first()
         version = min(2, self._version)
         lifetime_ms = 0
@@ -123,6 +124,15 @@ class Authenticator:
             except AuthenticationFailed as exc:
                 raise AuthenticationFailed(f"{self._where}: {exc}") from exc
         return lifetime_ms
+
+    async def _mechanism(self) -> Mechanism:
+        """With the credentials of now."""
+        config = self._config
+        if config.token is not None:
+            return Scram(TOKEN_MECHANISM, *await config.token(), is_token=True)
+        if config.sasl_mechanism == OAUTHBEARER:
+            return Bearer(await bearer_token(config))
+        return mechanism(config.sasl_mechanism, *config.login())
 
     async def _ask(self, message: Any, key: int, version: int) -> Any:
         body = await self._connection.exchange(self._connection.send_now, key, version, encode_body(message, version))

@@ -109,8 +109,9 @@ class Pool:
                 if where is None:
                     raise ClusterUnavailable(f"broker {node_id} is not in the cluster")
                 slot.opening = loop.create_task(self._open(slot, *where), name=f"connect {node_id}/{lane}")
-            await asyncio.wait((slot.opening,), timeout=max(0.0, deadline - loop.time()))
-            if slot.live() is None and loop.time() >= deadline:
+            attempt = slot.opening
+            await asyncio.wait((attempt,), timeout=max(0.0, deadline - loop.time()))
+            if slot.live() is None and (loop.time() >= deadline or (attempt.done() and slot.refused)):
                 raise _as_error(slot, node_id)
         return connection
 

@@ -74,6 +74,12 @@ def _hostname_check(text: str) -> bool:
     return text.lower() == "https"
 
 
+def _token_url(text: str) -> str:
+    if not re.fullmatch(r"https://[^\s/]+/\S*|file:///\S+", text):
+        raise ValueError(f"{text!r} is neither https://HOST/PATH nor file:///PATH")
+    return text
+
+
 PROPERTIES: Mapping[str, Property] = {
     "bootstrap.servers": Property("bootstrap", parse_endpoints),
     "client.id": Property("client_id", str),
@@ -83,6 +89,11 @@ PROPERTIES: Mapping[str, Property] = {
     "sasl.username": Property("sasl_username", str),
     "sasl.password": Property("sasl_password", str),
     "sasl.jaas.config": Property("jaas", parse_jaas),
+    "sasl.oauthbearer.token.endpoint.url": Property("oauth_url", _token_url),
+    "sasl.oauthbearer.client.id": Property("oauth_client", str),
+    "sasl.oauthbearer.client.secret": Property("oauth_secret", str),
+    "sasl.oauthbearer.scope": Property("oauth_scope", str),
+    "https.ca.location": Property("oauth_ca", str),
     "ssl.ca.location": Property("tls_ca", str),
     "ssl.certificate.location": Property("tls_certificate", str),
     "ssl.key.location": Property("tls_key", str),

@@ -1,4 +1,4 @@
-"""SASL, the client's side, as tokens in and out: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677). No I/O."""
+"""SASL, the client's side, as tokens in and out: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER. No I/O."""
 
 from __future__ import annotations
 
@@ -41,15 +41,35 @@ class Plain:
         return None
 
 
-class Scram:
-    """SCRAM with SHA-256 or SHA-512, no channel binding. The broker proves that it knows the password too."""
+class Bearer:
+    """OAUTHBEARER (RFC 7628): a token that others have issued. A broker that refuses it says why, and is answered."""
 
-    def __init__(self, mechanism: str, username: str, password: str, nonce: str | None = None) -> None:
+    def __init__(self, token: str) -> None:
+        self._token = f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+
+    def first(self) -> bytes:
+        """The token."""
+        return self._token
+
+    def respond(self, token: bytes) -> bytes | None:
+        """Done, unless the broker has something to say: that is an error, told as one in its next answer."""
+        return b"\x01" if token else None
+
+
+class Scram:
+    """SCRAM with SHA-256 or SHA-512, no channel binding. The broker proves that it knows the password too.
+
+    `is_token`: user name and password are a delegation token's id and HMAC (KIP-48: the extension `tokenauth`).
+    """
+
+    def __init__(
+        self, mechanism: str, username: str, password: str, nonce: str | None = None, *, is_token: bool = False
+    ) -> None:
         self._hash = _HASHES[mechanism]
         self._password = password.encode()
         self._nonce = nonce or secrets.token_urlsafe(24)
         escaped = username.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={escaped},r={self._nonce}"
+        self._first_bare = f"n={escaped},r={self._nonce}" + (",tokenauth=true" if is_token else "")
         self._expected: bytes | None = None
 
     def first(self) -> bytes:
@@ -87,13 +107,13 @@ class Scram:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def _keys(hash_name: str, password: bytes, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
-    """Client key and server key. Cached, because one pool logs in many times with the same salt."""
+    """Client key and server key. Cached, because pools and sessions log in many times with the same salt."""
     salted = hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
     return hmac.digest(salted, b"Client Key", hash_name), hmac.digest(salted, b"Server Key", hash_name)
 
 
 def mechanism(name: str, username: str, password: str) -> Mechanism:
-    """The mechanism of that name (`config.MECHANISMS`)."""
+    """PLAIN or SCRAM, by its name."""
     return Plain(username, password) if name == "PLAIN" else Scram(name, username, password)

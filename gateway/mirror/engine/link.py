@@ -90,6 +90,7 @@ class LinkMirror:
         self._fetched_from: dict[PartitionRunner, int] = {}
         self._available = True
         self._lost_since: float | None = None
+        self._told = ""
         source.on_view.append(self._view_changed)
 
     def start(self) -> None:
@@ -182,10 +183,14 @@ class LinkMirror:
             return
         if self._lost_since is None:
             self._lost_since = now
-        if self._available and now - self._lost_since >= _LOST_AFTER_S:
-            self._available = False
-            _log.warning("link %s: source unavailable: %s", name, self.source.last_error)
-            events.source_available(name, False, self.source.last_error or "no connection to the source")
+        if now - self._lost_since < _LOST_AFTER_S:
+            return
+        reason = self.source.last_error or ("no connection to the source" if self._available else self._told)
+        if self._available:
+            _log.warning("link %s: source unavailable: %s", name, reason)
+        if self._available or reason != self._told:  # another fault is told, too: it is what is to be mended now
+            events.source_available(name, False, reason)
+        self._available, self._told = False, reason
 
     def _view_changed(self, _: ClusterView) -> None:
         now = self._dependencies.clock()

@@ -80,6 +80,7 @@ def install(
         on_forwarded=on_forwarded,
         lease_valid=sessions.lease_valid,
         clock=sessions.clock,
+        quotas=sessions.quotas,
         loop=sessions.loop,
     )
     adding = TransactionAdding(

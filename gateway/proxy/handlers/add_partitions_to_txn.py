@@ -119,7 +119,7 @@ class _Call:
         """Error code by (topic, partition), from the coordinator of the place."""
         await require_transactional(self._session, self._name)
         writable = await require_writable(self._session, self._topics)
-        if denied := [topic for topic in self._topics if topic not in writable]:
+        if denied := [topic for topic in self._topics if topic not in writable or not self._by_clients(topic, side)]:
             return self._codes(denied)
         transactions = self._handler.transactions
         identity = await transactions.identity_at(producer, side)
@@ -144,6 +144,11 @@ class _Call:
             transactions.coordinators.noticed(side, self._name, code)
         self._handler.adding.taken(producer, opened, codes.values())
         return codes
+
+    def _by_clients(self, topic: str, side: TransactionSide) -> bool:
+        """Whether the link lets clients write the topic at the place."""
+        route = self._handler.routing.current.topics.get(topic)
+        return side.cluster == TARGET or route is None or route.by_clients
 
     def _names(self, side: TransactionSide) -> dict[str, str]:
         """The topics' names at the place."""

@@ -63,7 +63,7 @@ class FetchHandler:
                     partition.partition_max_bytes = 1
         due = self._clock() + request.max_wait_ms / 1000
         body = encode_body(request, exchange.api_version)
-        exchange.forward_body(body, lambda frame: self._emptied(exchange, frame, gated, due))
+        exchange.forward_body(body, lambda frame: self._emptied(session, exchange, frame, gated, due))
 
     def _gated_topics(self, session: Session) -> frozenset[str | bytes]:
         """Names and ids of the topics this client may not read now."""
@@ -79,7 +79,7 @@ class FetchHandler:
         return frozenset(names | ids)
 
     def _emptied(
-        self, exchange: Exchange, frame: memoryview, gated: frozenset[str | bytes], due: float
+        self, session: Session, exchange: Exchange, frame: memoryview, gated: frozenset[str | bytes], due: float
     ) -> bytes | None:
         version = exchange.api_version
         body = frame[response_body_offset(exchange.api_key, version, frame) :]
@@ -94,13 +94,23 @@ class FetchHandler:
         wait = due - self._clock()
         if not stripped or wait <= 0:
             return answer
-        self._loop.call_later(wait, exchange.reply_framed, answer)
+        self._answer_later(session, exchange, answer, wait)
         return None
+
+    def _answer_later(self, session: Session, exchange: Exchange, answer: bytes, wait: float) -> None:
+        """After `wait` seconds, which are the client's choice: nothing is kept for a client that has gone before."""
+
+        def over() -> None:
+            session.on_close.remove(timer.cancel)
+            exchange.reply_framed(answer)
+
+        timer = self._loop.call_later(wait, over)
+        session.on_close.append(timer.cancel)
 
 
 def _name(topic: Any, version: int) -> str | bytes:
     if version < 13:
         name: str = topic.topic
         return name
-    topic_id = topic.topic_id
-    return bytes(topic_id.bytes) if hasattr(topic_id, "bytes") else bytes(topic_id)
+    topic_id = topic.topic_id  # None: all zeros, which no topic has
+    return b"" if topic_id is None else bytes(topic_id.bytes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.gate.rules.seen_groups import GROUPS_OF_A_CLIENT
 from gateway.proxy.session.addresses import Advertised, patched
 from protocol.apis import ApiKey
 
@@ -34,6 +35,7 @@ class FindCoordinatorHandler:
         request = exchange.request()
         if (request.key_type or 0) == _GROUP:
             groups = request.coordinator_keys if exchange.api_version >= 4 else [request.key]
-            for group in groups:
+            last = tuple(dict.fromkeys(reversed(groups)))[:GROUPS_OF_A_CLIENT]  # of more the first would be forgotten
+            for group in reversed(last):
                 self._gates.saw(session.identity, group)
         exchange.forward(patched(self._advertised, exchange))

@@ -1,8 +1,8 @@
 """What a client may do with groups: asked of the target, on the client's own connection.
 
 DescribeGroups v3 with authorised operations (KIP-430). It needs Describe on the group, which whoever may read it has.
-A target without an authoriser answers with every operation. Answers are kept per connection for `CACHE_S`, errors of
-the group's coordinator (it is another broker, it loads) are not kept at all.
+A target without an authoriser answers with every operation. Answers are kept per connection for
+`Limits.rights_kept_s`, errors of the group's coordinator (it is another broker, it loads) are not kept at all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntFlag
 from typing import TYPE_CHECKING
 
-from gateway.proxy.produce.authorization import CACHE_S
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
@@ -38,8 +37,8 @@ def group_rights(session: Session, groups: Sequence[str], then: Callable[[Mappin
 
     At once if it is known; else the session is stalled while the target is asked.
     """
-    now, known = session.context.clock(), session.group_rights
-    missing = [group for group in dict.fromkeys(groups) if group not in known or known[group][0] + CACHE_S < now]
+    known, asked_since = session.group_rights, session.context.clock() - session.context.limits.rights_kept_s
+    missing = [group for group in dict.fromkeys(groups) if group not in known or known[group][0] < asked_since]
     found: dict[str, Right | int] = {group: Right(known[group][1]) for group in groups if group in known}
     if not missing:
         then(found)

@@ -24,7 +24,7 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.handlers.txn_codes import answered_code
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerRecord, TransactionSide
-from gateway.proxy.transactions.coordinators import Lost, Refused
+from gateway.proxy.transactions.coordinators import CLIENT, Lost, Refused
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.state.producer_ids import GATEWAY_PID_BASE
@@ -95,6 +95,7 @@ class InitProducerIdHandler:
         self, session: Session, exchange: Exchange, request: Any, client: ProducerIdentity, response: bytes
     ) -> None:
         name = request.transactional_id
+        CLIENT.set(session.principal)
         try:
             async with self._transactions.lock(name):
                 sides = await self._sides(name, request)

@@ -13,6 +13,7 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.proxy.handlers.partly_refused import answer_refused, serve_rest
 from gateway.proxy.produce.authorization import may_change
 from gateway.proxy.rules.mirror_topics import OPERATIONS, entries_of, name_of, refuse
+from gateway.proxy.rules.refusals import bounded
 
 if TYPE_CHECKING:
     from gateway.proxy.session.exchange import Exchange
@@ -43,6 +44,7 @@ class MirrorTopicGuard:
         if not why:
             exchange.forward()
             return
+        bounded(entries_of(key, request))
         again = lambda: session.again(lambda: self.handle(session, exchange))  # noqa: E731
         allowed = may_change(session, why, OPERATIONS[key], again)
         if allowed is None:

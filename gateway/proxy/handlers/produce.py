@@ -183,6 +183,7 @@ class ProduceHandler:
         allowed = may_write(session, forwarded, lambda: session.again(lambda: self.handle(session, exchange)))
         if allowed is None:
             return  # asked; handled again when the target has answered
+        allowed = frozenset(topic for topic in allowed if plan.routes[topic].by_clients)
         refused = answered
         for key, parts in list(plan.source.items()):
             refused += [_denied(part) for part in parts if part.topic not in allowed]
@@ -192,7 +193,7 @@ class ProduceHandler:
         lane = f"produce-{session.id % LANES}"
         connections: dict[tuple[str, int], Connection] = {}
         for key in plan.source:
-            connection = self._writes.sources[key[0]].cached_connection(key[1], lane)
+            connection = self._writes.sources[key[0]].cached_for(session.principal, key[1], lane)
             if connection is None:
                 self._connect(session, exchange, view, plan, key, lane)
                 return
@@ -213,8 +214,9 @@ class ProduceHandler:
         lane: str,
     ) -> None:
         leads = [(plan.routes[part.topic].source_topic, part.partition) for part in plan.source[key]]
-        work = find_connection(self._writes.sources[key[0]], key[1], lane, leads)
-        self._await_source(session, exchange, view, work)
+        source = self._writes.sources[key[0]]
+        work = find_connection(source, session.principal, key[1], lane, leads)
+        self._await_source(session, exchange, view, work, as_client=source.clients is not None)
 
     def _find_leader(
         self, session: Session, exchange: Exchange, view: ProduceRequestView, parts: list[Part], what: tuple[str, str]
@@ -229,11 +231,21 @@ class ProduceHandler:
         self._await_source(session, exchange, view, find_leader(cluster, topic, [part.partition for part in parts]))
 
     def _await_source(
-        self, session: Session, exchange: Exchange, view: ProduceRequestView, work: Awaitable[None]
+        self,
+        session: Session,
+        exchange: Exchange,
+        view: ProduceRequestView,
+        work: Awaitable[None],
+        *,
+        as_client: bool = False,
     ) -> None:
-        def refuse(message: str) -> None:
+        """`as_client`: a login that is refused is the client's own, whom trying again does not help."""
+
+        def refuse(message: str, is_login: bool) -> None:
             parts = [Part(*part) for part in view.parts]
-            self._refuse(session, exchange, view, parts, ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+            denied = as_client and is_login
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED if denied else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self._refuse(session, exchange, view, parts, code, message)
 
         await_source(session, work, ready=lambda: self.handle(session, exchange), failed=refuse)
 

@@ -1,6 +1,7 @@
 """SaslHandshake: v1 and SaslAuthenticate: v0-2.
 
-Behaviour: relayed to the target untouched, so that the target itself authenticates the client. The handshake's
+Behaviour: at a listener with `identity: token` the gateway answers them itself (`proxy/identity/token_login.py`).
+Elsewhere: relayed to the target untouched, so that the target itself authenticates the client. The handshake's
 mechanism and the first client message are read to tell clients apart by principal, which counts once the target has
 accepted the login (`session/login.py`); nothing is stored of secrets.
 SaslHandshake v0 (raw tokens without headers) is not advertised.
@@ -27,6 +28,8 @@ class SaslHandler:
         return True
 
     def handle(self, session: Session, exchange: Exchange) -> None:
+        if session.login.sasl(exchange):
+            return
         request = exchange.request()
         if exchange.api_key == ApiKey.SASL_HANDSHAKE:
             session.login.begins(request.mechanism)

@@ -2,7 +2,7 @@
 the link's name.
 
 Metadata v8 with topic authorised operations (KIP-430): bit 3 is READ, bit 4 is WRITE. A target without an authoriser
-answers with every operation. Answers are kept per connection for `CACHE_S`.
+answers with every operation. Answers are kept per connection for `Limits.rights_kept_s`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ group): may it use both."""
 
 MayAsk = Callable[["Session", Iterable[str], Callable[[], None]], "frozenset[str] | None"]
 
-CACHE_S = 30.0
 _VERSION = 8
 _READ, _WRITE = 1 << 3, 1 << 4
 _CHANGES = (1 << 6, 1 << 7, 1 << 11)  # DELETE, ALTER, ALTER_CONFIGS
@@ -39,9 +38,10 @@ def may_write(session: Session, topics: Iterable[str], then: Callable[[], None])
     """
     now, rights = session.context.clock(), session.context.rights
     if session.target_down is not None:
-        return frozenset(topic for topic in topics if rights.get((session.principal, topic), False))
+        return frozenset(topic for topic in topics if rights.may_write(session.principal, topic))
     known = session.authorized
-    missing = [topic for topic in topics if topic not in known or known[topic][0] + CACHE_S < now]
+    asked_since = now - session.context.limits.rights_kept_s
+    missing = [topic for topic in topics if topic not in known or known[topic][0] < asked_since]
     if not missing:
         return frozenset(topic for topic in topics if known[topic][1])
     _ask(session, missing, then)
@@ -50,8 +50,8 @@ def may_write(session: Session, topics: Iterable[str], then: Callable[[], None])
 
 def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) -> frozenset[str] | None:
     """As `may_write`, for READ. Not for a client that is served without its target."""
-    now, known = session.context.clock(), session.authorized
-    missing = [topic for topic in topics if (found := known.get((topic,))) is None or found[0] + CACHE_S < now]
+    known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s
+    missing = [topic for topic in topics if (found := known.get((topic,))) is None or found[0] < asked_since]
     if not missing:
         return frozenset(topic for topic in topics if known[topic,][1])
     _ask(session, missing, then)
@@ -60,8 +60,8 @@ def may_read(session: Session, topics: Iterable[str], then: Callable[[], None]) 
 
 def may_change(session: Session, topics: Iterable[str], right: int, then: Callable[[], None]) -> frozenset[str] | None:
     """As `may_write`, for a right to delete or alter (`proxy/rules/mirror_topics.py`)."""
-    now, known = session.context.clock(), session.authorized
-    missing = [topic for topic in topics if (found := known.get((topic, right))) is None or found[0] + CACHE_S < now]
+    known, asked_since = session.authorized, session.context.clock() - session.context.limits.rights_kept_s
+    missing = [topic for topic in topics if (found := known.get((topic, right))) is None or found[0] < asked_since]
     if not missing:
         return frozenset(topic for topic in topics if known[topic, right][1])
     _ask(session, missing, then)
@@ -92,7 +92,7 @@ def _ask(session: Session, topics: list[str], then: Callable[[], None]) -> None:
             found.update({(topic.name, right): bool(operations & right) for right in _CHANGES})
         remember(session, found)
         for topic in topics:
-            rights[session.principal, topic] = found[topic]
+            rights.remember(session.principal, topic, found[topic], session.context.clock())
         then()
 
     session.ask(_METADATA, _VERSION, encode_body(_request(topics), _VERSION), answered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from gateway.cutover.write_pause.rules.routing import TopicRoute
 from gateway.kafka.cluster import Cluster
@@ -18,6 +19,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.produce.counted_writes import count_until_answered
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.produce.produce_plan import Part, ProducePlan, batches_of, record_count
+from gateway.proxy.rules.write_quotas import WriteQuotas
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
 from gateway.proxy.transactions.transactions import Transactions
@@ -27,6 +29,7 @@ from protocol.apis import ApiKey
 from protocol.batch.header import producer_id_of, with_producer_id
 from protocol.errors import ErrorCode, is_retriable
 from protocol.header import frame_response, response_body_offset
+from protocol.patch import with_produce_throttle
 from protocol.produce import (
     PartitionResult,
     ProduceRequestView,
@@ -48,6 +51,7 @@ class SourceWrites:
 
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
     `lease_valid`: may an answer be passed on now? See `fleet/rules/leases.py`. `clock`: monotonic seconds.
+    `quotas`: of writes to sources.
     """
 
     forwarder: Forwarder
@@ -57,6 +61,7 @@ class SourceWrites:
     on_forwarded: Callable[[str, int, int, int], None]
     lease_valid: Callable[[], bool]
     clock: Callable[[], float]
+    quotas: WriteQuotas
     loop: asyncio.AbstractEventLoop
 
 
@@ -86,6 +91,8 @@ class ForwardedProduce:
     def send(self, connections: dict[tuple[str, int], Connection], refused: Sequence[PartitionResult] = ()) -> None:
         """Send all parts. `connections` has one for every (link, leader) of the plan; `refused` are answered as is."""
         plan = self._plan
+        if plan.source:
+            self._count()
         self._results.extend(refused)
         self._pending = len(plan.source) + bool(plan.target)
         whole = len(plan.source) == 1 and not plan.target and not refused
@@ -97,6 +104,18 @@ class ForwardedProduce:
             self._exchange.drop()
         if not self._pending:
             self._finish()
+
+    def _count(self) -> None:
+        """Against the quota of who writes: it is answered as ever, told how long to be quiet, and not read so long."""
+        session, exchange = self._session, self._exchange
+        size = sum(part.end - part.start for parts in self._plan.source.values() for part in parts)
+        seconds = self._writes.quotas.spend(session.principal or session.host, size, self._writes.clock())
+        if not seconds:
+            return
+        session.throttle(seconds)
+        if self._view.acks != 0:
+            told_ms = ceil(seconds * 1000)
+            exchange.edit = lambda response: with_produce_throttle(exchange.api_version, response, told_ms)
 
     def _send_source(self, connection: Connection, key: tuple[str, int], parts: list[Part], *, whole: bool) -> None:
         version = min(self._exchange.api_version, connection.version(_PRODUCE))

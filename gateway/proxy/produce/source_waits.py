@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.kafka.connection.errors import ClusterUnavailable, NetError
+from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable, NetError
 from gateway.kafka.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -17,8 +17,10 @@ LEADER_WAIT_S = 5.0
 LOOK_S = 0.5
 
 
-async def find_connection(cluster: Cluster, node_id: int, lane: str, leads: Collection[TopicPartition]) -> None:
-    """Connect to a broker that leads partitions of the source, or find that it does not lead all of them any more.
+async def find_connection(
+    cluster: Cluster, client: str, node_id: int, lane: str, leads: Collection[TopicPartition]
+) -> None:
+    """Connect, for a client, to a broker that leads partitions of the source, or find that it does not lead them all.
 
     A broker that has died refuses connections for as long as the view says that it leads: nothing else here asks who
     does. Then a connection is cached, or there is a view by which the write goes elsewhere.
@@ -27,12 +29,16 @@ async def find_connection(cluster: Cluster, node_id: int, lane: str, leads: Coll
         NetError: neither.
     """
     topics = {topic for topic, _ in leads}
-    connecting = asyncio.create_task(cluster.connection(node_id, lane), name=f"connect to source broker {node_id}")
+    connecting = asyncio.create_task(
+        cluster.connection_for(client, node_id, lane), name=f"connect to source broker {node_id}"
+    )
     try:
         while True:
             done, _ = await asyncio.wait({connecting}, timeout=LOOK_S)
-            if done and connecting.exception() is None:
+            if done and (failed := connecting.exception()) is None:
                 return
+            if done and isinstance(failed, AuthenticationFailed):
+                raise failed
             await cluster.refresh(topics)
             if any(cluster.leader(*partition) not in (node_id, None) for partition in leads):
                 return
@@ -51,9 +57,12 @@ async def find_leader(cluster: Cluster, topic: str, partitions: Sequence[int]) -
 
 
 def await_source(
-    session: Session, work: Awaitable[None], ready: Callable[[], None], failed: Callable[[str], None]
+    session: Session, work: Awaitable[None], ready: Callable[[], None], failed: Callable[[str, bool], None]
 ) -> None:
-    """Stall the session while `work` prepares the source; then `ready`, or `failed` with what went wrong."""
+    """Stall the session while `work` prepares the source; then `ready`, or `failed` with what went wrong.
+
+    `failed` is told, too, whether it is a login that the source refuses.
+    """
     session.stall()
 
     async def run() -> None:
@@ -62,7 +71,8 @@ def await_source(
                 await work
         except (NetError, TimeoutError, OSError) as error:
             message = f"source: {str(error) or f'not reached within {LEADER_WAIT_S:g} s'}"  # a time-out says nothing
-            session.again(lambda: failed(message))
+            is_login = isinstance(error, AuthenticationFailed)
+            session.again(lambda: failed(message, is_login))
         else:
             session.again(ready)
 

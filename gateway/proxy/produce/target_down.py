@@ -12,7 +12,7 @@ before (`SessionContext.rights`); of a client nobody has asked about, the write 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
@@ -20,6 +20,7 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.view import TopicView
+from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.own_names import is_own
 from gateway.proxy.session.addresses import as_seen_by
 from gateway.proxy.session.exchange import Exchange
@@ -49,7 +50,7 @@ class TargetDown:
         target: Cluster,
         routing: RoutingTable,
         handlers: Sequence[Handler | None],
-        rights: Mapping[tuple[str, str], bool],
+        rights: LastRights,
         advertised: Callable[[int, str, int], tuple[str, int]],
     ) -> None:
         self._target = target
@@ -98,7 +99,7 @@ class TargetDown:
         routes = self._routing.current.topics
         topics = {part[0] for part in view.parts}
         served = all(topic in routes and _on_source(routes[topic].phase) for topic in topics)
-        known = all((session.principal, topic) in self._rights for topic in topics)
+        known = all(self._rights.may_write(session.principal, topic) is not None for topic in topics)
         if handler is None or view.transactional_id is not None or not (served and known):
             session.close("target broker unreachable: the write needs it")
             return

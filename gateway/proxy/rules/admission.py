@@ -29,18 +29,33 @@ class Admission:
 
     def refusal(self, host: str) -> str:
         """By which limit a new connection from there is not accepted; '': it is, and counts until `left`."""
-        address = _address(host)
+        address = address_of(host)
         reason = self._reason(address)
         if reason:
-            self.refused[reason] = self.refused.get(reason, 0) + 1
-            return reason
+            return self.count(reason)
         self._open += 1
         self._of_address[address] = self._of_address.get(address, 0) + 1
         return ""
 
+    def waits(self) -> str:
+        """As `refusal`, of a connection whose client is told later (PROXY protocol): it counts in all until `named`."""
+        if self._open >= self._limits.connections:
+            return self.count("connections")
+        self._open += 1
+        return ""
+
+    def named(self) -> None:
+        """A connection waits no more: its client is known, and asked for by `refusal`, or it has ended."""
+        self._open -= 1
+
+    def count(self, reason: str) -> str:
+        """One more connection that was not accepted, for this reason."""
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+        return reason
+
     def left(self, host: str) -> None:
         """A connection that was accepted has ended."""
-        address = _address(host)
+        address = address_of(host)
         count = self._of_address.get(address, 0)
         if not count:
             return
@@ -74,7 +89,8 @@ class Admission:
         self._buckets = kept if len(kept) < _KEPT else {}
 
 
-def _address(host: str) -> str:
+def address_of(host: str) -> str:
+    """What one host can have: an IPv4 address, or an IPv6 network of 64 bits; other text as it is."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:

@@ -20,17 +20,21 @@ class Limits:
         elements_per_request: array elements of a request that is decoded (topics, partitions, groups ...).
         groups_per_request: groups in one OffsetFetch.
         waiters_per_principal: groups' members at gates; others wait too, but are not counted as waiters.
+        rights_kept_s: for how long the target's answers about a client's rights count; then it is asked again.
         held_request_bytes: of requests that wait in the gateway, all connections together.
+        forwarded_bytes_per_second: of one principal's writes that go to sources; 0: any number.
     """
 
-    connections: int = 20_000
+    connections: int = 10_000
     connections_per_address: int = 5_000
     connections_per_second: int = 1_000
     login_request_bytes: int = 524_288
     login_timeout_s: float = 30.0
     request_timeout_s: float = 60.0
     unread_output_bytes: int = 8_388_608
-    elements_per_request: int = 20_000
+    elements_per_request: int = 10_000
     groups_per_request: int = 1_000
     waiters_per_principal: int = 10_000
+    rights_kept_s: float = 30.0
     held_request_bytes: int = 536_870_912
+    forwarded_bytes_per_second: int = 0

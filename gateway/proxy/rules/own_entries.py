@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from gateway.proxy.rules.own_names import PREFIX, is_own
-from gateway.proxy.rules.refusals import Refusal, class_of, parts_of, refused, taken
+from gateway.proxy.rules.refusals import Refusal, bounded, class_of, parts_of, refused, taken
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import RESPONSES
@@ -221,6 +221,7 @@ def _add_partitions_to_txn(request: Any, _own_id: OwnId) -> Refusal | None:
     topics = request.v3_and_below_topics
     if not owned and not any(is_own(topic.name) for topic in topics):
         return None
+    bounded(topics)
     response, part = RESPONSES[ApiKey.ADD_PARTITIONS_TO_TXN], "results_by_topic_v3_and_below"
     kind = class_of(response, part)
     untried = int(ErrorCode.OPERATION_NOT_ATTEMPTED)
@@ -235,6 +236,7 @@ def _write_txn_markers(request: Any, _own_id: OwnId) -> Refusal | None:
     """Refused whole: only brokers send it."""
     if not any(is_own(topic.name) for marker in request.markers for topic in marker.topics):
         return None
+    bounded(request.markers)
     response = RESPONSES[ApiKey.WRITE_TXN_MARKERS]
     kind = class_of(response, "markers")
     refuse, topic_kind = parts_of(_TOPIC), class_of(kind, "topics")
@@ -250,6 +252,7 @@ def _alter_replica_log_dirs(request: Any, _own_id: OwnId) -> Refusal | None:
     topics = [topic for folder in request.dirs for topic in folder.topics]
     if not any(is_own(topic.name) for topic in topics):
         return None
+    bounded(topics)
     response = RESPONSES[ApiKey.ALTER_REPLICA_LOG_DIRS]
     kind = class_of(response, "results")
     part = class_of(kind, "partitions")

@@ -6,7 +6,8 @@ has no leader, or its broker leads no more), those behind it are on their way al
 the refused one did. A broker that knows the producer refuses them for their sequence, upon which some clients begin a
 new epoch and send again what they know no outcome of, appended or not. One that has never seen the producer, such as
 the target right after a cutover, takes any first sequence, and the retry of the refused batch would come too late. So
-what follows a refused batch is refused too, until all that was refused before it has come again.
+what follows a refused batch is refused too, until all that was refused before it has come again. What is kept is
+bounded by what a producer can have on its way: clients choose producer ids and sequences.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 PIPELINE = 5  # the most that idempotent producers have in flight (max.in.flight.requests.per.connection)
 FORGET_S = 10.0
 SEQUENCES = 1 << 31
+KEPT = 20_000
+"""Producers' partitions of one connection, as many as a request may name; of more the oldest are let through."""
 
 Batch = tuple[str, int, int, int, int]
 """Topic, partition, producer id, epoch, first sequence."""
@@ -48,8 +51,10 @@ class PipelineGuard:
             key = (topic, partition, producer_id)
             entry = self._refused.get(key)
             if entry is None or entry.epoch != epoch:
+                if entry is None and len(self._refused) >= KEPT:
+                    del self._refused[next(iter(self._refused))]
                 self._refused[key] = _Refused(epoch, [sequence], self._forget_at, PIPELINE - 1)
-            elif sequence not in entry.sequences:
+            elif sequence not in entry.sequences and len(entry.sequences) < PIPELINE:
                 later = (at for at, other in enumerate(entry.sequences) if _precedes(sequence, other))
                 entry.sequences.insert(next(later, len(entry.sequences)), sequence)
 

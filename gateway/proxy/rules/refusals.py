@@ -5,8 +5,15 @@ Refused entries are taken out of the request; their answers go into the broker's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, Final, NamedTuple
+
+from protocol.errors import MalformedFrame
+
+MOST_IN_PART: Final = 1_000
+"""Entries of a request, or parts of an entry, of which some are refused: each is decoded, answered, and put among the
+broker's answers, at up to 15 microseconds. Nobody who means well has ten times as many, and among them what he may not
+name."""
 
 
 class Refusal(NamedTuple):
@@ -36,12 +43,24 @@ def class_of(message_class: Any, part: str) -> Any:
 
 
 def taken(entries: list[Any], chosen: Callable[[Any], bool]) -> tuple[list[Any], list[int]]:
-    """Take entries out of a request's list: those, and where they were."""
+    """Take entries out of a request's list: those, and where they were.
+
+    Raises:
+        MalformedFrame: there are some, and the list has more than `MOST_IN_PART`.
+    """
     places = [place for place, entry in enumerate(entries) if chosen(entry)]
+    if places:
+        bounded(entries)
     found = [entries[place] for place in places]
     for place in reversed(places):
         del entries[place]
     return found, places
+
+
+def bounded(entries: Sized) -> None:
+    """Raises MalformedFrame: these are more than are refused in part."""
+    if len(entries) > MOST_IN_PART:
+        raise MalformedFrame(f"{len(entries)} entries, of which some are refused: at most {MOST_IN_PART}")
 
 
 def refused(kind: Any, code: int, **fields: Any) -> Any:
@@ -60,6 +79,7 @@ def parts_of(
         part = class_of(kind, partitions)
         name = "name" if hasattr(topic, "name") else "topic"
         given = topic.partition_indexes if hasattr(topic, "partition_indexes") else topic.partitions
+        bounded(given)
         silent = {"error_message": None} if "error_message" in part._struct.fields else {}
         each = [part(**{index: _index(partition), error: code}, **silent) for partition in given]
         return kind(**{name: getattr(topic, name), partitions: each})

@@ -10,9 +10,11 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.rules.admission import Admission
 from gateway.proxy.rules.held_requests import HeldRequests
+from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
 from gateway.proxy.rules.waiters import WaiterCounts
+from gateway.proxy.rules.write_quotas import WriteQuotas
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.proxy.session.session import Handler, Session
 from gateway.proxy.session.stats import API_KEYS, ProxyStats
@@ -29,6 +31,7 @@ class Sessions:
         admission: which connections are accepted.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
+        quotas: of writes to sources, by principal.
         connect: connects a session to its target broker; set by the listeners.
     """
 
@@ -54,7 +57,8 @@ class Sessions:
         self.admission = Admission(limits, clock)
         self.waiters = WaiterCounts(limits.waiters_per_principal)
         self.held = HeldRequests(limits.held_request_bytes)
-        self.rights: dict[tuple[str, str], bool] = {}
+        self.quotas = WriteQuotas(limits.forwarded_bytes_per_second)
+        self.rights = LastRights()
         self.own_names = OwnNames()
         self.stats = ProxyStats(clock)
         self.handlers: list[Handler | None] = [None] * API_KEYS

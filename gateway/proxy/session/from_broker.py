@@ -105,9 +105,12 @@ class FromBroker(Session):
             self._close_if_drained()
 
     def response_collected(self, frame: memoryview) -> None:
-        """A whole response: transform it, or keep it until its turn."""
+        """A whole response: transform it, or keep it until its turn.
+
+        One that came with the response by which the session ended is nobody's: whoever waited was told of the end.
+        """
         exchange = self._current
-        if exchange is None:
+        if exchange is None or self.closed:
             return
         if exchange.transform is None:
             self.answer(exchange, framed(frame))

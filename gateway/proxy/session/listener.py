@@ -10,6 +10,9 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.proxy.identity.identity import TokenIdentity
+from gateway.proxy.rules.proxy_protocol import Proxies
+
 
 def _nobody(_: bytes) -> str:
     return ""
@@ -23,7 +26,9 @@ class Listener:
     host: to listen on. advertised_host: what clients are told.
     port_of: node id -> port; raises ValueError when there is none.
     tls: the context of now, asked at each connection; None without TLS.
+    proxies: who puts a PROXY header before each connection; None: nobody, and none is looked for.
     principal: of a verified certificate in DER; raises ValueError when its owner is nobody here.
+    identity: how the gateway itself finds out who clients are, and logs in for them; None: the target does.
     """
 
     name: str = ""
@@ -32,7 +37,9 @@ class Listener:
     bootstrap_port: int
     port_of: Callable[[int], int]
     tls: Callable[[], ssl.SSLContext] | None = None
+    proxies: Proxies | None = None
     principal: Callable[[bytes], str] = _nobody
+    identity: TokenIdentity | None = None
 
     def broker(self, node_id: int) -> tuple[str, int]:
         """Where clients that came by here find a broker."""

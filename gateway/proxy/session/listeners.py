@@ -12,11 +12,13 @@ import random
 import socket
 import ssl
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 
 from gateway.kafka.cluster import Cluster
 from gateway.proxy.produce.target_down import TargetDown
+from gateway.proxy.session.behind_proxy import BehindProxy
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
@@ -31,6 +33,13 @@ CONNECT_TIMEOUT_S = 10.0
 KNOWN_LOST_S = 1.0  # while others are served without their broker already
 LOOK_S = 1.0
 BACKLOG = 1024
+_REFUSED = {
+    "connections": "a limit is reached",
+    "address": "a limit is reached",
+    "rate": "a limit is reached",
+    "proxy": "it is none of proxy_protocol_from",
+    "header": "no PROXY header was there in time",
+}
 
 
 class Listeners:
@@ -58,6 +67,9 @@ class Listeners:
         self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
         self.every = tuple(listeners)
         self.target_tls = target_tls
+        self._behind_proxy = BehindProxy(
+            sessions.loop, sessions.admission, self._refuse, sessions.limits.login_timeout_s
+        )
         self._timeouts = Timeouts(sessions.limits, idle_timeout_s)
         self._rng = rng
         self._accepts_sockets = plain_sockets
@@ -150,15 +162,24 @@ class Listeners:
         _log.info("listening", broker=listener.told(node_id), host=listener.host, port=port)
 
     def _accepted(self, listener: Listener, node_id: int | None, sock: socket.socket) -> None:
-        host, admission = peer_host(sock), self._sessions.admission
-        limit = admission.refusal(host)
+        peer = peer_host(sock)
+        if listener.proxies is None:
+            self._admit(listener, node_id, sock, peer)
+        else:
+            self._behind_proxy.accepted(sock, peer, listener.proxies, partial(self._admit, listener, node_id))
+
+    def _refuse(self, sock: socket.socket, host: str, limit: str) -> None:
+        sock.close()
+        count = self._sessions.admission.refused[limit]
+        if not count & (count - 1):  # the 1st, 2nd, 4th ...: a flood must not fill the log
+            _log.warning(f"a client is not accepted: {_REFUSED[limit]}", limit=limit, client=host, so_far=count)
+
+    def _admit(self, listener: Listener, node_id: int | None, sock: socket.socket, host: str) -> None:
+        limit = self._sessions.admission.refusal(host)
         if limit:
-            sock.close()
-            count = admission.refused[limit]
-            if not count & (count - 1):  # the 1st, 2nd, 4th ...: a flood must not fill the log
-                _log.warning("a client is not accepted: a limit is reached", limit=limit, client=host, so_far=count)
+            self._refuse(sock, host, limit)
             return
-        side = ClientSide(self._sessions, node_id, listener)
+        side = ClientSide(self._sessions, node_id, listener, host)
         if listener.tls is None:
             side.accepted(sock)
         else:
@@ -241,7 +262,10 @@ class Listeners:
     # -- timeouts and shutdown ---------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        for session, reason in self._timeouts.look(self._sessions.open, self._sessions.clock()):
+        now = self._sessions.clock()
+        if self._target.available:
+            self._sessions.rights.heard(now)
+        for session, reason in self._timeouts.look(self._sessions.open, now):
             session.close(reason)
         self._sweeper = self._sessions.loop.call_later(self._timeouts.interval_s, self._sweep)
 
@@ -252,6 +276,7 @@ class Listeners:
             self._sweeper.cancel()
         for server in self._servers.values():
             server.close()
+        self._behind_proxy.close()
         for session in list(self._sessions.open):
             session.drain()
         with contextlib.suppress(TimeoutError):

@@ -13,10 +13,10 @@ comes then is proven anew.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from gateway.proxy.rules.limits import Limits
-from gateway.proxy.session.exchange import Transform
+from gateway.proxy.session.exchange import Exchange, Transform
 from gateway.proxy.session.streams import StreamError
 from protocol.apis import ApiKey
 from protocol.codec import encode_body
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
 
 _METADATA, _METADATA_VERSION = int(ApiKey.METADATA), 8
-_OF_A_LOGIN = frozenset((int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
+OF_A_LOGIN: Final = frozenset((int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 _NO_TOPICS = encode_body(
     MetadataRequest(
         topics=[],
@@ -38,6 +38,13 @@ _NO_TOPICS = encode_body(
     ),
     _METADATA_VERSION,
 )
+
+
+def require_small(size: int, limits: Limits) -> None:
+    """Raises StreamError for a request that is larger than any of a login."""
+    most = limits.login_request_bytes
+    if size > most:
+        raise StreamError(f"request of {size} bytes before a login (at most {most})")
 
 
 class LoginContext(Protocol):
@@ -103,18 +110,24 @@ class Login:
         self._lifetime_ms = 0
         self._timer: TimerHandle | None = None
 
+    def connected(self) -> bool:
+        """See `SessionLogin`: the client itself logs in."""
+        return True
+
+    def sasl(self, exchange: Exchange) -> bool:
+        """See `SessionLogin`: the target's, always."""
+        return False
+
     def takes(self, api_key: int, size: int) -> bool:
         """Whether the request that begins is part of a login. If not it has to wait: the target is asked for its proof.
 
         Raises:
             StreamError: it is larger than any request of a login.
         """
-        if api_key not in _OF_A_LOGIN:
+        if api_key not in OF_A_LOGIN:
             self._prove()
             return False
-        most = self._session.context.limits.login_request_bytes
-        if size > most:
-            raise StreamError(f"request of {size} bytes before a login (at most {most})")
+        require_small(size, self._session.context.limits)
         return True
 
     def begins(self, mechanism: str) -> None:

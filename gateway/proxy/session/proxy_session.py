@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.proxy.identity.token_login import TokenLogin
 from gateway.proxy.session.from_broker import FromBroker
 from gateway.proxy.session.from_client import FromClient
 from gateway.proxy.session.listener import Listener
@@ -32,6 +33,8 @@ class ProxySession(FromClient, FromBroker):
     def __init__(self, context: ConnectingContext, node_id: int | None, listener: Listener | None = None) -> None:
         super().__init__(context, node_id)
         self.listener = listener
+        if listener is not None and listener.identity is not None:
+            self.login = TokenLogin(self, listener.identity, context.loop)
 
     def proved(self, certificate: bytes) -> None:
         """The client's certificate, in DER, was verified."""
@@ -62,7 +65,8 @@ class ProxySession(FromClient, FromBroker):
         if isinstance(wire, Wire) and isinstance(self._client, Wire):
             self._client.splice_to(wire, self._requests)
             wire.splice_to(self._client, self._responses)
-        self.resume()
+        if self.login.connected():
+            self.resume()
 
     def pause_upstream(self, paused: bool) -> None:
         """The client reads slowly: read its broker slowly, and no further request of its."""

@@ -20,6 +20,7 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import Identity
 from gateway.proxy.rules.held_requests import HeldRequests
+from gateway.proxy.rules.last_rights import LastRights
 from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.own_names import OwnNames
@@ -63,7 +64,7 @@ class SessionContext(Protocol):
         limits: how much clients may take.
         waiters: at gates, by principal.
         held: the memory of requests that wait.
-        rights: (principal, topic) -> may it write, as last asked of the target.
+        rights: who may write what, as last asked of the target.
         lease_valid: may what a write pause concerns be written and answered now? See `fleet/rules/leases.py`.
     """
 
@@ -79,7 +80,7 @@ class SessionContext(Protocol):
     limits: Limits
     waiters: WaiterCounts
     held: HeldRequests
-    rights: dict[tuple[str, str], bool]
+    rights: LastRights
     lease_valid: Callable[[], bool]
 
     def passes_writes(self) -> bool:
@@ -111,6 +112,39 @@ class Connected(Protocol):
         """Close, when what was written has left."""
 
 
+class SessionLogin(Protocol):
+    """Who decides when a session's client has logged in. `Login`: the target; `identity/token_login.py`: the gateway.
+
+    Attributes:
+        accepted: what the client sends is taken.
+        since: when the login that is not accepted yet began; None when there is none.
+    """
+
+    accepted: bool
+    since: float | None
+
+    def connected(self) -> bool:
+        """The broker is connected. False: the login has to speak to it first, and resumes the session itself."""
+
+    def takes(self, api_key: int, size: int) -> bool:
+        """Whether a request that comes before the login is accepted is looked at now. Raises StreamError: never."""
+
+    def sasl(self, exchange: Exchange) -> bool:
+        """A whole request of SASL. False: it is the target's to answer."""
+
+    def begins(self, mechanism: str) -> None:
+        """The client names its mechanism to the target."""
+
+    def says(self, message: bytes) -> None:
+        """A client's message of a login at the target."""
+
+    def answered(self, error_code: int, lifetime_ms: int) -> None:
+        """The target's answer to it."""
+
+    def closed(self) -> None:
+        """The session has ended."""
+
+
 class Session(ABC):
     """A client of the gateway. `node_id` is the target broker it speaks to (None on the bootstrap port)."""
 
@@ -126,7 +160,7 @@ class Session(ABC):
         self.principal = ""
         self.certificate_principal = ""  # who the client's certificate says it is
         self.listener: Listener | None = None  # the listener it came by
-        self.login = Login(self, context.loop, required=context.asks_login)
+        self.login: SessionLogin = Login(self, context.loop, required=context.asks_login)
         self.passes_bytes = 0  # requests up to this size may pass as they come; none before the target's consent
         self.authorized: dict[object, tuple[float, bool]] = {}  # see `produce/authorization.py`: (asked at, allowed)
         self.group_rights: dict[str, tuple[float, int]] = {}  # group -> (asked at, operations)
@@ -143,8 +177,11 @@ class Session(ABC):
         self._stalled = True  # until the upstream is connected
         self._begun = False  # the client has sent something
         self._draining = False
+        self._drained = ""  # why it closes then
         self._paused_for: set[str] = set()
         self._muted_for: set[str] = set()
+        self._quiet_until = 0.0
+        self._quiet: asyncio.TimerHandle | None = None
         self._broker_muted = False
         self._asks = itertools.count(1)
         self.login_changed()
@@ -237,6 +274,24 @@ class Session(ABC):
         self._expected.append(exchange)
         upstream.writelines((_SIZE.pack(size), *pieces))
 
+    @property
+    def at_boundary(self) -> bool:
+        """The target broker has been sent whole requests."""
+        return self._requests.at_boundary
+
+    def put_before_broker(self, instead: Connected) -> Connected | None:
+        """Put `instead` in the place of the connection to the target broker, which is returned."""
+        before, self._upstream = self._upstream, instead
+        return before
+
+    def expect(self, exchange: Exchange, *, first: bool) -> None:
+        """What was sent past `send_upstream` will be answered: after all before it, or first of all."""
+        (self._expected.appendleft if first else self._expected.append)(exchange)
+
+    def pause_for_login(self, paused: bool) -> None:
+        """Read no request of the client while the gateway logs in for it."""
+        (self._pause_reading if paused else self._resume_reading)("login")
+
     def unanswered_by_target(self) -> tuple[Exchange, ...]:
         """What the target broker has not begun to answer yet, in its order."""
         return tuple(self._expected)
@@ -277,6 +332,17 @@ class Session(ABC):
         elif self._muted_for:
             self.mute("turn", bool(waiting) and "turn" in self._muted_for)
 
+    def throttle(self, seconds: float) -> None:
+        """Read nothing of the client for so long (KIP-219); what was read already is served."""
+        until = self.context.clock() + seconds
+        if until <= self._quiet_until:
+            return
+        self._quiet_until = until
+        self._pause_reading("quota")
+        if self._quiet is not None:
+            self._quiet.cancel()
+        self._quiet = self.context.loop.call_later(seconds, self._resume_reading, "quota")
+
     def mute(self, why: str, muted: bool) -> None:
         """While there is a reason (`client`: it reads slowly; `turn`): read no request, no answer that only waits."""
         before = bool(self._muted_for)
@@ -312,6 +378,8 @@ class Session(ABC):
         self._client.close()
         if self._upstream is not None:
             self._upstream.close()
+        if self._quiet is not None:
+            self._quiet.cancel()
         self.login.closed()
         self.context.held.ended(self)
         for callback in self.on_close:
@@ -319,9 +387,10 @@ class Session(ABC):
         self.on_close.clear()
         self.context.session_closed(self, reason)
 
-    def drain(self) -> None:
+    def drain(self, reason: str = "shutdown") -> None:
         """Take no further request; close once all that were taken are answered."""
         self._draining = True
+        self._drained = reason
         self._pause_reading("draining")
         self._close_if_drained()
 
@@ -338,4 +407,4 @@ class Session(ABC):
 
     def _close_if_drained(self) -> None:
         if not len(self._sequencer) and not self.closed:
-            self.close("shutdown")
+            self.close(self._drained)

@@ -22,9 +22,15 @@ class ClientSide(asyncio.Protocol):
 
     Wires and uvloop look `data_received` up once: the session's own method is put there at birth, which saves a call
     per read.
+
+    Args:
+        host: the client's address; '': the connection's peer.
     """
 
-    def __init__(self, context: Sessions, node_id: int | None, listener: Listener | None = None) -> None:
+    def __init__(
+        self, context: Sessions, node_id: int | None, listener: Listener | None = None, host: str = ""
+    ) -> None:
+        self._host = host
         self._session = ProxySession(context, node_id, listener)
         self._is_connected = False
         self.data_received = self._session.client_data  # type: ignore[method-assign]
@@ -38,13 +44,14 @@ class ClientSide(asyncio.Protocol):
     def accepted(self, sock: socket.socket) -> None:
         """A plain connection."""
         wire = Wire(sock, self, self._session.context.wires)
-        self._session.client_connected(wire, wire.peer_host)
+        self._session.client_connected(wire, self._host or wire.peer_host)
         wire.start()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._is_connected = True
         peer = transport.get_extra_info("peername")
-        self._session.client_connected(TransportWire(transport), str(peer[0]) if peer else "")
+        host = self._host or (str(peer[0]) if peer else "")
+        self._session.client_connected(TransportWire(transport), host)
         encrypted = transport.get_extra_info("ssl_object")
         certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
         if certificate:

@@ -9,11 +9,11 @@ from typing import Any
 
 import structlog
 
-from gateway.proxy.produce.authorization import CACHE_S, MayAsk, may_read, may_write, remember
+from gateway.proxy.produce.authorization import MayAsk, may_read, may_write, remember
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
 from gateway.proxy.session.exchange import Exchange
 from gateway.proxy.session.session import LEASE_OVER, Session
-from gateway.proxy.transactions.coordinators import Lost, Refused
+from gateway.proxy.transactions.coordinators import CLIENT, Lost, Refused
 from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
 from protocol.header import response_body_offset
@@ -50,6 +50,7 @@ def serve(session: Session, work: Callable[[], Awaitable[Action]], refuse: Calla
     session.stall()
 
     async def run() -> None:
+        CLIENT.set(session.principal)
         try:
             async with asyncio.timeout(SERVE_S):
                 action = await work()
@@ -157,7 +158,8 @@ def _told_of_its_end(session: Session, ended: Callable[[], None]) -> Iterator[No
 def may_transact(session: Session, transactional_id: str, group: str | None = None) -> bool:
     """True when the target has said so a short time ago; False when it must be asked."""
     known = session.authorized.get((transactional_id, group))
-    return known is not None and known[1] and known[0] + CACHE_S >= session.context.clock()
+    kept_s = session.context.limits.rights_kept_s
+    return known is not None and known[1] and known[0] + kept_s >= session.context.clock()
 
 
 async def require_transactional_first(session: Session, transactional_id: str, group: str | None = None) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.connection.errors import BrokerError, NetError, UnsupportedVersion
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, NetError, UnsupportedVersion
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, TransactionSide, id_at
 from protocol.errors import ErrorCode, error_name
-from protocol.messages import DescribeTransactionsRequest, InitProducerIdRequest, ListTransactionsRequest
+from protocol.messages import (
+    DescribeTransactionsRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    TxnOffsetCommitRequest,
+)
 
 LANE = "transactions"
 _OFFSETS = "__consumer_offsets"
@@ -20,6 +26,10 @@ _CONCURRENT_S = 5.0
 _AGAIN_S = 0.05
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _BUSY = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+CLIENT: ContextVar[str | None] = ContextVar("the client, by its principal, for whom this task asks", default=None)
+"""None: the gateway asks for itself, as it does at a write pause."""
 
 
 class Refused(Exception):
@@ -153,7 +163,11 @@ class TransactionCoordinators:
     async def _send(self, cluster: Cluster, coordinator: Any, message: Any, cap: int, name: str) -> Any:
         try:
             node = await coordinator
-            connection = await cluster.connection(node, LANE, TIMEOUT_S)
+            client = CLIENT.get()
+            if client is None:
+                connection = await cluster.connection(node, LANE, TIMEOUT_S)
+            else:
+                connection = await cluster.connection_for(client, node, LANE, TIMEOUT_S)
             connection.version(int(message.API_KEY), cap)
         except BrokerError as exc:
             raise Refused(exc.code, str(exc)) from exc
@@ -161,7 +175,7 @@ class TransactionCoordinators:
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, str(exc)) from exc
         except NetError as exc:
             self._forget(cluster, name)
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(exc)) from exc
+            raise Refused(_unconnected(cluster, message, exc), str(exc)) from exc
         try:
             return await connection.request(message, cap=cap, timeout_s=TIMEOUT_S)
         except NetError as exc:
@@ -260,6 +274,15 @@ class TransactionCoordinators:
             if not isinstance(answer, BaseException)
             for found in answer.transaction_states
         )
+
+
+def _unconnected(cluster: Cluster, message: Any, error: NetError) -> ErrorCode:
+    """What a client is told: to try again, but for a login that is its own, and that the source does not take."""
+    if cluster.clients is None or not isinstance(error, AuthenticationFailed):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if isinstance(message, TxnOffsetCommitRequest):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 _UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")

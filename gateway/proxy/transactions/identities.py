@@ -2,6 +2,11 @@
 
 A gateway looks for news only when it meets an identity that it does not know: at the first request of a producer that
 another gateway, or this one before a restart, has initialised. See `proxy/rules/transactional_ids.py` for what is kept.
+
+A record whose transactional id the target has forgotten gets a tombstone (`identity_expiry.py`). Its writer may not
+have seen that the producer came back through another gateway meanwhile. So a tombstone counts against a record from
+`EXPIRES_MS` before it and more; behind a younger one it is a mistake, which whoever reads it overlooks, and whoever
+wrote it mends.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from gateway.proxy.transactions.coordinators import Refused
 from protocol.errors import ErrorCode
 
 TOPIC = "__lockgate_producers"
+EXPIRES_MS = 7 * 24 * 3_600_000
+"""Of a record that nobody has written again; transactional.id.expiration.ms has the same default."""
 _LANE = "identities"
 _TIMEOUT_S = 8.0
 _WRITES = 3
@@ -33,6 +40,8 @@ class Identities:
     def __init__(self, target: Cluster, topic: str = TOPIC) -> None:
         self._log = CompactedLog(target, topic, lane=_LANE)
         self._records: dict[str, ProducerRecord] = {}
+        self._written: dict[str, int] = {}  # the timestamp of each, in milliseconds
+        self._mistaken: set[str] = set()  # those behind which a tombstone is that does not count
         self._lock = asyncio.Lock()
 
     async def current(self, transactional_id: str) -> ProducerRecord | None:
@@ -75,14 +84,43 @@ class Identities:
         async for records in self._log.news(_TIMEOUT_S):
             for each in records:
                 name = (each.key or b"").decode("utf-8", "replace")
-                record = self._take(name, each.value)
+                record = self._take(name, each.value, each.timestamp_ms)
                 if name == last_of and record is not None:
                     last = record
         return last
 
-    def _take(self, name: str, value: bytes | None) -> ProducerRecord | None:
+    async def old(self, now_ms: int) -> list[str]:
+        """Transactional ids whose records nobody has written for `EXPIRES_MS`. Raises as `current`."""
+        async with self._lock:
+            await self._read()
+        return [name for name, at in self._written.items() if at < now_ms - EXPIRES_MS]
+
+    async def forget(self, name: str, now_ms: int) -> bool:
+        """Drop a record that is old, for all gateways and for good. False: it is not, any more.
+
+        Raises:
+            ClusterUnavailable: not known to be written.
+            BrokerError: refused.
+        """
+        async with self._lock:
+            await self._read()
+            if self._written.get(name, now_ms) >= now_ms - EXPIRES_MS:
+                return False
+            await self._log.put([(name.encode(), None)], _TIMEOUT_S)
+            await self._read()
+            mistaken = self._records.get(name) if name in self._mistaken else None
+        if mistaken is None:
+            return True
+        await self.keep(mistaken)
+        return False
+
+    def _take(self, name: str, value: bytes | None, at_ms: int) -> ProducerRecord | None:
         if value is None:
-            self._records.pop(name, None)
+            if self._written.get(name, at_ms - EXPIRES_MS) <= at_ms - EXPIRES_MS:
+                self._records.pop(name, None)
+                self._written.pop(name, None)
+            else:
+                self._mistaken.add(name)
             return None
         try:
             record = decode(name, value)
@@ -90,6 +128,8 @@ class Identities:
             _log.error("a producer's record cannot be read and is left out", reason=str(exc))
             return None
         self._records[name] = merged(self._records.get(name), record)
+        self._written[name] = at_ms
+        self._mistaken.discard(name)
         return record
 
 

@@ -34,6 +34,22 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """Of its own: what is encrypted there keeps gateways out that have no key."""
+    with running_cluster("target", "4.3.1", tmp_path_factory.mktemp("target")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of every gateway before that target."""
+    made = tmp_path_factory.mktemp("key") / "links.key"
+    made.write_text(base64.b64encode(secrets.token_bytes(32)).decode(), encoding="ascii")
+    made.chmod(0o600)
+    return made
+
+
 def link(name: str, source: DevCluster, password: str) -> dict[str, object]:
     client = {
         "bootstrap.servers": source.bootstrap,
@@ -41,6 +57,7 @@ def link(name: str, source: DevCluster, password: str) -> dict[str, object]:
         "sasl.mechanism": "PLAIN",
         "sasl.username": "mover",
         "sasl.password": password,
+        "link.allow.unauthorized.target": "true",
     }
     return {"link_name": name, "configs": [{"name": key, "value": value} for key, value in client.items()]}
 
@@ -51,13 +68,11 @@ def is_active(gateway: GatewayProcess, link: str) -> bool:
 
 
 def test_a_login_by_reference_and_by_an_encrypted_password(
-    target: DevCluster, guarded: DevCluster, topic: str, tmp_path: Path
+    target: DevCluster, guarded: DevCluster, topic: str, key: Path, tmp_path: Path
 ) -> None:
-    files, key = tmp_path / "files", tmp_path / "key"
+    files = tmp_path / "files"
     files.mkdir()
     (files / "source.properties").write_text(f"password = {PASSWORD}\n", encoding="ascii")
-    key.write_text(base64.b64encode(secrets.token_bytes(32)).decode(), encoding="ascii")
-    key.chmod(0o600)
     by_file, given = f"file-{topic}", f"given-{topic}"
     reference = f"${{file:{files}/source.properties:password}}"
     gateway = GatewayProcess(tmp_path, target.bootstrap, links={"files": str(files), "key_file": str(key)})
@@ -85,3 +100,26 @@ def test_a_login_by_reference_and_by_an_encrypted_password(
         for name in (by_file, given):
             gateway.delete_link(name)
         gateway.close()
+
+
+def fleet_secret_is_encrypted(target: DevCluster) -> bool:
+    (state,) = read_logs(target.bootstrap, "__lockgate_state", 1)
+    told = [record.value or b"" for record in state if record.key == b"fleet"]
+    return b"${encrypted:" in told[-1]
+
+
+def test_a_gateway_without_the_key_does_not_start(target: DevCluster, key: Path, tmp_path: Path) -> None:
+    for name in ("with", "without"):
+        (tmp_path / name).mkdir()
+    first = GatewayProcess(tmp_path / "with", target.bootstrap, links={"key_file": str(key)})
+    second = GatewayProcess(tmp_path / "without", target.bootstrap)
+    try:
+        first.start()
+        wait_until(partial(fleet_secret_is_encrypted, target), what="the secret of the fleet is encrypted")
+        assert first.stop() == 0
+        refused = second.run_again()
+        assert refused.returncode == 1
+        assert "the fleet's secret is encrypted, and this gateway has no key: set links.key_file" in refused.stderr
+    finally:
+        first.close()
+        second.close()

@@ -62,6 +62,7 @@ async def test_a_restart_reads_what_was_there(store_of):
     second = store_of()
     await second.open()
 
+    await asyncio.wait_for(second.read_up_to(first.applied), 15)  # a commit is read when its markers are written
     assert dict(second.links) == {"l": LINK}
     assert dict(second.ports) == {1: PortRecord(1, 9293), 2: PortRecord(2, 9304)}
 
@@ -186,6 +187,7 @@ async def test_a_record_larger_than_a_broker_takes_by_default(store_of):
     again = store_of()
     await again.open()
 
+    await asyncio.wait_for(again.read_up_to(store.applied), 30)  # a commit is read when its markers are written
     assert again.mirrors["l", "t"] == mirror
 
 

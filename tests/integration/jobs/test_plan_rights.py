@@ -30,6 +30,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.offsets import delete_records
 from tests.support.clusters import running_cluster
 from tests.support.logs import create_topic
+from tests.support.secured_cluster import login
 from tests.support.waiting import wait_until
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -46,23 +47,13 @@ PREFIX = "w."
 RIGHTS = [right.name for right in (*NEEDED, DELETE)]
 
 
-def credentials(user: str, bootstrap: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": user,
-        "sasl.password": user,
-    }
-
-
 class Target:
     """A cluster with an authorizer, and what `mover` may do on it."""
 
     def __init__(self, cluster: DevCluster) -> None:
         self.bootstrap = cluster.bootstrap
-        self.admin = AdminClient({**credentials("admin", cluster.bootstrap), "log_level": 0})
-        self.mover = credentials("mover", cluster.bootstrap)
+        self.admin = AdminClient({**login("admin", cluster.bootstrap), "log_level": 0})
+        self.mover = login("mover", cluster.bootstrap)
 
     def allow(self, kind: ResourceType, name: str, *operations: AclOperation) -> None:
         bindings = [

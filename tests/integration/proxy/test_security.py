@@ -24,6 +24,7 @@ from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster
 from tests.support.gateway import GatewayProcess
 from tests.support.logs import create_topic, read_logs
+from tests.support.secured_cluster import login
 from tests.support.waiting import wait_until
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -38,16 +39,6 @@ SECURE = {
 }
 
 
-def credentials(user: str, bootstrap: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": user,
-        "sasl.password": user,
-    }
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """A target whose clients must log in, with an authoriser."""
@@ -58,7 +49,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 def allow(cluster: DevCluster, user: str, topic: str) -> None:
     """Let a user write to a topic."""
-    admin = AdminClient(credentials("admin", cluster.bootstrap))
+    admin = AdminClient(login("admin", cluster.bootstrap))
     binding = AclBinding(
         ResourceType.TOPIC,
         topic,
@@ -74,7 +65,7 @@ def allow(cluster: DevCluster, user: str, topic: str) -> None:
 def write(user: str, gateway: GatewayProcess, topic: str) -> KafkaError | None:
     """Write one record under a user's name; the delivery's error."""
     errors: list[KafkaError | None] = []
-    settings = {**credentials(user, gateway.bootstrap), "message.timeout.ms": 20_000, "enable.idempotence": True}
+    settings = {**login(user, gateway.bootstrap), "message.timeout.ms": 20_000, "enable.idempotence": True}
     producer = Producer(settings)
     producer.produce(topic, value=user.encode(), partition=0, on_delivery=lambda error, _: errors.append(error))
     producer.flush(30)
@@ -86,7 +77,7 @@ def test_only_who_may_write_on_the_target_is_forwarded(
 ) -> None:
     create_topic(source.bootstrap, topic, partitions=1)
     allow(secured, "alice", topic)
-    admin = credentials("admin", secured.bootstrap)
+    admin = login("admin", secured.bootstrap)
     gateway = GatewayProcess(tmp_path, secured.bootstrap, target=admin)
     gateway.start()
     try:

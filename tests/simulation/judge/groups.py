@@ -100,7 +100,10 @@ def goes_on_at(group: GroupRecord, mirrors: Iterable[MirrorRecord], target: Logs
 def judge_known(
     group: GroupRecord, ops: Iterable[Op], sides: Mapping[str, str], findings: Findings, now: float
 ) -> None:
-    """What a failover says that it knew of a group is as new as it says, in its note."""
+    """What a failover says that it knew of a group is as new as it says, in its note.
+
+    A demote sets the source's offsets to the target's: what was committed on the source before it is gone.
+    """
     said = _AS_OF.search(group.note)
     if said is None:
         return
@@ -111,6 +114,8 @@ def judge_known(
         if op["f"] == "open":
             groups[op["process"]] = op["value"].get("group") or ""
             continue
+        if op["f"] == "move" and op["value"]["group"] == group.group and op["value"]["to"] == SOURCE:
+            committed.clear()
         ours = groups.get(op["process"]) == group.source_name and sides.get(op["process"]) == SOURCE
         if ours and op["f"] == "commit" and op["type"] == "ok" and op["time"] / 1e9 <= until:
             committed.update(op["value"])

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from tests.chaos.cast import SETS, groups_of
+from tests.chaos.conductor import _MIGRATIONS, Conductor
 from tests.chaos.nemeses import _OTHERS
 from tests.chaos.network import _FAULTS
 from tests.chaos.plan import (
@@ -25,6 +26,12 @@ GROUPS = groups_of(SOURCES[-1])
 
 def made(seed: int, duration_s: float = 600, gateways: int = 3) -> Plan:
     return plan(seed, duration_s, gateways, tuple(SETS), GROUPS)
+
+
+def test_whatever_is_planned_can_be_done():
+    kinds = {act.kind for seed in range(5) for act in made(seed).acts}
+    assert kinds == set(_MIGRATIONS)
+    assert all(callable(getattr(Conductor, f"_{kind}", None)) for kind in kinds)
 
 
 def test_a_seed_is_a_plan():
@@ -59,9 +66,9 @@ def test_gateways_of_a_fault_exist():
 def test_each_cycle_goes_over_and_back(seed: int):
     """A topic or group is only ever asked for what can be done from where it is."""
     state = {**dict.fromkeys(SETS, "source"), **dict.fromkeys(GROUPS, "source")}
-    after = {"roll": "target", "promote": "target", "reverse": "back", "home": "source", "demote": "source"}
-    before = {"roll": "source", "promote": "source", "reverse": "target", "home": "back", "demote": "target"}
-    pipeline = {"carry": ("roll", "promote"), "fetch_back": ("demote", "home")}
+    after = {"roll": "target", "promote": "target", "reverse": "back", "failback": "source", "demote": "source"}
+    before = {"roll": "source", "promote": "source", "reverse": "target", "failback": "back", "demote": "target"}
+    pipeline = {"carry": ("roll", "promote"), "fetch_back": ("demote", "failback")}
     acts = made(seed).acts
     assert acts[0].what == PRODUCERS
     for act in acts[1:]:
@@ -93,11 +100,11 @@ def test_what_is_left_out_changes_nothing_else():
 def test_a_translated_set_fails_back_twice_in_each_cycle():
     acts = made(1).acts
     cycles = sum(act.kind == "create" for act in acts)
-    assert sum(act.kind == "home" and act.what == TRANSLATED for act in acts) == 2 * cycles
+    assert sum(act.kind == "failback" and act.what == TRANSLATED for act in acts) == 2 * cycles
     assert sum(act.kind == "fail_over" for act in acts) == cycles
 
 
 def test_every_aimed_fault_comes_and_only_where_there_is_a_middle():
     acts = made(1, 1800).acts
     assert {act.aim.kind for act in acts if act.aim} == set(AIMS)
-    assert {act.kind for act in acts if act.aim} == {"promote", "home"}
+    assert {act.kind for act in acts if act.aim} == {"promote", "failback"}

@@ -57,6 +57,7 @@ def test_a_reference_to_a_secret_may_stand_on_the_command_line(server, run):
     [
         (["create", "l"], "--bootstrap"),
         (["create", "l", "--set", "ack"], "expected KEY=VALUE"),
+        (["create", "l", "--set", "sasl.oauthbearer.client.secret=hush"], "others see a secret on a command line"),
         (["create", "l", "--config", "no-such-file"], "no-such-file"),
         (["create"], "Missing argument"),
         (["list", "-o", "xml"], "xml"),

@@ -4,7 +4,7 @@ import importlib.metadata
 
 import gateway.runtime
 import gateway.telemetry.logs
-from tests.unit.test_config import EXAMPLES
+from tests.unit.config.test_settings import EXAMPLES
 
 
 def test_bad_settings_are_2_and_one_line(run, tmp_path):

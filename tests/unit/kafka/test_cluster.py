@@ -292,7 +292,7 @@ async def test_closing_ends_everything(three: FakeCluster, client: OpenCluster) 
         await cluster.connection(1)
     with pytest.raises(ClusterUnavailable, match="closed"):
         await cluster.refresh(timeout_s=0.2)
-    await wait_until_async(lambda: not any(broker._writers for broker in three.brokers.values()))
+    await wait_until_async(lambda: not any(broker.open_connections for broker in three.brokers.values()))
 
 
 async def test_coordinators_are_asked_for_once(three: FakeCluster, client: OpenCluster) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, decode_response, encode_body
 from protocol.errors import MalformedFrame
-from protocol.messages import MetadataRequest, MetadataResponse
+from protocol.messages import FindCoordinatorResponse, MetadataRequest, MetadataResponse
 from protocol.patch import (
     patch_brokers,
     patch_init_producer_id_response,
@@ -48,6 +48,21 @@ def test_only_the_brokers_change(key: int, version: int, data: st.DataObject) ->
     assert patch_brokers(key, version, body, gateway) == encode_body(expected, version)
     assert patch_brokers(key, version, memoryview(body), gateway) == encode_body(expected, version)
     assert patch_brokers(key, version, body, lambda _, host, port: (host, port)) == body
+
+
+@pytest.mark.parametrize("length", [1, 125, 126, 127, 128, 20_000])
+def test_coordinators_of_any_length(length: int) -> None:
+    kind = FindCoordinatorResponse.Coordinator
+    found = [
+        kind(key="k" * length, node_id=1, host="h" * min(length, 200), port=9, error_code=0, error_message=None),
+        kind(key="", node_id=-1, host="", port=-1, error_code=15, error_message="m" * length),
+        kind(key="k", node_id=1, host="h" * min(length, 200), port=9, error_code=0, error_message=""),
+    ]
+    body = encode_body(FindCoordinatorResponse(coordinators=found), 6)
+    for node in (found[0], found[2]):
+        node.host, node.port = gateway(node.node_id, node.host, node.port)
+    expected = encode_body(FindCoordinatorResponse(coordinators=found), 6)
+    assert patch_brokers(COORDINATOR, 6, body, gateway) == expected
 
 
 @pytest.mark.parametrize(("key", "version"), LISTS)

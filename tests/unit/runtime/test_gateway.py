@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.runtime import gateway as module
 from gateway.runtime.gateway import Gateway
 from gateway.transport.host import Host
@@ -64,7 +64,11 @@ def build(monkeypatch: pytest.MonkeyPatch, trace: list[str], term: Term | None) 
             engine=Part("engine", trace), close=Part("peering", trace).close, open=opened, name="g"
         )
         made._data = SimpleNamespace(
-            forwarder=None, listeners=Part("listeners", trace), names=lambda: {"bootstrap": "localhost:1"}
+            forwarder=None,
+            listeners=Part("listeners", trace),
+            tokens=Part("tokens", trace),
+            expiry=SimpleNamespace(run=asyncio.Event().wait),
+            names=lambda: {"bootstrap": "localhost:1"},
         )
         made._publisher = SimpleNamespace(refresh=lambda: None)
         made._forwarding = None

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from gateway.config import Settings
+from gateway.config.settings import Settings
 from gateway.runtime.naming import name_of, peer_hosts
 
 TARGET = {"bootstrap.servers": "t:9092"}

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gateway.state.ack import Ack
-from gateway.state.link_config import EARLIEST, LATEST, OPTION_NAMES, LinkConfig, LinkConfigError, parse, with_defaults
+from gateway.state.link_config import (
+    EARLIEST,
+    LATEST,
+    OPTION_NAMES,
+    LinkConfig,
+    LinkConfigError,
+    LinkIdentity,
+    parse,
+    with_defaults,
+)
 from gateway.state.name_filters import NameFilter, NameFilters
 
 FILTERS = '{"groupFilters": [{"name": "app-", "patternType": "PREFIXED", "filterType": "INCLUDE"}]}'
@@ -37,6 +46,9 @@ def test_all_options():
             "consumer.offset.sync.enable": "true",
             "consumer.offset.sync.ms": "1000",
             "consumer.offset.group.filters": FILTERS,
+            "link.client.topic.filters": FILTERS.replace("group", "topic"),
+            "link.allow.unauthorized.target": "true",
+            "link.identity": "client",
             "groups.auto.promote": "false",
         }
     )
@@ -54,6 +66,9 @@ def test_all_options():
         offset_sync=True,
         offset_sync_ms=1000,
         offset_sync_groups=NameFilters((NameFilter("app-", prefixed=True, exclude=False),)),
+        client_topics=NameFilters((NameFilter("app-", prefixed=True, exclude=False),)),
+        allow_unauthorized_target=True,
+        identity=LinkIdentity.CLIENT,
     )
 
 

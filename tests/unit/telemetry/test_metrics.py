@@ -82,6 +82,10 @@ def test_proxy():
         held_bytes=1_000,
         unread_connections=2,
         unread_times=9,
+        throttled=8,
+        tokens=3,
+        tokens_made=8,
+        tokens_refused=1,
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -100,10 +104,14 @@ def test_proxy():
     assert found[key("lockgate_client_connections")] == 4
     assert found[key("lockgate_connections_refused_total", limit="rate")] == 3
     assert found[key("lockgate_waiters_not_counted_total")] == 6
+    assert found[key("lockgate_forwarded_writes_throttled_total")] == 8
     assert found[key("lockgate_held_request_bytes")] == 1_000
     assert found[key("lockgate_client_connections_unread")] == 2
     assert found[key("lockgate_client_connections_unread_total")] == 9
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
+    assert found[key("lockgate_delegation_tokens")] == 3
+    assert found[key("lockgate_delegation_tokens_made_total")] == 8
+    assert found[key("lockgate_delegation_tokens_refused_total")] == 1
     assert found[key("lockgate_auto_create_refused_total", topic="forgotten")] == 1
     assert found[key("lockgate_produce_held_total", topic="orders")] == 5
 

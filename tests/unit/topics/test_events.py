@@ -57,6 +57,15 @@ async def test_a_lost_source_and_back(plane):
     assert ("l", "a") in plane.engine.running
 
 
+async def test_a_lost_source_is_told_with_the_fault_of_now(plane):
+    await plane.with_mirror()
+    plane.service.events.source_available("l", False, "connection refused")
+    since_ms = plane.service.links.describe("l").state_since_ms
+    plane.service.events.source_available("l", False, "certificate has expired")
+    link = plane.service.links.describe("l")
+    assert (link.state, link.error, link.state_since_ms) == ("UNAVAILABLE", "certificate has expired", since_ms)
+
+
 async def test_a_promote_is_not_disturbed_by_a_lost_source(plane):
     mirror = await plane.with_mirror()
     await plane.store.put(replace(mirror, state=MirrorState.PENDING_STOPPED))

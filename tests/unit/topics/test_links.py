@@ -11,6 +11,7 @@ import pytest
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S
 from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable
 from gateway.groups.gate.rules.gates import GateStatus
+from gateway.kafka.delegation_tokens import TokenRefused
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import REDACTED
@@ -18,6 +19,7 @@ from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import GroupRecord, GroupState, MirrorState, ProducerEntry
+from gateway.topics.links import has_credentials
 from tests.support.control_plane import PROPERTIES, SOURCE, TARGET, Plane
 from tests.support.fake_kafka import FakeKafka
 from tests.support.mirror_records import changed
@@ -164,6 +166,62 @@ async def test_a_secret_that_a_gateway_could_not_read_is_refused(plane, login):
         await plane.service.links.create("l", {**PROPERTIES, **protocol, **login})
     assert "l" not in plane.store.links
     await plane.service.links.create("l", PROPERTIES)
+
+
+LOGIN = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "me",
+    "sasl.password": "${env:PW}",
+}
+
+
+async def test_a_login_is_lent_to_nobody_where_nobody_is_asked_who_may(plane):
+    """Finding 10: each client of a target without an authorizer would write with the rights of the link's login."""
+    plane.parts.sources.secrets = LinkSecrets(LinkPolicy(variables=("PW",)), environment={"PW": "hush"})
+    plane.target.authorizes = False
+    with pytest.raises(BadRequest, match=r"no authorizer.* set link\.allow\.unauthorized\.target=true"):
+        await plane.service.links.create("l", {**PROPERTIES, **LOGIN})
+    assert nothing_is_left(plane)
+    assert plane.source.closed == 1
+    await plane.service.links.create("opted", {**PROPERTIES, **LOGIN, "link.allow.unauthorized.target": "true"})
+    await plane.service.links.create("plain", PROPERTIES)  # there clients may write by themselves, too
+    plane.target.authorizes = True
+    await plane.service.links.create("l", {**PROPERTIES, **LOGIN})
+
+
+async def test_what_clients_write_as_themselves_takes_a_source_where_they_log_in(plane):
+    """`link.identity=client`. Then the source asks who may write, so the target need not."""
+    plane.parts.sources.secrets = LinkSecrets(LinkPolicy(variables=("PW",)), environment={"PW": "hush"})
+    with pytest.raises(BadRequest, match=r"link\.identity: client .* security\.protocol=SASL_SSL"):
+        await plane.service.links.create("l", {**PROPERTIES, "link.identity": "client"})
+    assert nothing_is_left(plane)
+    plane.target.authorizes = False
+    acting: list[str] = []
+    plane.parts.sources._act_for_clients = lambda cluster, link: acting.append(link)
+    plane.source.refuse["require_tokens"] = TokenRefused("the cluster is too old")
+    with pytest.raises(SourceUnreachable, match=r"^link\.identity=client: .*: the cluster is too old"):
+        await plane.service.links.create("l", {**PROPERTIES, **LOGIN, "link.identity": "client"})
+    assert nothing_is_left(plane)
+    plane.source.refuse.clear()
+    await plane.service.links.create("l", {**PROPERTIES, **LOGIN, "link.identity": "client"})
+    plane.target.authorizes = True
+    await plane.service.links.create("other", {**PROPERTIES, **LOGIN})
+    assert acting == ["l"]
+
+
+@pytest.mark.parametrize(
+    ("client", "found"),
+    [
+        ({}, False),
+        ({"security.protocol": "ssl", "ssl.ca.location": "ca"}, False),
+        ({"security.protocol": "sasl_plaintext"}, True),
+        ({"security.protocol": "SASL_SSL"}, True),
+        ({"security.protocol": "SSL", "ssl.certificate.location": "crt"}, True),
+    ],
+)
+def test_what_is_a_login(client, found):
+    assert has_credentials(client) is found
 
 
 async def finished(plane: Plane) -> None:

@@ -25,7 +25,8 @@ class TopicRoute:
     `pause`: where its writes go; the same object in every snapshot. `failback_epoch`: see `state/producer_ids.py`.
     `counted`: what is in flight to the target is counted as what is in flight to a source, so that a pause can wait
     for it: the topic is mirrored back. `goes_on`: the last cutover has left nothing behind that was acknowledged, so a
-    producer's next batch follows its last one in `producers`; False after a failover.
+    producer's next batch follows its last one in `producers`; False after a failover. `by_clients`: clients may write
+    it on the source.
     """
 
     link: str
@@ -38,6 +39,7 @@ class TopicRoute:
     failback_epoch: int = 0
     counted: bool = False
     goes_on: bool = True
+    by_clients: bool = True
 
     @property
     def phase(self) -> WritePhase:

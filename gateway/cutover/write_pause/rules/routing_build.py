@@ -54,17 +54,19 @@ def _route(
     if mirror.mirror_topic in retried:
         with suppress(WrongLength):  # its writes wait
             producers = of_each_or_none(mirror, mirror.cutover.producers, "producers")
+    config = link_config.parse(link.configs)
     return TopicRoute(
         link=mirror.link,
         mirror_topic=mirror.mirror_topic,
         source_topic=mirror.source_topic,
         pause=pause,
-        ack=link_config.parse(link.configs).ack,
+        ack=config.ack,
         readable=written_on_target(mirror) or mirror.readable or mirror.mirror_topic in readable,
         producers=producers,
         failback_epoch=mirror.failback.epoch,
         counted=mirror.is_reverse or mirror.state is MirrorState.PENDING_SYNCHRONIZE,
         goes_on=not mirror.cutover.not_mirrored,
+        by_clients=config.client_topics.passes(mirror.source_topic),
     )
 
 

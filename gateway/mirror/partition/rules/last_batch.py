@@ -1,7 +1,8 @@
 """What is compared of the last batch that two logs are said to have in common. Pure.
 
 Log ends say nothing about contents: a source that lost its leader uncleanly may have been written again up to the same
-offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, the very bytes behind it.
+offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, the very bytes behind it: but of a
+LogAppendTime batch, whose records carry their producer's timestamps there, and the log's own in the copy.
 """
 
 from __future__ import annotations
@@ -21,12 +22,20 @@ class LastBatch(NamedTuple):
     is_dense: bool
     max_timestamp: int
     records_crc: int
+    is_log_append_time: bool
 
     @classmethod
     def of(cls, header: BatchHeader, data: memoryview) -> LastBatch:
         """From a batch as it was fetched."""
         crc = crc32c(data[HEADER_BYTES:])
-        return cls(header.base_offset, header.last_offset, header.is_dense, header.max_timestamp, crc)
+        return cls(
+            header.base_offset,
+            header.last_offset,
+            header.is_dense,
+            header.max_timestamp,
+            crc,
+            header.is_log_append_time,
+        )
 
 
 def are_alike(source: LastBatch, copy: LastBatch, copied_from: tuple[int, int], *, as_bytes: bool) -> bool:
@@ -44,4 +53,4 @@ def are_alike(source: LastBatch, copy: LastBatch, copied_from: tuple[int, int], 
         return True
     if source.max_timestamp != copy.max_timestamp:
         return False
-    return not as_bytes or source.records_crc == copy.records_crc
+    return not as_bytes or source.is_log_append_time or source.records_crc == copy.records_crc

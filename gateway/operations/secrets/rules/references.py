@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-SECRETS: Final = ("sasl.password", "ssl.key.password")
+SECRETS: Final = ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
 REFERABLE: Final = ("sasl.username", *SECRETS)
 ENCRYPTED: Final = "encrypted"
 PROVIDERS: Final = ("file", "dir", "directory", "env")
 REDACTED: Final = "********"
 
-_HIDDEN: Final = ("password", "jaas")
+_HIDDEN: Final = ("password", "jaas", "secret")
 _REFERENCE: Final = re.compile(rf"\$\{{({'|'.join((*PROVIDERS, ENCRYPTED))}):(?:([^}}:]*):)?([^}}]*)\}}")
 
 

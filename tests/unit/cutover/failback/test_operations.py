@@ -164,7 +164,7 @@ async def test_a_rule_that_does_not_hold_is_told_and_looked_at_again(scene: Fail
     await scene.until(S.ACTIVE)
 
 
-LAST = LastBatch(90, 99, True, 7, 0xABC)
+LAST = LastBatch(90, 99, True, 7, 0xABC, False)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ async def test_refuses_what_the_state_table_refuses(scene: TopicScene) -> None:
 
 
 async def test_refuses_when_the_source_cannot_be_asked(scene: TopicScene) -> None:
-    scene.plane.source.refuse["group_ids"] = ClusterUnavailable("no answer")  # type: ignore[assignment]
+    scene.plane.source.refuse["group_ids"] = ClusterUnavailable("no answer")
     with pytest.raises(SourceUnreachable):
         await scene.promote()
     scene.assert_back()

@@ -19,6 +19,7 @@ from gateway.fleet.peers.certificates import Certificates, FleetCertificates, Gi
 from gateway.fleet.peers.channel import Peers, PeerUnavailable
 from gateway.fleet.peers.wire import encode, proof, read
 from gateway.transport import renewed
+from tests.support.stream_server import StreamServer
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"
@@ -57,12 +58,10 @@ class Between:
     def __init__(self, port: int) -> None:
         self._to = port
         self.seen = bytearray()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = StreamServer(self._relay)
 
     async def listen(self) -> int:
-        self._server = await asyncio.start_server(self._relay, HOST, 0)
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
+        return await self._server.listen()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection(HOST, self._to)
@@ -79,7 +78,7 @@ class Between:
             sink.transport.abort()
 
     async def close(self) -> None:
-        self._server.close()
+        await self._server.close()
 
 
 def files(folder: Path, ca: trustme.CA, name: str) -> GivenCertificates:
@@ -190,15 +189,15 @@ async def test_a_proof_cannot_be_handed_on(tmp_path: Path) -> None:
         back.transport.abort()
 
     async with gateways(other):
-        server = await asyncio.start_server(relay, HOST, 0, ssl=tls.accepts)
+        server = StreamServer(relay, tls.accepts)
         try:
-            one.peers.expect({"other": f"{HOST}:{server.sockets[0].getsockname()[1]}"})
+            one.peers.expect({"other": f"{HOST}:{await server.listen()}"})
             await wait_until_async(lambda: bool(refused))
             assert refused[0] == "it does not know the secret of this fleet"
             assert not one.peers.connected()
         finally:
             await one.peers.close()
-            server.close()
+            await server.close()
 
 
 async def test_silent_connections_of_one_address_shut_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:

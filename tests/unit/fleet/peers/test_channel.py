@@ -13,6 +13,7 @@ import pytest
 from gateway.fleet.peers import wire as peer_wire
 from gateway.fleet.peers.channel import PeerRefused, Peers, PeerUnavailable
 from gateway.kafka.connection.errors import NetError
+from tests.support.stream_server import StreamServer
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"
@@ -186,25 +187,22 @@ async def test_a_process_that_ended_is_told_at_once_and_its_successor_found() ->
 async def test_a_heartbeat_for_a_peer_that_does_not_read_is_dropped() -> None:
     """Nothing piles up, and nothing waits: the channel's own end is a socket that nobody reads from."""
     one = Gateway("one")
-    held: list[asyncio.StreamWriter] = []
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        held.append(writer)
         writer.write(peer_wire.encode({"nonce": "a"}))
         hello = await peer_wire.read(reader)
         said = peer_wire.proof("s", "accept", "a", hello["nonce"], "deaf", "1")
         writer.write(peer_wire.encode({"name": "deaf", "incarnation": "1", "proof": said}))
         cast("asyncio.Transport", writer.transport).pause_reading()
+        await writer.wait_closed()
 
-    server = await asyncio.start_server(accept, HOST, 0)
+    server = StreamServer(accept)
     try:
-        one.peers.expect({"deaf": f"{HOST}:{server.sockets[0].getsockname()[1]}"})
+        one.peers.expect({"deaf": f"{HOST}:{await server.listen()}"})
         await wait_until_async(lambda: one.peers.connected() == {"deaf"})
         body = {"padding": "x" * 50_000}
         assert one.peers.tell("deaf", body)
         await wait_until_async(lambda: not one.peers.tell("deaf", body), 10, what="a heartbeat that is dropped")
     finally:
         await one.peers.close()
-        server.close()
-        for writer in held:
-            writer.transport.abort()
+        await server.close()

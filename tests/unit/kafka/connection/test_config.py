@@ -6,6 +6,14 @@ from gateway.kafka.connection.config import ClusterConfig
 
 SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": "p"}
 
+BEARER = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://h/t",
+    "sasl.oauthbearer.client.id": "id",
+    "sasl.oauthbearer.client.secret": "hush",
+}
+
 
 def config(**properties: str) -> ClusterConfig:
     return ClusterConfig.from_client_properties({"bootstrap.servers": "a:1", **properties})
@@ -37,6 +45,16 @@ def test_bootstrap_servers(text: str, expected: tuple[tuple[str, int], ...]) -> 
         ({"security.protocol": "TLS"}, r"^security.protocol: 'TLS' is not one of"),
         ({"security.protocol": "SASL_SSL"}, r"^sasl.mechanism: "),
         ({**SASL, "sasl.mechanism": "GSSAPI"}, r"^sasl.mechanism: 'GSSAPI' is not one of"),
+        (
+            {**BEARER, "sasl.oauthbearer.token.endpoint.url": "http://h/t"},
+            r"^sasl.oauthbearer.token.endpoint.url: 'http",
+        ),
+        ({**BEARER, "sasl.oauthbearer.client.id": ""}, r"^sasl.oauthbearer.client.id: missing"),
+        ({**BEARER, "sasl.oauthbearer.client.secret": ""}, r"^sasl.oauthbearer.client.secret: missing"),
+        (
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"},
+            r"^sasl.oauthbearer.token.endpoint.url: mis",
+        ),
         ({**SASL, "sasl.username": ""}, r"^sasl.username: missing"),
         ({**SASL, "sasl.password": ""}, r"^sasl.password: missing"),
         ({"sasl.mechanism": "PLAIN"}, r"^sasl.mechanism: security.protocol is PLAINTEXT"),
@@ -94,4 +112,5 @@ def test_times_and_backoffs_are_milliseconds() -> None:
 
 
 def test_secrets_do_not_show() -> None:
+    assert "hush" not in repr(config(**BEARER))
     assert "hush" not in repr(config(**{**SASL, "sasl.password": "hush", "ssl.key.password": "hush"}))

@@ -161,7 +161,7 @@ async def test_close_is_told_once_and_keeps_the_first_reason(connect: OpenConnec
         connection.on_closed.append(lambda closed: told.append(closed.close_reason))
         connection.close("first")
         connection.close("second")
-        await wait_until_async(lambda: not broker._writers)
+        await wait_until_async(lambda: not broker.open_connections)
 
         assert told == ["first"]
 
@@ -307,7 +307,7 @@ async def test_a_listener_that_says_nothing_is_given_up() -> None:
         config = quick("a:1", socket_connection_setup_timeout_ms="100")
         with pytest.raises(ClusterUnavailable, match=r"not connected within 0.1 s"):
             await Connection.open("127.0.0.1", broker.port, config)
-        await wait_until_async(lambda: not broker._writers)
+        await wait_until_async(lambda: not broker.open_connections)
 
 
 async def test_cancelling_open_leaves_no_socket_behind() -> None:
@@ -317,4 +317,4 @@ async def test_cancelling_open_leaves_no_socket_behind() -> None:
         task.cancel()
         await asyncio.wait((task,))
 
-        await wait_until_async(lambda: not broker._writers)
+        await wait_until_async(lambda: not broker.open_connections)

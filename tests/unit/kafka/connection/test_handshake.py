@@ -136,7 +136,7 @@ async def test_any_other_error_of_api_versions_ends_it() -> None:
     async with FakeBroker({ApiKey.API_VERSIONS: answer}) as broker:
         with pytest.raises(ClusterUnavailable, match="ApiVersions: ILLEGAL_SASL_STATE"):
             await Connection.open("127.0.0.1", broker.port, quick("a:1"))
-        await wait_until_async(lambda: not broker._writers)
+        await wait_until_async(lambda: not broker.open_connections)
 
 
 @pytest.mark.parametrize("properties", [SCRAM, PLAIN])
@@ -156,7 +156,7 @@ async def test_a_wrong_password(properties: dict[str, str]) -> None:
     async with sasl.install(FakeBroker()) as broker:
         with pytest.raises(AuthenticationFailed, match=rf"^127.0.0.1:{broker.port}: Authentication failed: Invalid"):
             await Connection.open("127.0.0.1", broker.port, quick("a:1", **properties))
-        await wait_until_async(lambda: not broker._writers)
+        await wait_until_async(lambda: not broker.open_connections)
 
 
 async def test_a_mechanism_that_is_not_offered() -> None:

@@ -1,6 +1,7 @@
 """The pool alone: connections are opened by a function of the test."""
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -35,6 +36,7 @@ class Lab:
         self.gate = asyncio.Event()
         self.gate.set()
         self.troubles = 0
+        self.on_trouble: Callable[[], None] = lambda: None
         self.nodes = {1: ("one", 1), 2: ("two", 2)}
         self.pool = Pool(quick("a:1"), self.nodes.get, self._open, self._trouble, rng=lambda: 0.5)
 
@@ -47,6 +49,7 @@ class Lab:
 
     def _trouble(self) -> None:
         self.troubles += 1
+        self.on_trouble()
 
     async def get(self, node: int = 1, lane: int | str = 0, within_s: float = 5.0) -> Connection:
         return await self.pool.connection(node, lane, asyncio.get_running_loop().time() + within_s)
@@ -132,6 +135,24 @@ async def test_refused_credentials_are_not_tried_again_and_again(lab: Lab) -> No
             await lab.get()
 
     assert len(lab.opened) <= 2
+
+
+async def test_a_refusal_is_told_on_a_busy_machine(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waited for the refused attempt hears of it, though the time to try again has come by then."""
+    loop = asyncio.get_running_loop()
+    late_s = 0.0
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + late_s, raising=False)
+    lab.fail = AuthenticationFailed("no")
+
+    def trouble() -> None:
+        nonlocal late_s
+        late_s = 1.0
+
+    lab.on_trouble = trouble
+    with pytest.raises(AuthenticationFailed, match="no"):
+        await lab.get()
+    assert len(lab.opened) == 1
 
 
 async def test_an_attempt_that_hangs_does_not_hold_the_caller(lab: Lab) -> None:

@@ -226,6 +226,31 @@ async def test_a_gated_fetch_is_empty_after_max_wait_with_true_watermarks(gated:
     assert plain.partitions[0].records
 
 
+@pytest.mark.parametrize("version", [13, 15])
+async def test_a_gated_fetch_of_a_topic_without_an_id_is_the_brokers_to_refuse(
+    gated: Conversation, version: int
+) -> None:
+    """All zeros: UNKNOWN_TOPIC_ID there, with an answer that names no topic either."""
+    gated.gates.saw(ME, "g")
+    gated.session.client_id = "me"
+    gated.says(fetch(version))
+    assert len(gated.broker.frames()) == 1
+    gated.session.upstream_data(fetched(version, make_batch(0, 2)))
+    assert len(answer(gated, ApiKey.FETCH, version).responses) == 2
+    assert not gated.client.closed
+
+
+async def test_nothing_waits_for_a_gated_client_that_has_gone(gated: Conversation) -> None:
+    """How long a Fetch waits is the client's to say: up to 24 days."""
+    gated.gates.saw(ME, "g")
+    gated.session.client_id = "me"
+    gated.says(fetch(12))
+    gated.broker.take()
+    gated.session.upstream_data(fetched(12, make_batch(0, 2)))
+    gated.session.close("client closed")
+    assert [timer.was_cancelled for timer in gated.loop.timers] == [True]
+
+
 async def test_fetch_of_a_client_without_a_group_follows_the_policy(gated: Conversation) -> None:
     gated.session.client_id = "lonely"
     data = fetch(11)

@@ -106,6 +106,20 @@ async def test_a_mirrored_topic_goes_to_the_source_as_the_client_wrote_it(allowe
     assert allowed.forwarded == [("mirrored", 0, 42, 3)]
 
 
+async def test_a_topic_that_the_link_keeps_from_clients_is_refused_by_name(talk: Conversation) -> None:
+    """`link.client.topic.filters`: whatever the target allows; the other topic of the request is written."""
+    talk.context.routing.publish(Routing({"mirrored": route("mirrored"), "held": route("held", by_clients=False)}))
+    for topic in ("mirrored", "held"):
+        talk.session.authorized[topic] = (talk.clock(), True)
+    talk.says(produce(1, ("mirrored", 0), ("held", 0)))
+    ((_, _, body),) = talk.source.node.sent
+    assert b"held" not in body
+    source_answers(talk, PartitionResult("mirrored", 0, 0, 42))
+    ((denied, written),) = answers(talk)
+    assert (denied.topic, denied.error_code) == ("held", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert (written.topic, written.error_code) == ("mirrored", 0)
+
+
 async def test_who_may_write_is_asked_on_the_clients_own_connection(mirrored: Conversation) -> None:
     mirrored.says(produce(1, ("mirrored", 0)) + produce(2, ("mirrored", 1)))
     assert mirrored.source.node.sent == []
@@ -327,7 +341,7 @@ async def test_a_write_held_without_its_broker_over_the_cutover_ends_the_connect
 ) -> None:
     """Nobody would ever answer it here: what its producer sends to the next leader meanwhile would come before it."""
     talk.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
-    talk.context.rights["", "mirrored"] = True
+    talk.context.rights.remember("", "mirrored", True, talk.clock.now)
     without_broker(talk)
     talk.says(produce(1, ("mirrored", 0), acks=acks))
     assert not talk.session.closed
@@ -338,7 +352,7 @@ async def test_a_write_held_without_its_broker_over_the_cutover_ends_the_connect
 
 async def test_a_write_held_without_its_broker_goes_on_to_the_source(talk: Conversation) -> None:
     talk.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
-    talk.context.rights["", "mirrored"] = True
+    talk.context.rights.remember("", "mirrored", True, talk.clock.now)
     without_broker(talk)
     talk.says(produce(1, ("mirrored", 0)))
     talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))

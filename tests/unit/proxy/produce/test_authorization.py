@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from gateway.proxy.produce.authorization import CACHE_S, may_write
+from gateway.proxy.produce.authorization import may_write
+from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header
 from protocol.messages import MetadataResponse
-
-if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+from tests.support.conversation import Conversation
 
 WRITE, DESCRIBE = 1 << 4, 1 << 8
 METADATA = int(ApiKey.METADATA)
+KEPT_S = Limits().rights_kept_s
 
 
 class Asker:
@@ -91,12 +91,23 @@ async def test_an_answer_counts_for_a_while(talk: Conversation) -> None:
     asker = Asker(talk)
     asker.ask("mine")
     asker.target_says(mine=(0, WRITE))
-    talk.clock.now += CACHE_S
+    talk.clock.now += KEPT_S
     assert asker.ask("mine") == frozenset({"mine"})
     talk.clock.now += 0.001
     assert asker.ask("mine") is None  # and a right that was taken away counts from then on
     asker.target_says(mine=(0, DESCRIBE))
     assert asker.ask("mine") == frozenset()
+
+
+async def test_for_how_long_is_a_setting() -> None:
+    talk = Conversation(limits=Limits(rights_kept_s=1.0))
+    asker = Asker(talk)
+    asker.ask("mine")
+    asker.target_says(mine=(0, WRITE))
+    talk.clock.now += 1.0
+    assert asker.ask("mine") == frozenset({"mine"})
+    talk.clock.now += 0.001
+    assert asker.ask("mine") is None
 
 
 async def test_while_the_target_is_down_what_it_said_of_the_principal_counts(talk: Conversation) -> None:
@@ -105,7 +116,7 @@ async def test_while_the_target_is_down_what_it_said_of_the_principal_counts(tal
     asker.ask("mine", "theirs")
     asker.target_says(mine=(0, WRITE), theirs=(0, DESCRIBE))
     asker.session.target_down = cast("Any", object())
-    talk.clock.now += 10 * CACHE_S
+    talk.clock.now += 10 * KEPT_S
     assert asker.ask("mine", "theirs", "never_asked") == frozenset({"mine"})
     asker.session.principal = "bob"
     assert asker.ask("mine") == frozenset()

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.kafka.connection.errors import ClusterUnavailable
+from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable
 from gateway.proxy.produce import source_waits
 from gateway.proxy.produce.source_waits import find_connection
 
@@ -23,7 +23,8 @@ class Source:
         self.leads: int | None = 1
         self.asked: list[set[str]] = []
 
-    async def connection(self, node_id: int, lane: str) -> None:
+    async def connection_for(self, client: str, node_id: int, lane: str) -> None:
+        assert client == "alice"
         await self.connected
 
     async def refresh(self, topics: set[str]) -> None:
@@ -43,7 +44,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def find(source: Source) -> None:
     async with asyncio.timeout(10):
-        await find_connection(cast("Any", source), 1, "produce-0", LEADS)
+        await find_connection(cast("Any", source), "alice", 1, "produce-0", LEADS)
 
 
 async def test_a_connection_is_enough() -> None:
@@ -64,6 +65,14 @@ async def test_who_cannot_be_reached_is_left_when_another_one_leads() -> None:
     source = Source(2)
     source.connected.set_exception(ClusterUnavailable("broker 1 is not in the cluster"))
     await find(source)
+
+
+async def test_a_login_that_is_refused_is_told_at_once() -> None:
+    source = Source(1, 1)
+    source.connected.set_exception(AuthenticationFailed("lacks the ACL"))
+    with pytest.raises(AuthenticationFailed, match="lacks the ACL"):
+        await find(source)
+    assert source.asked == []
 
 
 async def test_neither_is_an_error() -> None:

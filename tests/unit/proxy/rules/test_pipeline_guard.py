@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.proxy.rules import pipeline_guard
 from gateway.proxy.rules.pipeline_guard import FORGET_S, PIPELINE, PipelineGuard
 
 
@@ -93,3 +95,15 @@ def test_what_a_broker_without_memory_is_sent_is_in_order(refusals: list[bool], 
                 again.append(sequence)
         left = again + left
     assert taken == wanted
+
+
+def test_producers_and_sequences_that_a_client_makes_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_guard, "KEPT", 3)
+    guard = PipelineGuard()
+    for number in range(50):
+        guard.refused([batch(1_000, producer=number), batch(1_000 - number, producer=49)], 0)
+    assert len(guard._refused) == 3
+    for number in range(50):
+        guard.refused([batch(1_000 - number, producer=49)], 0)
+    assert len(guard._refused["t", 0, 49].sequences) == PIPELINE
+    assert not guard.admits([batch(2_000, producer=49)], 0)

@@ -143,3 +143,13 @@ async def test_a_handler_that_fails_closes_its_own_connection_only(talk: Convers
     talk.says(heartbeat(1))
     assert talk.client.closed
     assert talk.context.stats.closed == {"internal error": 1}
+
+
+async def test_no_answer_is_looked_at_after_the_end(talk: Conversation) -> None:
+    """Both come in one read; the first one ends the session, and its callbacks have been called and let go."""
+    looked_at: list[memoryview] = []
+    talk.session.ask(3, 8, b"", lambda _frame: talk.session.close("over"))
+    talk.session.ask(3, 8, b"", looked_at.append)
+    talk.session.upstream_data(struct.pack(">iiii", 4, -1, 4, -2))
+    assert talk.client.closed
+    assert looked_at == []

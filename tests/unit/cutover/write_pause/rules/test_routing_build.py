@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_before_stopped_writes_go_to_the_source(state):
 def test_a_reversed_topic_is_written_on_the_target_and_counted(state):
     found = route(mirror(state, direction=REVERSE))
     assert (found.phase, found.counted, found.readable) == (WritePhase.SWITCHED, True, True)
+
+
+def test_what_clients_may_write_through_the_link():
+    filters = '{"topicFilters": [{"name": "%s", "patternType": "PREFIXED", "filterType": "INCLUDE"}]}'
+    for prefix, found in (("on-source", True), ("other", False)):
+        configs = {"link.client.topic.filters": filters % prefix}
+        links = {"l": replace(LINKS["l"], configs=configs)}
+        record = mirror(source_topic="on-source-t")
+        pauses = WritePauses()
+        pauses.records({"t": recorded(record, retried=False)})
+        assert routing_from(links, [record], pauses).topics["t"].by_clients is found
 
 
 def test_writes_are_counted_before_the_mirror_back_begins():

@@ -1,16 +1,22 @@
-"""A start in mode translate compares the target's last batch with the source's at the place that the map says."""
+"""What of two last batches must be alike; and a start in mode translate, which compares the target's with the source's
+at the place that the map says."""
 
 from __future__ import annotations
+
+import pytest
 
 from gateway.mirror.offset_map.rules.codec import Chunk, PartitionKey
 from gateway.mirror.offset_map.rules.ledger import OffsetLedger
 from gateway.mirror.offset_map.rules.offset_map import Breakpoint
+from gateway.mirror.partition.rules.last_batch import LastBatch, are_alike
 from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import NOT_PADDED, MirrorError, PartitionStart
-from protocol.batch.header import mirror_sequence
+from protocol.batch.header import mirror_sequence, read_batch_header, rewrite_batch
+from protocol.batch.reencode import Piece, convert
 from tests.support.partition_talk import PID, only_failure
+from tests.support.source_log import Given, v2_batch
 from tests.support.translate_sim import batch_of
 
 TIME = 1_002
@@ -63,3 +69,28 @@ def test_what_others_wrote_before_this_mirror_began_is_not_compared() -> None:
     mirror = started(copied(5), handed_over_at=7)
     answer(mirror, 10)
     assert mirror.phase is PartitionPhase.COPYING
+
+
+def last_batch(batch: bytes) -> LastBatch:
+    return LastBatch.of(read_batch_header(batch), memoryview(batch))
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_the_copy_of_a_log_append_time_batch_is_like_it(codec: int) -> None:
+    """Its records were made at different times, which the copy does not keep: it has the log's own."""
+    records = [Given(offset, 1_000 + offset * 5, b"k", b"v" * 50) for offset in range(3)]
+    source = v2_batch(records, codec=codec, append_time=2_000)
+    (piece,) = convert(memoryview(source), 0, [])
+    assert isinstance(piece, Piece)
+    copy = bytes(rewrite_batch(memoryview(piece.data), producer_id=PID, sequence=0))
+    assert last_batch(source).records_crc != last_batch(copy).records_crc
+    assert are_alike(last_batch(source), last_batch(copy), (0, 2), as_bytes=True)
+    later = v2_batch(records, codec=codec, append_time=2_001)
+    assert not are_alike(last_batch(later), last_batch(copy), (0, 2), as_bytes=True)
+
+
+def test_the_bytes_of_other_batches_must_be_the_same() -> None:
+    one, other = (v2_batch([Given(0, 1_000, b"k", value)]) for value in (b"a", b"b"))
+    assert are_alike(last_batch(one), last_batch(one), (0, 0), as_bytes=True)
+    assert not are_alike(last_batch(one), last_batch(other), (0, 0), as_bytes=True)
+    assert are_alike(last_batch(one), last_batch(other), (0, 0), as_bytes=False)

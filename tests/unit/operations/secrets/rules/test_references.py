@@ -39,7 +39,11 @@ def test_reference(text: str, found: Reference | None) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("bootstrap.servers", "${env:LOCKGATE_LINK_X}", "only sasl.username, sasl.password, ssl.key.password may be"),
+        (
+            "bootstrap.servers",
+            "${env:LOCKGATE_LINK_X}",
+            "only sasl.username, sasl.password, ssl.key.password, sasl.oauth",
+        ),
         ("client.id", "a${env:LOCKGATE_LINK_X}", "client.id: a reference must be the whole value"),
         ("sasl.password", "a${env:LOCKGATE_LINK_X}", "sasl.password: a reference must be the whole value"),
         ("sasl.password", "${encrypted:abc:Zm9v}", "cannot be given to another link"),

@@ -1,0 +1,1 @@
+"""The settings of `lockgate serve`, section by section; `file` reads them. Defaults and documentation stand here."""

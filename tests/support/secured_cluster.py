@@ -1,0 +1,134 @@
+"""Clusters whose clients log in, with an authoriser and delegation tokens; and the rights of their principals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gateway.devcluster import DevCluster
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.config import ClusterConfig
+from protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeDelegationTokenRequest
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    'unsecuredLoginStringClaim_sub="nobody";'
+)
+USERS = " ".join(f'user_{name}="{name}"' for name in ("admin", "gateway", "alice", "bob", "carol"))
+LOGINS = {
+    "plain": f"{PLAIN} {USERS};",
+    "scram-sha-256": SCRAM,
+    "scram-sha-512": SCRAM,
+    "oauthbearer": UNSECURED,
+}
+SECURED: Mapping[str, str] = {
+    "listener.security.protocol.map": (
+        "PLAINTEXT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,PROXIED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"
+    ),
+    "sasl.enabled.mechanisms": ",".join(mechanism.upper() for mechanism in LOGINS),
+    **{
+        f"listener.name.{listener}.{mechanism}.sasl.jaas.config": jaas
+        for listener in ("plaintext", "proxied")
+        for mechanism, jaas in LOGINS.items()
+    },
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+    "delegation.token.secret.key": "the secret of a test",
+}
+"""Broker properties. `admin` may do everything; the password of each user of PLAIN is its name. Bearer tokens are
+believed unsigned."""
+
+ANY, TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, USER = 1, 2, 3, 4, 5, 7
+ALL, READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS, CREATE_TOKENS = 2, 3, 4, 5, 8, 10, 13
+_LITERAL, _ALLOW, _DENY = 3, 3, 2
+
+
+def inside(cluster: DevCluster) -> str:
+    """`bootstrap.servers` of the listener of the brokers, where nobody logs in and everybody may do everything."""
+    return ",".join(f"127.0.0.1:{node.internal_port}" for node in cluster.spec.nodes)
+
+
+def by_tls(cluster: DevCluster, user: str, ca: Path) -> dict[str, Any]:
+    """Client properties of a user who comes by the proxied listener, with TLS before it (`tls_terminator.py`)."""
+    return {**login(user, cluster.proxied_bootstrap), "security.protocol": "SASL_SSL", "ssl.ca.location": str(ca)}
+
+
+def login(user: str, bootstrap: str) -> dict[str, Any]:
+    """Client properties of a user of PLAIN."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": user,
+    }
+
+
+class Acls:
+    """Rights on a cluster, given by its administrator. `properties`: how it logs in."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._config = ClusterConfig.from_client_properties(properties)
+
+    def allow(self, who: str, *rights: tuple[int, str, int]) -> None:
+        """`rights`: resource type, its name, operation."""
+        kind = CreateAclsRequest.AclCreation
+        made = [
+            kind(
+                resource_type=resource,
+                resource_name=name,
+                resource_pattern_type=_LITERAL,
+                principal=f"User:{who}",
+                host="*",
+                operation=operation,
+                permission_type=_ALLOW,
+            )
+            for resource, name, operation in rights
+        ]
+        for result in self._ask(CreateAclsRequest(creations=made)).results:
+            assert not result.error_code, result
+
+    def allow_a_gateway(self, who: str, *clients: str) -> None:
+        """All that a gateway does by itself, and tokens for these clients."""
+        everything = [
+            (TOPIC, "*", ALL),
+            (GROUP, "*", ALL),
+            (TRANSACTIONAL_ID, "*", ALL),
+            (CLUSTER, "kafka-cluster", ALL),
+        ]
+        self.allow(who, *everything, *((USER, f"User:{client}", CREATE_TOKENS) for client in clients))
+
+    def take_back(self, who: str, resource: int, name: str, operation: int) -> None:
+        """Of what `allow` gave."""
+        kind = DeleteAclsRequest.DeleteAclsFilter
+        gone = kind(
+            resource_type_filter=resource,
+            resource_name_filter=name,
+            pattern_type_filter=_LITERAL,
+            principal_filter=f"User:{who}",
+            host_filter="*",
+            operation=operation,
+            permission_type=_ALLOW,
+        )
+        (result,) = self._ask(DeleteAclsRequest(filters=[gone])).filter_results
+        assert len(result.matching_acls) == 1, result
+
+    def tokens(self, requester: str) -> list[str]:
+        """The owners of the delegation tokens that there are, of those that somebody has asked for."""
+        found = self._ask(DescribeDelegationTokenRequest(owners=None)).tokens
+        return [token.principal_name for token in found if token.token_requester_principal_name == requester]
+
+    def _ask(self, message: Any) -> Any:
+        async def ask() -> Any:
+            cluster = Cluster(self._config)
+            try:
+                await cluster.start(30.0, topics=[])
+                return await cluster.request(message)
+            finally:
+                await cluster.close()
+
+        return asyncio.run(ask())

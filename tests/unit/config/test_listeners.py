@@ -1,0 +1,83 @@
+"""Listeners that fit together, and those that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.config.file import ConfigError
+
+TARGET = "target: {bootstrap.servers: 'a:1'}\n"
+
+
+def test_what_is_advertised(load_text):
+    assert load_text(TARGET + "listener: {host: 10.0.0.1}").listener.advertised == "10.0.0.1"
+    assert load_text(TARGET + "listener: {host: 0.0.0.0, advertised_host: gw}").listener.advertised == "gw"
+
+
+LISTENER = "listener: {bootstrap_port: 9292, base_port: 9300}\n"
+SASL = (
+    "target: {bootstrap.servers: 'a:1', security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: a, "
+    "sasl.password: b}\n"
+)
+MUTUAL = "tls: {certificate: a, key: b, client_ca: c, client_auth: required}"
+BEARER = "oauth: {jwks_url: 'https://h/keys', issuer: i, audience: a}, tls: {certificate: a, key: b}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TARGET + "listener: {protocol: SSL}", "listener: protocol SSL needs tls"),
+        (TARGET + "listener: {protocol: PLAINTEXT, tls: {certificate: a, key: b}}", "protocol PLAINTEXT has no tls"),
+        (TARGET + "listener: {protocol: TLS}", "listener.protocol: "),
+        (
+            TARGET + "listener: {protocol: SASL_PLAINTEXT}",
+            "listener.protocol: SASL_PLAINTEXT, but clients log in at the",
+        ),
+        (
+            SASL + "listener: {protocol: PLAINTEXT}",
+            "listener.protocol: PLAINTEXT, but .* security.protocol is SASL",
+        ),
+        (TARGET + "listener: {tls: {certificate: a, key: b, client_auth: required}}", "client_ca and client_auth"),
+        (
+            TARGET + "listener: {tls: {certificate: a, key: b, principal_mapping_rules: 'default'}}",
+            "principal_mapping_rules: 'default' does not begin with DEFAULT or RULE",
+        ),
+        (TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9393}}", "listeners.x.base_port: is required"),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9292, base_port: 9400}}",
+            "listeners.x.bootstrap_port: 9292 is listener.bootstrap_port, too",
+        ),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 9393, base_port: 9300, host: 0.0.0.0}}",
+            "listeners.x.base_port: 9300 is listener.base_port, too",
+        ),
+        (
+            TARGET + LISTENER + "listeners: {x: {bootstrap_port: 8642, base_port: 9400}}",
+            "listeners.x.bootstrap_port: 8642 is api.port, too",
+        ),
+        (
+            TARGET + "listener: {ports: {1: 9301}}\nlisteners: {x: {bootstrap_port: 9393, base_port: 9400}}",
+            "listeners.x.ports: is needed, since listener.ports is set",
+        ),
+        (TARGET + "listeners: {a.b: {bootstrap_port: 9393, base_port: 9400}}", "listeners"),
+        (SASL + "listener: {identity: token}", "identity token: takes tls, with client_auth: required or with oauth"),
+        (
+            SASL + "listener: {identity: token, tls: {certificate: a, key: b}}",
+            "identity token: takes tls, with client_auth",
+        ),
+        (TARGET + f"listener: {{identity: token, {MUTUAL}}}", "listener.identity: token, but .* it takes SASL_SSL"),
+        (SASL + f"listener: {{identity: token, protocol: SASL_SSL, {MUTUAL}}}", "with certificates come by SSL"),
+        (SASL + f"listener: {{identity: token, protocol: SSL, {BEARER}}}", "with OAUTHBEARER come by SASL_SSL"),
+        (SASL + f"listener: {{{BEARER}}}", "oauth: with identity relay the target checks tokens itself"),
+        (SASL + f"listener: {{identity: token, {BEARER.replace('https', 'http')}}}", "listener.oauth.jwks_url"),
+    ],
+)
+def test_listeners_of_no_use(load_text, text, message):
+    with pytest.raises(ConfigError, match=message):
+        load_text(text)
+
+
+def test_listeners_side_by_side(load_text):
+    other = "listeners: {x: {host: 127.0.0.2, bootstrap_port: 9292, base_port: 9300, protocol: SASL_PLAINTEXT}}"
+    settings = load_text(SASL + LISTENER + other)
+    assert list(settings.endpoints()) == ["listener", "listeners.x"]

@@ -1,0 +1,74 @@
+"""A link tells when its source is lost, why it is so now, and when it is there again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from gateway.mirror.engine.destination import Destination
+from gateway.mirror.engine.link import LinkMirror
+from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.records import LinkRecord
+
+LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})
+
+
+class Told:
+    """Keeps what the link tells."""
+
+    def __init__(self) -> None:
+        self.news: list[tuple[bool, str]] = []
+
+    def source_available(self, _link: str, available: bool, message: str) -> None:
+        self.news.append((available, message))
+
+
+def link_to(source: SimpleNamespace, told: Told) -> LinkMirror:
+    return LinkMirror(
+        LINK,
+        cast("Any", source),
+        cast("Destination", SimpleNamespace(cluster=None)),
+        progress=MirrorProgress(),
+        events=cast("Any", told),
+        clock=lambda: 0.0,
+        wall_ms=lambda: 0,
+        owned=lambda _link, _topic: None,
+        carried=lambda *_: None,
+        max_wait_ms=lambda: 500,
+    )
+
+
+async def test_a_lost_source_is_told_once_for_each_reason():
+    told = Told()
+    source = SimpleNamespace(available=True, last_error="", on_view=[])
+    link = link_to(source, told)
+    link.tick(0.0)
+    source.available, source.last_error = False, "connection refused"
+    link.tick(1.0)
+    link.tick(5.9)
+    assert told.news == [], "not before it lasts"
+    link.tick(6.0)
+    link.tick(7.0)
+    source.last_error = "certificate has expired"
+    link.tick(8.0)
+    link.tick(9.0)
+    source.last_error = ""  # between two attempts: why it was lost still holds
+    link.tick(10.0)
+    source.available = True
+    link.tick(11.0)
+    assert told.news == [(False, "connection refused"), (False, "certificate has expired"), (True, "")]
+
+
+async def test_a_source_that_is_lost_again_is_told_again():
+    told = Told()
+    source = SimpleNamespace(available=False, last_error="", on_view=[])
+    link = link_to(source, told)
+    for now in (0.0, 5.0):
+        link.tick(now)
+    source.available = True
+    link.tick(6.0)
+    source.available = False
+    for now in (7.0, 12.0):
+        link.tick(now)
+    lost = (False, "no connection to the source")
+    assert told.news == [lost, (True, ""), lost]
