@@ -36,6 +36,7 @@ class Leadership:
         self._registry = FleetRegistry(
             self._store,
             self._me.name,
+            self._me.incarnation,
             clock=self._host.boot,
             monotonic=self._host.monotonic,
             wall_ms=self._host.wall_ms,

@@ -17,7 +17,7 @@ from gateway.errors import Conflict, NotFound
 from gateway.fleet.rules.leases import Presumptions
 from gateway.fleet.rules.membership import Gateway, Registered, admit, newest, predecessor
 from gateway.state.codec import Record
-from gateway.state.gateway_records import FleetRecord, GatewayRecord
+from gateway.state.gateway_records import OLDER, FleetRecord, GatewayRecord
 from gateway.state.store import StateStore
 
 _DEPARTURES = 100
@@ -28,7 +28,7 @@ class FleetRegistry:
     """One per term.
 
     Args:
-        me: this gateway's name; it is never lost.
+        me: this gateway's name; it is never lost. incarnation: of this process.
         clock: of leases, see `fleet/rules/leases.py`. monotonic: of promotes.
         new_secret: makes the fleet's, if it has none yet.
     """
@@ -37,6 +37,7 @@ class FleetRegistry:
         self,
         store: StateStore,
         me: str,
+        incarnation: str,
         *,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
@@ -45,6 +46,7 @@ class FleetRegistry:
     ) -> None:
         self._store = store
         self._me = me
+        self._incarnation = incarnation
         self._clock = clock
         self._monotonic = monotonic
         self._wall_ms = wall_ms
@@ -54,7 +56,6 @@ class FleetRegistry:
         # out a gateway that was found in the registry meanwhile, and admitted because of that.
         self._changing = asyncio.Lock()
         self._goodbyes: set[tuple[str, str]] = set()  # name, incarnation
-        self._replaced: set[tuple[str, str]] = set()  # likewise: another process has the name by now
         self._present: frozenset[tuple[str, str]] = frozenset()  # likewise: in the present generation
         self._members: Mapping[str, str] = {}
         self._departed: deque[tuple[float, str]] = deque(maxlen=_DEPARTURES)
@@ -83,23 +84,47 @@ class FleetRegistry:
             await self._store.resolve_outcome()
             self._present = frozenset((gateway.name, gateway.incarnation) for gateway in members.values())
             registered = {name: record.incarnation for name, record in self._store.gateways.items()}
-            older = {(one.succeeded, one.incarnation) for one in self._store.gateways.values() if one.succeeded}
-            kept = newest(members, registered, self._replaced | older)
+            kept = newest(members, registered, self._older() | self._dead_here(members))
+            dropped: dict[str, list[str]] = {}
+            for member_id, gateway in members.items():
+                if member_id not in kept:
+                    dropped.setdefault(gateway.name, []).append(gateway.incarnation)
             # Who has said good-bye may be in the group yet: it writes nothing more, and need not be waited for again.
             await self._admit(
                 {
                     member_id: gateway
                     for member_id, gateway in kept.items()
                     if (gateway.name, gateway.incarnation) not in self._goodbyes
-                }
+                },
+                dropped,
             )
             return kept
 
-    async def _admit(self, members: Mapping[str, Gateway]) -> None:
+    def _older(self) -> set[tuple[str, str]]:
+        """Whose names others have taken: written down, or the next leader would take them for the younger ones."""
+        records = self._store.gateways.values()
+        return {(one.succeeded, one.incarnation) for one in records if one.succeeded} | {
+            (one.succeeded or one.name, incarnation) for one in records for incarnation in one.older
+        }
+
+    def _dead_here(self, members: Mapping[str, Gateway]) -> set[tuple[str, str]]:
+        """Processes of this one's name that held the lock which this one, alive, has now (`transport/name_lock.py`)."""
+        mine = {one.place for one in members.values() if (one.name, one.incarnation) == (self._me, self._incarnation)}
+        return {
+            (one.name, one.incarnation)
+            for one in members.values()
+            if one.name == self._me and one.incarnation != self._incarnation and one.place and one.place in mine
+        }
+
+    async def _admit(self, members: Mapping[str, Gateway], dropped: Mapping[str, Collection[str]]) -> None:
         registry = {name: _registered(record) for name, record in self._store.gateways.items()}
         admission = admit(members.values(), registry)
         by_name = {gateway.name: gateway for gateway in members.values()}
-        records: list[Record] = [self._record(by_name[entry.name]) for entry in admission.register]
+        named = {entry.name: self._record(by_name[entry.name]) for entry in admission.register}
+        known = self._store.gateways
+        named |= {name: known[name] for name in dropped if name in by_name and name not in named}
+        aged = (_aged(record, known.get(name), dropped.get(name, ())) for name, record in named.items())
+        records: list[Record] = [record for record in aged if record != known.get(record.name)]
         records += [_succeeded(self._store.gateways[old.name]) for old in admission.succeeded]
         if not self._store.secret:
             records.append(FleetRecord(self._new_secret()))
@@ -107,8 +132,6 @@ class FleetRegistry:
             await self._store.put(*records)
         for old in admission.replaced:
             self._has_departed(old.name, "a new process holds the lock of its name")
-        for old in (*admission.replaced, *admission.succeeded):
-            self._replaced.add((old.name, old.incarnation))
         for entry in admission.register:
             _log.info("gateway admitted", gateway=entry.name, role=by_name[entry.name].role.value)
         self._members = {gateway.name: member_id for member_id, gateway in members.items()}
@@ -226,6 +249,14 @@ class FleetRegistry:
 def _registered(record: GatewayRecord) -> Registered:
     lease_s = record.lease_ms / 1000
     return Registered(name=record.name, incarnation=record.incarnation, lease_s=lease_s, place=record.place)
+
+
+def _aged(record: GatewayRecord, before: GatewayRecord | None, dropped: Collection[str]) -> GatewayRecord:
+    """With the incarnations that had its name before it. `dropped`: those of them that the group counts yet."""
+    older = list(dropped)
+    if before is not None:
+        older += [before.incarnation, *before.older]
+    return replace(record, older=tuple(one for one in dict.fromkeys(older) if one != record.incarnation)[:OLDER])
 
 
 def _succeeded(record: GatewayRecord) -> GatewayRecord:

@@ -33,6 +33,9 @@ from gateway.runtime.server_tls import renewed_context
 
 _TICK_S: Final = 1.0  # the Date header counts seconds
 GRACE_S: Final = 3  # uvicorn takes whole seconds
+# Longer than clients keep an idle connection (httpx 5 s, aiohttp 15 s): one that sends a request while its connection
+# ends cannot know whether to repeat it. uvicorn's own 5 s are httpx's.
+IDLE_S: Final = 30
 _BACKLOG: Final = 128
 _HEADER_BYTES: Final = 32_768
 
@@ -69,6 +72,7 @@ class ApiServer:
             proxy_headers=False,
             h11_max_incomplete_event_size=_HEADER_BYTES,
             timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=IDLE_S,
         )
         listening = listening_socket(settings)
         self._server = _Server(config, settings, tls)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SECRET_BYTES: Final = 32
+OLDER: Final = 20  # more than processes of one name can begin and die within a session of the group
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class GatewayRecord:
     held the lock of its name (`transport/name_lock.py`), '' for nowhere. `succeeded`: the name that another process
     has taken while this one was not known to have stopped; its own `name` is made from both then
     (`membership.predecessor`). `keys`: ids of the keys that it has for secrets of links, with commas between
-    (`operations/secrets/sealing.py`).
+    (`operations/secrets/sealing.py`). `older`: incarnations that had the name before this one, the latest first, at
+    most `OLDER`: the group may count them yet.
     """
 
     name: str
@@ -38,6 +40,7 @@ class GatewayRecord:
     place: str = ""
     succeeded: str = ""
     keys: str = ""
+    older: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class GatewayProcess:
     def _given_out(self) -> set[int]:
         """Ports that stand for a broker of the target from now on, also at the gateways that come after this one."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        return {int(port) for port in re.findall(r"listening .*node_id=\d+ port=(\d+)", text)}
+        return {int(port) for port in re.findall(r"listening .*broker=\d+ .*port=(\d+)", text)}
 
     @property
     def pid(self) -> int | None:
@@ -146,9 +146,14 @@ class GatewayProcess:
         answer = self.api.post(path, json=body)
         assert answer.is_success, answer.text
 
-    def _healthy(self) -> bool:
+    def assert_runs(self) -> None:
+        """It has not ended by itself; its exit code and its last words when it has."""
         assert self._process is not None
-        assert self._process.poll() is None, f"the gateway ended:\n{self.log.read_text()[-2000:]}"
+        code = self._process.poll()
+        assert code is None, f"the gateway ended with {code}:\n{self.log.read_text(errors='replace')[-2000:]}"
+
+    def _healthy(self) -> bool:
+        self.assert_runs()
         try:
             return self.api.get("/health").is_success
         except httpx.TransportError:
@@ -165,6 +170,7 @@ def running_gateway(folder: Path, target_bootstrap: str, link: str, **sections: 
     try:
         gateway.start()
         yield gateway
+        gateway.assert_runs()
         gateway.delete_link(link)
         assert gateway.stop() == 0
     finally:

@@ -11,6 +11,7 @@ from gateway.fleet.registry import FleetRegistry
 from gateway.fleet.rules.leases import presumable_after
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.gateway_records import OLDER
 from tests.support.control_plane import Plane
 
 LEASE_S = 60.0
@@ -25,6 +26,7 @@ class Book:
         self.registry = FleetRegistry(
             plane.store,
             "a",
+            "1",
             clock=lambda: self.now,
             monotonic=lambda: self.now,
             wall_ms=lambda: 1,
@@ -99,6 +101,43 @@ async def test_a_new_process_of_a_name_replaces_the_old_one(book: Book) -> None:
     assert book.registry.lost() == ""
     assert book.plane.store.gateways["b"].incarnation == "2"
     assert book.registry.departed(0.0, ()) == 2, "what the old ones had sent may land yet"
+
+
+async def test_a_leader_that_comes_after_knows_who_was_replaced(plane: Plane) -> None:
+    """The group counts the dead until their sessions end: one of them must not get the name of the living back."""
+    for incarnation in "123":
+        await Book(plane).members(member("a"), member("b", incarnation))
+    assert plane.store.gateways["b"].older == ("2", "1")
+    both = [member("a"), member("b"), member("b", "2"), member("b", "3")]
+    assert await Book(plane).members(*both) == {("a", "1"), ("b", "3")}
+    assert plane.store.gateways["b"].incarnation == "3"
+
+
+async def test_who_was_never_registered_is_told_from_who_comes_next(plane: Plane) -> None:
+    book = Book(plane)
+    await book.members(member("b", "2"), member("b", "1"))
+    assert list(plane.store.gateways["b"].older) == ["1"]
+    since = plane.store.gateways["b"].since_ms
+    await book.members(member("b", "2"), member("b", "3"), member("b", "1"))
+    assert list(plane.store.gateways["b"].older) == ["2", "1"]
+    assert await Book(plane).members(member("b", "1"), member("b", "3")) == {("b", "3")}
+    assert plane.store.gateways["b"].since_ms == since
+
+
+async def test_the_leader_itself_is_the_youngest_at_its_place(plane: Plane) -> None:
+    """It has led alone, and registered itself; the group counts one that died before anybody admitted it."""
+    book = Book(plane)
+    await book.generation("a")
+    assert await book.members(member("a"), member("a", "0")) == {("a", "1")}
+    assert await book.members(member("a"), member("a", "2")) == {("a", "1")}
+    assert plane.store.gateways["a"].older == ("2", "0")
+    assert await book.members(member("a"), member("a", "3", "there")) == {("a", "3")}, "this may be a living one"
+
+
+async def test_no_more_names_are_kept_than_a_session_can_see(plane: Plane) -> None:
+    for incarnation in range(OLDER + 5):
+        await Book(plane).members(member("b", f"{incarnation:03d}"))
+    assert plane.store.gateways["b"].older == tuple(f"{one:03d}" for one in range(OLDER + 3, 3, -1))
 
 
 @pytest.mark.parametrize("place", ["", "another machine"])
