@@ -7,11 +7,13 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.context import Sessions
 from tests.support.listening import is_closed, listening
 from tests.support.self_signed import self_signed
@@ -21,15 +23,15 @@ Opened = tuple[Sessions, Callable[[], Awaitable[tuple[asyncio.StreamReader, asyn
 
 
 @asynccontextmanager
-async def listener(port: int, tls: ssl.SSLContext | None = None, **limits: float) -> AsyncIterator[Opened]:
+async def listener(port: int, tls: ssl.SSLContext | None = None, limits: Limits | None = None) -> AsyncIterator[Opened]:
     """The bootstrap port of a gateway, and how to connect to it."""
-    async with listening(port, tls=tls, **limits) as sessions:
+    async with listening(port, tls=tls, limits=limits) as sessions:
         yield sessions, lambda: asyncio.open_connection("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(("limit", "reason"), [("connections", "connections"), ("connections_per_address", "address")])
 async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], limit: str, reason: str) -> None:
-    async with listener(unused_port(), **cast("Any", {limit: 2})) as (sessions, connect):
+    async with listener(unused_port(), limits=replace(Limits(), **{limit: 2})) as (sessions, connect):
         kept = [await connect() for _ in range(2)]
         reader, writer = await connect()
         assert await is_closed(reader)
@@ -44,7 +46,7 @@ async def test_one_more_than_may_be_is_closed(unused_port: Callable[[], int], li
 
 
 async def test_too_many_at_once_are_closed(unused_port: Callable[[], int]) -> None:
-    async with listener(unused_port(), connections_per_second=1) as (sessions, connect):
+    async with listener(unused_port(), limits=Limits(connections_per_second=1)) as (sessions, connect):
         found = [await connect() for _ in range(4)]
         closed = await asyncio.gather(*(is_closed(reader) for reader, _ in found[2:]))
         assert closed == [True, True]
@@ -82,7 +84,7 @@ async def test_a_client_that_vanished_is_noticed(unused_port: Callable[[], int])
 async def test_a_connection_counts_before_its_tls_handshake(unused_port: Callable[[], int], tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*self_signed(tmp_path, "gateway"))
-    async with listener(unused_port(), context, connections=1, login_timeout_s=0.2) as (sessions, connect):
+    async with listener(unused_port(), context, Limits(connections=1, login_timeout_s=0.2)) as (sessions, connect):
         _, silent = await connect()
         reader, writer = await connect()
         assert await is_closed(reader)

@@ -21,23 +21,23 @@ from tests.support.conversation import View
 
 @asynccontextmanager
 async def listening(
-    port: int, *, proxies: Sequence[str] = (), tls: ssl.SSLContext | None = None, **limits: float
+    port: int, *, proxies: Sequence[str] = (), tls: ssl.SSLContext | None = None, limits: Limits | None = None
 ) -> AsyncIterator[Sessions]:
-    """The sessions of whoever connects. `proxies`: see `proxy_protocol_from`. `limits`: other than by default."""
+    """The sessions of whoever connects. `proxies`: see `proxy_protocol_from`. `limits`: the defaults."""
     loop = asyncio.get_running_loop()
     sessions = Sessions(
         routing=RoutingTable(),
         clock=loop.time,
         loop=loop,
         max_request_bytes=1 << 20,
-        limits=Limits(**cast("Any", limits)),
+        limits=limits or Limits(),
     )
     listener = Listener(
         host="127.0.0.1",
         advertised_host="",
         bootstrap_port=port,
         port_of=lambda node: 0,
-        proxies=Proxies(proxies),
+        proxies=Proxies(proxies) if proxies else None,
         tls=None if tls is None else lambda: tls,
     )
     target = cast("Any", SimpleNamespace(view=View(), available=True, config=SimpleNamespace(uses_sasl=True)))
