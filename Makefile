@@ -48,6 +48,10 @@ demo: need-demo venv brokers ## Run a whole migration between two real clusters
 demo-exact: need-demo venv brokers ## Take compacted and transactional topics over and back
 	@$(BIN)/python -m demo.exact
 
+.PHONY: demo-secure
+demo-secure: need-demo venv brokers ## The same with TLS, logins and ACLs everywhere, each client under its own name
+	@$(BIN)/python -m demo.secure
+
 .PHONY: demo-spark
 demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks and its driver killed (DEMO_ARGS="--backlog-mb 200")
 	@$(BIN)/python -m demo.spark $(DEMO_ARGS)

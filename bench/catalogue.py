@@ -12,6 +12,7 @@ from bench.loads.produce import Produce, write_1m, write_16k, write_rdkafka
 from bench.loads.promote import Promote
 from bench.loads.rest import Rest
 from bench.loads.small import Flood, Small
+from bench.loads.tls import FetchTls, ProduceTls
 from bench.loads.together import Together
 
 
@@ -21,6 +22,8 @@ def all_loads() -> list[Load]:
         Rest(),
         Produce("produce_16k", "produce, 1 KB records, 16 KB batches (ProducerPerformance)", write_16k, main=True),
         Fetch(),
+        ProduceTls(),
+        FetchTls(),
         Small(),
         Flood(),
         Mirroring("mirror_16k", "mirror a backlog, 16 KB batches", last=False),

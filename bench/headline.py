@@ -91,6 +91,20 @@ FIGURES: tuple[Figure, ...] = (
         unit="x",
     ),
     Figure(
+        "produce over TLS: CPU / HAProxy's",
+        _ratio("produce_tls", CPU_GB, "gateway_tls", "haproxy_tls"),
+        1.5,
+        key="produce_tls_x",
+        unit="x",
+    ),
+    Figure(
+        "fetch over TLS: CPU / HAProxy's",
+        _ratio("fetch_tls", CPU_GB, "gateway_tls", "haproxy_tls"),
+        1.5,
+        key="fetch_tls_x",
+        unit="x",
+    ),
+    Figure(
         "forwarded produce (ack source): CPU / pass-through's",
         _ratio("produce_16k", CPU_GB, "forwarded", "gateway"),
         2.0,

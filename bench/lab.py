@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from bench.contestants.contestant import Contestant, Direct
+from bench.contestants.contestant import Behind, Contestant, Direct
 from bench.contestants.haproxy import HAProxy, haproxy_binary
 from bench.contestants.lockgate import Lockgate
 from bench.contestants.mirrormaker import MirrorMaker
 from bench.settings import Profile
+from bench.tls import Certificate
 from bench.topics import Topics
 from gateway.devcluster import DevCluster, DevClusterError, claim_ports, release_ports
 
@@ -46,9 +47,13 @@ class Lab:
             long_lived=True,
             advertised_ports=self._ports,
         )
-        self.gateway = Lockgate(folder, self.target.bootstrap)
+        self.certificate = Certificate(folder / "tls")
+        self.gateway = Lockgate(folder, self.target.bootstrap, self.certificate)
         self.haproxies = self._new_haproxies()
         direct = Direct(self.target.bootstrap)
+        self.tls_passers: list[Contestant] = [Behind(self.gateway, "gateway_tls", self.gateway.tls_bootstrap)]
+        if self.haproxies:
+            self.tls_passers.insert(0, self.haproxies.pop())
         self.passers: list[Contestant] = [direct, *self.haproxies[:1], self.gateway]
         self.all_passers: list[Contestant] = [direct, *self.haproxies, self.gateway]
         self.mirror_makers: list[MirrorMaker] = []
@@ -70,8 +75,9 @@ class Lab:
     def ready(self, contestant: Contestant) -> Contestant:
         """The contestant, serving: the HAProxies share one port, so one of them runs at a time."""
         if isinstance(contestant, HAProxy) and contestant.pid is None:
-            for other in self.haproxies:
-                other.stop()
+            for other in (*self.haproxies, *self.tls_passers):
+                if isinstance(other, HAProxy):
+                    other.stop()
             contestant.start()
         return contestant
 
@@ -85,7 +91,7 @@ class Lab:
         """End everything. The clusters are killed: what they hold is not needed, and a clean end takes its time."""
         for mirror_maker in self.mirror_makers:
             mirror_maker.stop()
-        for contestant in self.all_passers:
+        for contestant in (*self.all_passers, *self.tls_passers):
             contestant.stop()
         self.gateway.close()
         for cluster in (self.source, self.target):
@@ -99,7 +105,8 @@ class Lab:
         if haproxy_binary() is None or broker_port is None:
             return []
         port = self._ports[0]
-        return [HAProxy(self.folder, port, broker_port, splicing=splicing) for splicing in (True, False)]
+        made = [HAProxy(self.folder, port, broker_port, splicing=splicing) for splicing in (True, False)]
+        return [*made, HAProxy(self.folder, port, broker_port, tls=self.certificate.both)]
 
 
 def _remove_left_over(name: str, folder: Path) -> None:

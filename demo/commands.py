@@ -71,6 +71,11 @@ def _client_jars(kafka: str) -> str:
     return os.pathsep.join(str(jar) for name in CLIENT_JARS for jar in sorted(folder.glob(f"{name}-[0-9]*.jar")))
 
 
+def tls(folder: Path | None) -> list[str]:
+    """Where a client finds its certificate."""
+    return [] if folder is None else ["--tls", str(folder)]
+
+
 def producer_options(rate: float, first: int, codec: str) -> list[str]:
     """How fast (records per second), from which number on, how compressed."""
     return ["--rate", f"{rate:.3f}", "--first", str(first), "--codec", codec]

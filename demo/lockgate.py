@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -22,7 +24,16 @@ HOST = "127.0.0.1"
 class Lockgate:
     """One gateway process in front of the target."""
 
-    def __init__(self, target_bootstrap: str, folder: Path) -> None:
+    def __init__(
+        self,
+        target_bootstrap: str,
+        folder: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        **sections: Mapping[str, Any],
+    ) -> None:
+        """`sections` of the configuration are merged over what is said here. `env`: variables of its process."""
+        self._env = dict(env or {})
         api, bootstrap, *_brokers = claim_ports(6, consecutive=True)
         self.bootstrap = f"{HOST}:{bootstrap}"
         self.url = f"http://{HOST}:{api}"
@@ -31,7 +42,7 @@ class Lockgate:
         self._folder = folder
         self._child: Child | None = None
         self._config = folder / "gateway.yaml"
-        config = {
+        config: dict[str, dict[str, Any]] = {
             "target": {"bootstrap.servers": target_bootstrap},
             "listener": {
                 "host": HOST,
@@ -42,11 +53,13 @@ class Lockgate:
             "api": {"host": HOST, "port": api, "token_file": str(self.token_file)},
             "log": {"level": "info", "format": "console"},
         }
+        for name, values in sections.items():
+            config.setdefault(name, {}).update(values)
         self._config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
 
     def start(self) -> None:
         """Start the process; `healthy` tells when it serves."""
-        self._child = Child("gateway", [_command(), "serve", "--config", str(self._config)], self._folder)
+        self._child = Child("gateway", [_command(), "serve", "--config", str(self._config)], self._folder, self._env)
 
     def healthy(self) -> bool:
         """True once it answers on /health."""

@@ -7,6 +7,7 @@ from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from demo.access import IN_CLEAR, Access
 from demo.checker import LogRecord, TopicLog
 from demo.errors import DemoError
 from demo.records import RecordId, digest, parse_value
@@ -17,8 +18,8 @@ BATCH = 1_000  # records per call: few enough to come without waiting for more
 class LogEnds:
     """Asks a cluster for a topic's high watermarks, over one connection for as long as it lives."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._consumer = _consumer(bootstrap)
+    def __init__(self, bootstrap: str, topic: str, partitions: int, access: Access = IN_CLEAR) -> None:
+        self._consumer = _consumer(bootstrap, access)
         self._partitions = [TopicPartition(topic, partition) for partition in range(partitions)]
 
     def read(self, timeout_s: float = 10.0) -> dict[int, int]:
@@ -37,13 +38,13 @@ class LogEnds:
         self._consumer.close()
 
 
-def log_ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+def log_ends(bootstrap: str, topic: str, partitions: int, access: Access = IN_CLEAR) -> dict[int, int]:
     """The high watermark of each partition, asked once.
 
     Raises:
         DemoError: The cluster did not say.
     """
-    ends = LogEnds(bootstrap, topic, partitions)
+    ends = LogEnds(bootstrap, topic, partitions, access)
     try:
         return ends.read()
     except KafkaException as error:
@@ -52,16 +53,24 @@ def log_ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
         ends.close()
 
 
-def read_topic(bootstrap: str, topic: str, partitions: int, timeout_s: float, *, aborted: bool = False) -> TopicLog:
+def read_topic(
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    timeout_s: float,
+    *,
+    aborted: bool = False,
+    access: Access = IN_CLEAR,
+) -> TopicLog:
     """Every record from each log's start to its end as of now; with `aborted`, those of aborted transactions too.
 
     Raises:
         DemoError: It took longer than `timeout_s` seconds, or a record is not one of the demo's.
     """
-    ends = log_ends(bootstrap, topic, partitions)
+    ends = log_ends(bootstrap, topic, partitions, access)
     records: dict[int, list[LogRecord]] = {partition: [] for partition in range(partitions)}
     deadline = time.monotonic() + timeout_s
-    consumer = _consumer(bootstrap, isolation="read_uncommitted" if aborted else "read_committed")
+    consumer = _consumer(bootstrap, access, isolation="read_uncommitted" if aborted else "read_committed")
     try:
         left = _assign(consumer, topic, ends)
         names: dict[str, str] = {}  # one string object per producer, not one per record
@@ -105,10 +114,11 @@ def _headers(message: Message) -> list[tuple[str, bytes | None]]:
     return headers or []
 
 
-def _consumer(bootstrap: str, *, isolation: str = "read_committed") -> Consumer:
+def _consumer(bootstrap: str, access: Access, *, isolation: str = "read_committed") -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
+            **access,
             "client.id": "demo-readback",
             "group.id": "demo-readback",  # demanded by the library; nothing is joined or committed
             "enable.auto.commit": False,

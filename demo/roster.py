@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demo.commands import Part, Role, java, producer_options, python, who
+from demo.commands import Part, Role, java, producer_options, python, tls, who
 from demo.settings import Settings
 
 BACKLOG_CODECS = ("lz4", "zstd", "gzip", "snappy", "none")
@@ -22,7 +22,7 @@ def _backlog_part(settings: Settings, codec: str) -> Part:
 
     def command(bootstrap: str, _first: int) -> list[str]:
         options = ["--count", str(share), "--codec", codec, "--partitions", str(settings.partitions)]
-        return [*python("backlog", bootstrap, settings.topic, name), *options]
+        return [*python("backlog", bootstrap, settings.topic, name), *options, *tls(settings.tls)]
 
     return Part(name, "confluent-kafka", Role.PRODUCER, "", command)
 
@@ -43,14 +43,15 @@ def cast(settings: Settings, classes: Path) -> tuple[Part, ...]:
 def _producer(settings: Settings, name: str, library: str, module: str, codec: str) -> Part:
     def command(bootstrap: str, first: int) -> list[str]:
         base = python(module, bootstrap, settings.topic, name)
-        return [*base, *producer_options(settings.rate / 3, first, codec), "--partitions", str(settings.partitions)]
+        options = [*producer_options(settings.rate / 3, first, codec), "--partitions", str(settings.partitions)]
+        return [*base, *options, *tls(settings.tls)]
 
     return Part(name, library, Role.PRODUCER, "", command)
 
 
 def _member(settings: Settings, group: str, name: str, library: str, module: str) -> Part:
     def command(bootstrap: str, _first: int) -> list[str]:
-        return [*python(module, bootstrap, settings.topic, name), "--group", group]
+        return [*python(module, bootstrap, settings.topic, name), "--group", group, *tls(settings.tls)]
 
     return Part(name, library, Role.MEMBER, group, command)
 
@@ -58,7 +59,7 @@ def _member(settings: Settings, group: str, name: str, library: str, module: str
 def _java_producer(settings: Settings, classes: Path, name: str, codec: str) -> Part:
     def command(bootstrap: str, first: int) -> list[str]:
         options = [*who(bootstrap, settings.topic, name), *producer_options(settings.rate / 3, first, codec)]
-        return java(settings.source_kafka, classes, "LiveProducer", options)
+        return java(settings.source_kafka, classes, "LiveProducer", [*options, *tls(settings.tls)])
 
     return Part(name, f"Java {settings.source_kafka}", Role.PRODUCER, "", command)
 
@@ -66,6 +67,6 @@ def _java_producer(settings: Settings, classes: Path, name: str, codec: str) -> 
 def _java_member(settings: Settings, classes: Path, group: str, name: str) -> Part:
     def command(bootstrap: str, _first: int) -> list[str]:
         options = [*who(bootstrap, settings.topic, name), "--group", group]
-        return java(settings.target_kafka, classes, "GroupMember", options)
+        return java(settings.target_kafka, classes, "GroupMember", [*options, *tls(settings.tls)])
 
     return Part(name, f"Java {settings.target_kafka}", Role.MEMBER, group, command)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from demo.access import IN_CLEAR, Access
 from demo.checker import TopicLog, Window
 from demo.clusters import new_cluster
 from demo.history import Side
-from demo.readback import log_ends
+from demo.lockgate import Lockgate
+from demo.readback import log_ends, read_topic
 from demo.roster import cast
-from demo.settings import Settings
+from demo.settings import READ_BACK_S, Settings
 from demo.stage import Stage
 from demo.view import View
+from gateway.devcluster import DevCluster
 
 
 class Run(Stage):
@@ -21,12 +24,37 @@ class Run(Stage):
     def __init__(self, settings: Settings, view: View) -> None:
         super().__init__(settings.folder, view, keep_data=settings.keep_data)
         self.settings = settings
-        target = new_cluster("target", settings.target_kafka, settings.folder)
-        source = target if settings.direct else new_cluster("source", settings.source_kafka, settings.folder)
+        self.access: Access = IN_CLEAR
+        target = self.describe_cluster("target", settings.target_kafka)
+        source = target if settings.direct else self.describe_cluster("source", settings.source_kafka)
         self.cast(cast(settings, self.classes), source, target)
         self.source_log = TopicLog({})
         self.promote: Window | None = None
         self.killed_at_ms: int | None = None
+
+    def describe_cluster(self, name: str, kafka: str) -> DevCluster:
+        """A cluster that is yet to be started."""
+        return new_cluster(name, kafka, self.settings.folder)
+
+    def clusters_are_up(self) -> None:
+        """Before anybody uses them."""
+
+    def describe_gateway(self) -> Lockgate:
+        """The gateway, yet to be started."""
+        return Lockgate(self.target.bootstrap, self.logs)
+
+    def link_options(self) -> tuple[str, ...]:
+        """Of `lockgate link create`: how the source is reached."""
+        return "--bootstrap", self.source.bootstrap
+
+    def read(self, bootstrap: str) -> TopicLog:
+        """The topic as it is now on a cluster."""
+        settings = self.settings
+        return self.in_background(
+            lambda: read_topic(bootstrap, settings.topic, settings.partitions, READ_BACK_S, access=self.access),
+            f"the log of {settings.topic}",
+            READ_BACK_S + 5,
+        )
 
     @property
     def moved_to(self) -> str:
@@ -35,7 +63,7 @@ class Run(Stage):
 
     def caught_up(self, where: str, timeout_s: float) -> bool:
         """Wait until every group has read to the topic's ends as of now on a cluster; False when the time is up."""
-        ends = log_ends(where, self.settings.topic, self.settings.partitions)
+        ends = log_ends(where, self.settings.topic, self.settings.partitions, self.access)
         groups = {member.part.group for member in self.fleet.members()}
         return self.within(lambda: all(self.fleet.caught_up(group, ends) for group in groups), timeout_s)
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One run. `rate` is records per second over all live producers; `direct` leaves the gateway out."""
+    """One run. `rate` is records per second over all live producers; `direct` leaves the gateway out; `tls` is a folder
+    with a certificate for each client, if they come by TLS."""
 
     topic: str = "orders"
     link: str = "old"
@@ -25,6 +26,8 @@ class Settings:
     direct: bool = False
     keep_data: bool = False
     limits: Limits = field(default_factory=Limits)
+    replicas: int = 1
+    tls: Path | None = None
     folder: Path = ROOT / "build" / "demo"
     report: Path = ROOT / "build" / "demo.json"
 

@@ -55,7 +55,7 @@ class Consumed(NamedTuple):
     mb_per_s: float
 
 
-def consume(bootstrap: str, topic: str, records: int) -> Consumed:
+def consume(bootstrap: str, topic: str, records: int, properties: Mapping[str, str] = {}) -> Consumed:
     """Read `records` records from the beginning, in a group of its own.
 
     Raises:
@@ -63,6 +63,8 @@ def consume(bootstrap: str, topic: str, records: int) -> Consumed:
     """
     where = ["--bootstrap-server", bootstrap, "--topic", topic]
     more = ["--num-records", str(records), "--timeout", "30000", "--hide-header"]
+    for key, value in properties.items():
+        more += ["--command-property", f"{key}={value}"]
     shown = run_tool(java_command(KAFKA, _CONSUMER, *where, *more, heap_mb=256))
     for line in reversed(shown.splitlines()):
         fields = [field.strip() for field in line.split(",")]

@@ -25,6 +25,28 @@ class Contestant(Protocol):
         """End the process."""
 
 
+class Behind:
+    """Another address of a contestant: its listener with TLS."""
+
+    def __init__(self, contestant: Contestant, name: str, bootstrap: str) -> None:
+        self.name = name
+        self.bootstrap = bootstrap
+        self._contestant = contestant
+
+    @property
+    def pid(self) -> int | None:
+        """See `Contestant`."""
+        return self._contestant.pid
+
+    def start(self) -> None:
+        """See `Contestant`."""
+        self._contestant.start()
+
+    def stop(self) -> None:
+        """See `Contestant`."""
+        self._contestant.stop()
+
+
 class Direct:
     """Nothing between: the clients talk to the broker."""
 

@@ -3,6 +3,7 @@
 `haproxy` splices every byte (splice-request, splice-response): data goes from socket to socket inside the kernel and is
 never copied to the proxy. `haproxy_copy` reads and writes like any other program; that is also what `splice-auto` comes
 to with Kafka's traffic. The first is the floor, the second what a proxy that looks at bytes can be held against.
+`haproxy_tls` ends TLS for its clients.
 
 The broker has a listener of its own for it that advertises HAProxy's port, so that clients stay on the proxy.
 """
@@ -30,7 +31,7 @@ defaults
     timeout client 1h
     timeout server 1h
 listen kafka
-    bind {host}:{port}
+    bind {host}:{port}{tls}
     server broker {host}:{broker_port}
 """
 _SPLICING = "    option splice-request\n    option splice-response\n"
@@ -53,13 +54,18 @@ def haproxy_version() -> str:
 class HAProxy:
     """One thread, as the gateway has one."""
 
-    def __init__(self, folder: Path, port: int, broker_port: int, *, splicing: bool) -> None:
-        self.name = "haproxy" if splicing else "haproxy_copy"
+    def __init__(
+        self, folder: Path, port: int, broker_port: int, *, splicing: bool = False, tls: Path | None = None
+    ) -> None:
+        """`tls`: certificate and key, PEM."""
+        self.name = "haproxy_tls" if tls is not None else "haproxy" if splicing else "haproxy_copy"
+        self._tls = "" if tls is None else str(tls)
         self._folder = folder
         self._port = port
         self._config = folder / f"{self.name}.cfg"
         values = {"host": HOST, "port": port, "broker_port": broker_port, "splicing": _SPLICING if splicing else ""}
-        self._config.write_text(_CONFIG.format(**values), encoding="utf-8")
+        by_tls = "" if tls is None else f" ssl crt {tls}"
+        self._config.write_text(_CONFIG.format(**values, tls=by_tls), encoding="utf-8")
         self._server: Server | None = None
 
     @property
@@ -79,7 +85,7 @@ class HAProxy:
 
         def serves() -> bool:
             server.check_alive()
-            return answers(HOST, self._port)
+            return answers(HOST, self._port, certificate=self._tls)
 
         wait_until(serves, 20.0, "HAProxy to serve")
 

@@ -14,6 +14,7 @@ import yaml
 
 from bench.errors import BenchError
 from bench.process import Server
+from bench.tls import Certificate
 from bench.waiting import wait_until
 from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
@@ -26,10 +27,12 @@ class Lockgate:
 
     name = "gateway"
 
-    def __init__(self, folder: Path, target_bootstrap: str) -> None:
+    def __init__(self, folder: Path, target_bootstrap: str, certificate: Certificate | None = None) -> None:
+        """`certificate`: of a second listener, which speaks TLS."""
         self._ports = claim_ports(6, consecutive=True)
-        api, bootstrap, base = self._ports[:3]
+        api, bootstrap, base, by_tls, base_by_tls = self._ports[:5]
         self.bootstrap = f"{HOST}:{bootstrap}"
+        self.tls_bootstrap = f"{HOST}:{by_tls}"
         self.url = f"http://{HOST}:{api}"
         self._folder = folder
         self._server: Server | None = None
@@ -37,11 +40,15 @@ class Lockgate:
         self._api = httpx.Client(
             base_url=f"http://{HOST}:{api}", timeout=60.0, trust_env=False, auth=BearerFile(self.token_file)
         )
-        settings = {
+        settings: dict[str, Any] = {
             "target": {"bootstrap.servers": target_bootstrap},
             "listener": {"bootstrap_port": bootstrap, "base_port": base},
             "api": {"port": api, "token_file": str(self.token_file)},
         }
+        if certificate is not None:
+            tls = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
+            ports = {"bootstrap_port": by_tls, "base_port": base_by_tls}
+            settings["listeners"] = {"tls": {**ports, "protocol": "SSL", "tls": tls}}
         self._settings = folder / "gateway.yaml"
         self._settings.write_text(yaml.safe_dump(settings), encoding="utf-8")
 

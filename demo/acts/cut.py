@@ -5,9 +5,8 @@ from __future__ import annotations
 from demo.acts.link import command
 from demo.checker import Window
 from demo.clients.common import now_ms
-from demo.readback import read_topic
 from demo.run import Run
-from demo.settings import READ_BACK_S, TOPIC_PROMOTED_S
+from demo.settings import TOPIC_PROMOTED_S
 
 AFTERMATH_MS = 1000  # a wait that begins with the end of the promote still counts
 
@@ -22,11 +21,7 @@ def cut(run: Run) -> None:
         run.pause(2 * AFTERMATH_MS / 1000)
         run.promote = Window(started, ended + AFTERMATH_MS)
     with run.view.step("Read the source's log back") as step:
-        run.source_log = run.in_background(
-            lambda: read_topic(run.source.bootstrap, settings.topic, settings.partitions, READ_BACK_S),
-            "the source's log",
-            READ_BACK_S + 5,
-        )
+        run.source_log = run.read(run.source.bootstrap)
         step.note = f"{len(run.source_log):,} records"
     with run.view.step("Kill the source cluster") as step:
         pids = [process.pid() for process in run.source.nodes.values()]

@@ -6,26 +6,20 @@ from collections.abc import Iterable
 
 from demo.checker import Verdict, check
 from demo.fleet import Client
-from demo.readback import read_topic
 from demo.roster import GROUPS
 from demo.run import Run
-from demo.settings import CLIENT_STOPPED_S, GROUP_CAUGHT_UP_S, READ_BACK_S
+from demo.settings import CLIENT_STOPPED_S, GROUP_CAUGHT_UP_S
 
 
 def judge(run: Run) -> Verdict:
     """Stop the clients, then compare what they logged with what the logs hold."""
-    settings = run.settings
     with run.view.step("Stop the producers, let the groups read to the end, stop them") as step:
         _stop(run, run.fleet.producers)
         if not run.caught_up(run.target.bootstrap, GROUP_CAUGHT_UP_S):
             step.note = "a group did not come to the end"  # the judge will say how much it missed
         _stop(run, run.fleet.members())
     with run.view.step("Read the target's log back") as step:
-        target_log = run.in_background(
-            lambda: read_topic(run.target.bootstrap, settings.topic, settings.partitions, READ_BACK_S),
-            "the target's log",
-            READ_BACK_S + 5,
-        )
+        target_log = run.read(run.target.bootstrap)
         step.note = f"{len(target_log):,} records"
     with run.view.step("Stop the gateway and the target"):
         if run.gateway is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaException
 
-from demo.lockgate import Lockgate
 from demo.readback import LogEnds
 from demo.roster import AUDIT
 from demo.run import Run
@@ -17,12 +16,12 @@ def link(run: Run) -> None:
     """From nothing to a mirror that follows the source."""
     settings = run.settings
     with run.view.step("Start the gateway") as step:
-        run.gateway = gateway = Lockgate(run.target.bootstrap, run.logs)
+        run.gateway = gateway = run.describe_gateway()
         gateway.start()
         run.until(gateway.healthy, "the gateway to be healthy", GATEWAY_UP_S)
         step.note = f"clients connect to {gateway.bootstrap}"
     with run.view.step("Create the link"):
-        command(run, "link", "create", settings.link, "--bootstrap", run.source.bootstrap)
+        command(run, "link", "create", settings.link, *run.link_options())
     with run.view.step("Create the mirror topic"):
         command(run, "mirror", "create", settings.topic, "--link", settings.link)
     with run.view.step("Declare one of the two mirror groups") as step:
@@ -44,8 +43,8 @@ def command(run: Run, *arguments: str, timeout_s: float = COMMAND_S) -> None:
 
 def _copy_backlog(run: Run) -> int:
     topic, partitions = run.settings.topic, run.settings.partitions
-    source = LogEnds(run.source.bootstrap, topic, partitions)
-    target = LogEnds(run.target.bootstrap, topic, partitions)
+    source = LogEnds(run.source.bootstrap, topic, partitions, run.access)
+    target = LogEnds(run.target.bootstrap, topic, partitions, run.access)
     done = total = 0
 
     def copied() -> bool:

@@ -20,7 +20,10 @@ def prepare(run: Run) -> None:
     clusters = [run.target] if settings.direct else [run.source, run.target]
     with run.view.step("Start the clusters") as step:
         run.at_once([partial(start, cluster) for cluster in clusters], "the clusters to start", CLUSTER_UP_S + 10)
-        create_topic(run.source.bootstrap, settings.topic, settings.partitions)
+        run.clusters_are_up()
+        create_topic(
+            run.source.bootstrap, settings.topic, settings.partitions, replicas=settings.replicas, access=run.access
+        )
         step.note = ", ".join(f"{cluster.spec.name}: Kafka {cluster.spec.kafka_version}" for cluster in clusters)
     with run.view.step(f"Write a backlog of {settings.backlog:,} records") as step:
         _write_backlog(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from demo.clients.common import EventLog, backlog_arguments, now_ms
+from demo.clients.common import EventLog, backlog_arguments, librdkafka_tls, now_ms
 from demo.records import headers_of, key_of, value_of
 
 AGE_MS = 24 * 3600 * 1000  # the oldest record's timestamp is a day ago
@@ -19,6 +19,7 @@ def main() -> None:
     producer = Producer(
         {
             "bootstrap.servers": args.bootstrap,
+            **librdkafka_tls(args),
             "client.id": args.name,
             "enable.idempotence": True,
             "compression.type": args.codec,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterable
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from demo.records import parse_value
@@ -114,7 +116,29 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--name", required=True, help="the client.id; for a producer also the name in its records")
+    parser.add_argument("--tls", type=Path, default=None, help="SSL with ca.pem, NAME.crt and NAME.key of this folder")
     return parser
+
+
+def librdkafka_tls(args: argparse.Namespace) -> dict[str, Any]:
+    """Settings of confluent-kafka for `--tls`."""
+    if args.tls is None:
+        return {}
+    return {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(args.tls / "ca.pem"),
+        "ssl.certificate.location": str(args.tls / f"{args.name}.crt"),
+        "ssl.key.location": str(args.tls / f"{args.name}.key"),
+    }
+
+
+def python_tls(args: argparse.Namespace) -> dict[str, Any]:
+    """Settings of kafka-python and aiokafka for `--tls`."""
+    if args.tls is None:
+        return {}
+    context = ssl.create_default_context(cafile=str(args.tls / "ca.pem"))
+    context.load_cert_chain(args.tls / f"{args.name}.crt", args.tls / f"{args.name}.key")
+    return {"security_protocol": "SSL", "ssl_context": context}
 
 
 def send_at_rate(

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
-from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, log_reads
+from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, log_reads, python_tls
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no type hints
@@ -56,6 +56,7 @@ async def consume() -> None:
     log.event("started", bootstrap=args.bootstrap)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=args.bootstrap,
+        **python_tls(args),
         client_id=args.name,
         group_id=args.group,
         auto_offset_reset="earliest",

@@ -6,7 +6,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, log_reads
+from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, librdkafka_tls, log_reads
 
 MAX_BATCH = 2000
 LINGER_S = 0.1  # how long records are gathered before they are logged and committed
@@ -62,6 +62,7 @@ def main() -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": args.bootstrap,
+            **librdkafka_tls(args),
             "client.id": args.name,
             "group.id": args.group,
             "auto.offset.reset": "earliest",

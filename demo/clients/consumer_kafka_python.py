@@ -12,7 +12,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
-from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, log_reads
+from demo.clients.common import EventLog, Fetched, StopSignal, consumer_arguments, log_reads, python_tls
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no type hints
@@ -37,6 +37,7 @@ def main() -> None:
     log = EventLog(args.name)
     consumer = KafkaConsumer(
         bootstrap_servers=args.bootstrap,
+        **python_tls(args),
         client_id=args.name,
         group_id=args.group,
         auto_offset_reset="earliest",

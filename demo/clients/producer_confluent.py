@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from demo.clients.common import EventLog, StopSignal, now_ms, producer_arguments, send_at_rate
+from demo.clients.common import EventLog, StopSignal, librdkafka_tls, now_ms, producer_arguments, send_at_rate
 from demo.records import headers_of, key_of, value_of
 
 
@@ -15,6 +15,7 @@ def main() -> None:
     producer = Producer(
         {
             "bootstrap.servers": args.bootstrap,
+            **librdkafka_tls(args),
             "client.id": args.name,
             "enable.idempotence": True,
             "compression.type": args.codec,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from demo.clients.common import EventLog, StopSignal, now_ms, producer_arguments, send_at_rate
+from demo.clients.common import EventLog, StopSignal, now_ms, producer_arguments, python_tls, send_at_rate
 from demo.records import headers_of, key_of, value_of
 
 
@@ -17,6 +17,7 @@ def main() -> None:
     log = EventLog(args.name)
     producer = KafkaProducer(
         bootstrap_servers=args.bootstrap,
+        **python_tls(args),
         client_id=args.name,
         compression_type=None if args.codec == "none" else args.codec,
         linger_ms=5,

@@ -11,6 +11,20 @@ final class Arguments {
         }
     }
 
+    /** Settings of SSL for --tls FOLDER, which holds ca.pem and NAME.pem; none without it. */
+    Map<String, String> tls() {
+        String folder = values.get("--tls");
+        if (folder == null) {
+            return Map.of();
+        }
+        return Map.of(
+            "security.protocol", "SSL",
+            "ssl.truststore.type", "PEM",
+            "ssl.truststore.location", folder + "/ca.pem",
+            "ssl.keystore.type", "PEM",
+            "ssl.keystore.location", folder + "/" + get("name") + ".pem");
+    }
+
     String get(String name) {
         String value = values.get("--" + name);
         if (value == null) {

@@ -38,6 +38,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
 
     private void run() {
         Properties config = new Properties();
+        config.putAll(args.tls());
         config.put("bootstrap.servers", args.get("bootstrap"));
         config.put("client.id", args.get("name"));
         config.put("group.id", args.get("group"));

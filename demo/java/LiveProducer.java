@@ -36,6 +36,7 @@ public final class LiveProducer {
 
     private void run() throws InterruptedException {
         Properties config = new Properties();
+        config.putAll(args.tls());
         config.put("bootstrap.servers", args.get("bootstrap"));
         config.put("client.id", name);
         config.put("compression.type", args.get("codec"));

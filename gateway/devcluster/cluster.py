@@ -49,6 +49,8 @@ class DevCluster:
         advertised_ports: Sequence[int] = (),
         heap_mb: int = 256,
         long_lived: bool = False,
+        loggers: Mapping[str, str] | None = None,
+        certificate: Path | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> "DevCluster":
         """Describe a new cluster in the folder `parent`/`name`; nothing is started yet.
@@ -64,6 +66,8 @@ class DevCluster:
             advertised_ports: one per broker: adds a listener that advertises these ports, where a TCP proxy listens.
             heap_mb: largest heap of each broker, in MiB.
             long_lived: run the brokers as Kafka's start script does, rather than small and soon up.
+            loggers: levels of single loggers in the brokers' logs.
+            certificate: PEM file with a client's certificate and key, when `properties` make the client listener TLS.
             warn: takes one line when something had to be forced.
 
         Raises:
@@ -86,6 +90,8 @@ class DevCluster:
             heap_mb=heap_mb,
             properties=dict(properties or {}),
             long_lived=long_lived,
+            loggers=dict(loggers or {}),
+            certificate="" if certificate is None else str(certificate),
         )
         return cls(spec, folder, warn)
 
@@ -209,7 +215,7 @@ class DevCluster:
         for part in ("config", "data", "logs"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
         (self.folder / _SPEC_FILE).write_text(self.spec.to_json(), encoding="utf-8")
-        write_log_config(self.folder / "config", level="INFO", stream="stdout")
+        write_log_config(self.folder / "config", level="INFO", stream="stdout", loggers=self.spec.loggers)
         if self.zookeeper is not None:
             self.zookeeper.write_config()
         for process in self.nodes.values():

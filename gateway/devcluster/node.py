@@ -33,7 +33,7 @@ class NodeProcess(ServerProcess):
     def answers(self) -> bool:
         """Whether the broker answers its clients."""
         probe = knows_controller if self.spec.has_zookeeper else answers
-        return probe(HOST, self.node.client_port)
+        return probe(HOST, self.node.client_port, certificate=self.spec.certificate)
 
     def status(self) -> NodeStatus:
         """What `status` shows of this node."""

@@ -5,6 +5,7 @@ that the broker takes part in the cluster. A broker of a ZooKeeper answers befor
 """
 
 import socket
+import ssl
 import struct
 from typing import Final
 
@@ -22,14 +23,17 @@ _METADATA: Final = struct.pack(">ihhihi", 14, 3, 1, _CORRELATION_ID, -1, 0)
 _NO_CONTROLLER: Final = -1
 
 
-def answers(host: str, port: int, timeout_s: float = 1.0) -> bool:
-    """Whether a Kafka broker answers ApiVersions without an error at this address within `timeout_s` seconds."""
-    return _exchange(host, port, _REQUEST, timeout_s)[:6] == _EXPECTED
+def answers(host: str, port: int, timeout_s: float = 1.0, *, certificate: str = "") -> bool:
+    """Whether a Kafka broker answers ApiVersions without an error at this address within `timeout_s` seconds.
+
+    `certificate`: PEM file with a client's certificate and key, for a listener that speaks TLS.
+    """
+    return _exchange(host, port, _REQUEST, timeout_s, certificate)[:6] == _EXPECTED
 
 
-def knows_controller(host: str, port: int, timeout_s: float = 1.0) -> bool:
+def knows_controller(host: str, port: int, timeout_s: float = 1.0, *, certificate: str = "") -> bool:
     """Whether a Kafka broker at this address names itself or others as brokers, and one as the controller."""
-    answer = _exchange(host, port, _METADATA, timeout_s)[4:]
+    answer = _exchange(host, port, _METADATA, timeout_s, certificate)[4:]
     try:
         (brokers,) = struct.unpack_from(">i", answer)
         at = 4
@@ -46,15 +50,29 @@ def _after_string(data: bytes, at: int) -> int:
     return int(at + 2 + max(0, size))
 
 
-def _exchange(host: str, port: int, request: bytes, timeout_s: float) -> bytes:
+def _exchange(host: str, port: int, request: bytes, timeout_s: float, certificate: str) -> bytes:
     """The answer after its size; empty when there is none."""
     try:
-        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+        with _connected(host, port, timeout_s, certificate) as connection:
             connection.sendall(request)
             head = _receive(connection, 4)
             return _receive(connection, int.from_bytes(head, "big")) if len(head) == 4 else b""
     except OSError:
         return b""
+
+
+def _connected(host: str, port: int, timeout_s: float, certificate: str) -> socket.socket:
+    connection = socket.create_connection((host, port), timeout=timeout_s)
+    if not certificate:
+        return connection
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is asked whether it is up, and no more
+        context.load_cert_chain(certificate)
+        return context.wrap_socket(connection)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:

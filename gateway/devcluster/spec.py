@@ -49,6 +49,8 @@ class ClusterSpec:
     """A cluster's fixed facts. `properties` are broker properties that win over the built-in ones.
 
     `long_lived`: the brokers' JVMs have the options of Kafka's own start script, for measuring; see `java.py`.
+    `loggers`: levels of single loggers, such as `kafka.authorizer.logger`. `certificate`: PEM file with a client's
+    certificate and key, where the client listener speaks TLS; '' where it does not.
     """
 
     name: str
@@ -58,6 +60,8 @@ class ClusterSpec:
     heap_mb: int = 256
     properties: Mapping[str, str] = field(default_factory=dict)
     long_lived: bool = False
+    loggers: Mapping[str, str] = field(default_factory=dict)
+    certificate: str = ""
 
     @property
     def bootstrap(self) -> str:

@@ -31,7 +31,8 @@ def run_bench(folder: Path, *loads: str) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.slow
 def test_loads_through_the_gateway(tmp_path: Path) -> None:
-    loads = ["rest", "fetch", "small", "promote", "together", "connections", "gate", "metadata", "micro"]
+    loads = ["rest", "fetch", "produce_tls", "fetch_tls", "small"]
+    loads += ["promote", "together", "connections", "gate", "metadata", "micro"]
     result, last = run_bench(tmp_path, *loads)
     took_part = {sample["contestant"] for sample in result["samples"] if sample["load"] == "fetch"}
     assert took_part >= CONTESTANTS

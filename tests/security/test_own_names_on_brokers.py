@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,39 +9,15 @@ import pytest
 
 from gateway.devcluster import DevCluster
 from protocol import messages as m
-from protocol.codec import decode_response, encode_request
 from protocol.errors import ErrorCode
-from protocol.header import response_body_offset
 from tests.support.gateway import GatewayProcess
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 STATE = "__lockgate_state"
 TOPIC, GROUP = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 TXN = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-
-
-class Client:
-    """One connection that asks and waits for the answer."""
-
-    def __init__(self, bootstrap: str) -> None:
-        host, port = bootstrap.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-
-    def ask(self, message: Any, version: int) -> Any:
-        key = int(message.API_KEY)
-        self.socket.sendall(encode_request(message, version, 5, "me"))
-        (size,) = struct.unpack(">i", self._read(4))
-        frame = memoryview(self._read(size))
-        return decode_response(key, version, frame[response_body_offset(key, version, frame) :])
-
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self.socket.recv(size - len(data))
-            assert more, "the connection was closed"
-            data += more
-        return data
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +32,21 @@ def gateway(target: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def client(gateway: GatewayProcess) -> Iterator[Client]:
-    client = Client(gateway.bootstrap)
+def client(gateway: GatewayProcess) -> Iterator[RawClient]:
+    client = RawClient(gateway.bootstrap)
     yield client
-    client.socket.close()
+    client.close()
 
 
 def names(entries: Any, name: str = "name") -> list[str]:
     return [getattr(entry, name) for entry in entries]
 
 
-def test_lists_do_not_show_it(client: Client, target: DevCluster) -> None:
-    beside = Client(target.bootstrap)
+def test_lists_do_not_show_it(client: RawClient, target: DevCluster) -> None:
+    beside = RawClient(target.bootstrap)
     everything = m.MetadataRequest(topics=None, allow_auto_topic_creation=False)
     assert STATE in names(beside.ask(everything, 12).topics)
-    beside.socket.close()
+    beside.close()
     found = client.ask(everything, 12)
     assert found.brokers
     assert not [name for name in names(found.topics) if name.startswith("__lockgate")]
@@ -91,7 +65,7 @@ def test_lists_do_not_show_it(client: Client, target: DevCluster) -> None:
     assert not [topic.name for folder in folders for topic in folder.topics if topic.name.startswith("__lockgate")]
 
 
-def test_it_is_refused_and_the_rest_is_served(client: Client) -> None:
+def test_it_is_refused_and_the_rest_is_served(client: RawClient) -> None:
     kind = m.DescribeConfigsRequest.DescribeConfigsResource
     resources = [
         kind(resource_type=2, resource_name=name, configuration_keys=None) for name in (STATE, "__consumer_offsets")
@@ -124,23 +98,23 @@ def test_it_is_refused_and_the_rest_is_served(client: Client) -> None:
     assert [response.error_code for response in responses] == [TOPIC]
 
 
-def test_the_leader_is_not_fenced_by_a_client(client: Client, target: DevCluster) -> None:
-    beside = Client(target.bootstrap)
+def test_the_leader_is_not_fenced_by_a_client(client: RawClient, target: DevCluster) -> None:
+    beside = RawClient(target.bootstrap)
     state = beside.ask(m.ListTransactionsRequest(state_filters=[], producer_id_filters=[]), 0).transaction_states
-    beside.socket.close()
+    beside.close()
     (own,) = [each.transactional_id for each in state if each.transactional_id.startswith("__lockgate")]
     answer = client.ask(m.InitProducerIdRequest(transactional_id=own, transaction_timeout_ms=60_000), 4)
     assert answer.error_code == TXN
 
 
 def test_limits_of_the_settings_hold(gateway: GatewayProcess) -> None:
-    many = Client(gateway.bootstrap)
+    many = RawClient(gateway.bootstrap)
     with pytest.raises(AssertionError, match="closed"):
         many.ask(m.FindCoordinatorRequest(key_type=0, coordinator_keys=[f"g{n}" for n in range(2_000)]), 4)
-    found = [Client(gateway.bootstrap) for _ in range(16)]
+    found = [RawClient(gateway.bootstrap) for _ in range(16)]
     wait_until(lambda: _refused(gateway) > 0, what="a refused connection")
     for each in (many, *found):
-        each.socket.close()
+        each.close()
 
 
 def _refused(gateway: GatewayProcess) -> float:

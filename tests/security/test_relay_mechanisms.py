@@ -25,9 +25,9 @@ from gateway.kafka.connection.errors import AuthenticationFailed
 from gateway.kafka.connection.sasl import Scram
 from gateway.kafka.delegation_tokens import create_token
 from protocol import messages as m
-from tests.security.test_own_names_on_brokers import Client
 from tests.support.identity_scene import Scene, produce
 from tests.support.logs import create_topic
+from tests.support.raw_client import RawClient
 from tests.support.secured_cluster import TOPIC, WRITE, inside, login
 from tests.support.waiting import wait_until, wait_until_async
 
@@ -95,7 +95,7 @@ async def test_delegation_tokens(scene: Scene, writable: str) -> None:
         token = await create_token(admin, "alice", 600.0)
     finally:
         await admin.close()
-    client = Client(scene.relay)
+    client = RawClient(scene.relay)
     try:
         sasl = Scram(TOKEN_MECHANISM, token.token_id, token.password, is_token=True)
         assert client.ask(m.SaslHandshakeRequest(mechanism=TOKEN_MECHANISM), 1).error_code == 0

@@ -10,6 +10,8 @@ from bench.stats import Sample, Samples
 KEYS = [
     "produce_x",
     "fetch_x",
+    "produce_tls_x",
+    "fetch_tls_x",
     "forward_x",
     "mirror_cpu_s_gb",
     "mirror_vs_mm2_cpu",

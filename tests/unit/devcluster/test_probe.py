@@ -1,21 +1,24 @@
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from gateway.devcluster.probe import answers, knows_controller
+from tests.support.self_signed import self_signed
 
 
 @contextmanager
-def one_answer(data: bytes) -> Iterator[int]:
+def one_answer(data: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """A server that reads one request, sends `data` and closes."""
 
     def serve() -> None:
         connection, _ = server.accept()
-        with connection:
+        with connection if tls is None else tls.wrap_socket(connection, server_side=True) as connection:
             connection.recv(100)
             connection.sendall(data)
 
@@ -29,6 +32,17 @@ def one_answer(data: bytes) -> Iterator[int]:
 def test_an_answer_without_error_counts() -> None:
     with one_answer(struct.pack(">iihi", 10, 7, 0, 0)) as port:
         assert answers("127.0.0.1", port)
+
+
+def test_a_listener_that_asks_for_a_certificate(tmp_path: Path) -> None:
+    crt, key = self_signed(tmp_path, "admin")
+    both = tmp_path / "admin.pem"
+    both.write_bytes(key.read_bytes() + crt.read_bytes())
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(crt))
+    tls.load_cert_chain(both)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with one_answer(struct.pack(">iihi", 10, 7, 0, 0), tls) as port:
+        assert answers("127.0.0.1", port, certificate=str(both))
 
 
 @pytest.mark.parametrize(
