@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialAlteration,
-    UserScramCredentialUpsertion,
-)
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import TOKEN_MECHANISM, ClusterConfig
@@ -28,7 +18,7 @@ from protocol import messages as m
 from tests.support.identity_scene import Scene, produce
 from tests.support.logs import create_topic
 from tests.support.raw_client import RawClient
-from tests.support.secured_cluster import TOPIC, WRITE, inside, login
+from tests.support.secured_cluster import TOPIC, WRITE, give_scram_passwords, inside, login, unsigned_token
 from tests.support.waiting import wait_until, wait_until_async
 
 pytestmark = pytest.mark.integration
@@ -46,14 +36,7 @@ def writable(scene: Scene, topic: str) -> str:
 @pytest.fixture(scope="module")
 def scram(scene: Scene) -> None:
     """alice and bob have passwords of SCRAM: their names."""
-    admin = AdminClient({"bootstrap.servers": inside(scene.target)})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        changes: list[UserScramCredentialAlteration] = [
-            UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password=user.encode())
-            for user in ("alice", "bob")
-        ]  # a user may stand in a request once
-        for made in admin.alter_user_scram_credentials(changes).values():
-            made.result(30)
+    give_scram_passwords(scene.target, "alice", "bob")
 
 
 def settings_of(scene: Scene, mechanism: str, user: str, password: str) -> dict[str, Any]:
@@ -143,12 +126,7 @@ async def test_the_gateways_own_client_logs_in_by_a_bearer_token(scene: Scene, t
     """From a file that others renew; the broker wants the login repeated, and the token of then counts."""
     token = tmp_path / "token"
 
-    def issue(name: str) -> None:
-        parts = [{"alg": "none"}, {"sub": name, "iat": int(time.time()), "exp": int(time.time()) + 600}]
-        text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-        token.write_text(f"{text}.\n", encoding="ascii")
-
-    issue("admin")
+    token.write_text(f"{unsigned_token('admin')}\n", encoding="ascii")
     config = ClusterConfig.from_client_properties(
         {
             "bootstrap.servers": scene.target.bootstrap,

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
 
 from gateway.devcluster import DevCluster
 from gateway.kafka.cluster import Cluster
@@ -67,6 +78,25 @@ def login(user: str, bootstrap: str) -> dict[str, Any]:
         "sasl.username": user,
         "sasl.password": user,
     }
+
+
+def give_scram_passwords(cluster: DevCluster, *users: str) -> None:
+    """Their names, for both mechanisms."""
+    admin = AdminClient({"bootstrap.servers": inside(cluster)})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        changes: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password=user.encode())
+            for user in users
+        ]  # a user may stand in a request once
+        for made in admin.alter_user_scram_credentials(changes).values():
+            made.result(30)
+
+
+def unsigned_token(user: str) -> str:
+    """A bearer token for ten minutes, as the brokers of these tests believe it."""
+    now = int(time.time())
+    parts = [{"alg": "none"}, {"sub": user, "iat": now, "exp": now + 600}]
+    return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
 
 
 class Acls:
