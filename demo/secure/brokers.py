@@ -53,5 +53,6 @@ def secure_cluster(name: str, kafka: str, folder: Path, certificates: Certificat
         port=first,
         advertised_ports=by_sasl,
         loggers={AUTHORIZER_LOG: "DEBUG"},  # what is allowed, too
+        long_lived=True,  # the first compiler alone knows nothing of AES
         certificate=pem / f"{ADMIN}.pem",
     )

@@ -35,7 +35,7 @@ class Right(NamedTuple):
 
 
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID, _USER = 2, 3, 4, 5, 7
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
+_READ, _WRITE, _CREATE, _DESCRIBE = 3, 4, 5, 8
 _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _CREATE_TOKENS = 10, 11, 13
 _THE_CLUSTER: Final = "kafka-cluster"
 _OWN: Final = "__lockgate"
@@ -61,22 +61,20 @@ def rights_of_clients(settings: Settings) -> list[Right]:
 
 def rights_on_the_target(settings: Settings) -> list[Right]:
     """Of the gateway."""
-    own = [Right(GATEWAY, _TOPIC, _OWN, op, prefixed=True) for op in (_READ, _WRITE, _CREATE, _ALTER_CONFIGS)]
+    own = [Right(GATEWAY, _TOPIC, _OWN, op, prefixed=True) for op in (_READ, _WRITE, _CREATE, _DESCRIBE_CONFIGS)]
     own.append(Right(GATEWAY, _GROUP, _OWN, _READ, prefixed=True))
     own.append(Right(GATEWAY, _TRANSACTIONAL_ID, _OWN, _WRITE, prefixed=True))
-    topic = (_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+    topic = (_READ, _WRITE, _CREATE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
     mirrored = [Right(GATEWAY, _TOPIC, settings.topic, operation) for operation in topic]
     mirrored += [Right(GATEWAY, _GROUP, group, _READ) for group in GROUPS]
-    cluster = [Right(GATEWAY, _CLUSTER, _THE_CLUSTER, operation) for operation in (_DESCRIBE, _DESCRIBE_CONFIGS)]
-    return [*own, *mirrored, *cluster, *_tokens(settings)]
+    return [*own, *mirrored, *_tokens(settings)]
 
 
 def rights_on_the_source(settings: Settings) -> list[Right]:
     """Of the link. It may not write."""
     rights = [Right(GATEWAY, _TOPIC, settings.topic, operation) for operation in (_READ, _DESCRIBE_CONFIGS)]
-    rights += [Right(GATEWAY, _GROUP, group, _READ) for group in GROUPS]
-    rights += [Right(GATEWAY, _CLUSTER, _THE_CLUSTER, operation) for operation in (_DESCRIBE, _DESCRIBE_CONFIGS)]
-    return [*rights, *_tokens(settings)]
+    rights += [Right(GATEWAY, _GROUP, group, _DESCRIBE) for group in GROUPS]
+    return [*rights, Right(GATEWAY, _CLUSTER, _THE_CLUSTER, _DESCRIBE), *_tokens(settings)]
 
 
 def _tokens(settings: Settings) -> list[Right]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from functools import partial
+from functools import cached_property, partial
 
 from demo.lockgate import Lockgate
 from demo.run import Run
@@ -37,13 +37,18 @@ class SecureRun(Run):
     """
 
     def __init__(self, settings: Settings, view: View) -> None:
-        assert settings.tls is not None
-        self.certificates = Certificates(settings.tls)
-        self.certificates.issue((BROKER, ADMIN, _SERVER, INTRUDER, *clients(settings)))
         self._passwords = {name: secrets.token_urlsafe(16) for name in ("source", "target")}
         super().__init__(settings, view)
         self.access = self.certificates.client(ADMIN)
         self.told: dict[str, Told] = {}
+
+    @cached_property
+    def certificates(self) -> Certificates:
+        """Made once the folder is this process's own."""
+        assert self.settings.tls is not None
+        made = Certificates(self.settings.tls)
+        made.issue((BROKER, ADMIN, _SERVER, INTRUDER, *clients(self.settings)))
+        return made
 
     def describe_cluster(self, name: str, kafka: str) -> DevCluster:
         """Three brokers."""

@@ -11,15 +11,16 @@ from demo.settings import ROOT, Settings
 BROKERS: Final = 3
 FOLDER: Final = ROOT / "build" / "demo-secure"
 REPORT: Final = ROOT / "build" / "demo-secure.json"
-LIMITS: Final = Limits(promote_gap_ms=2_000, group_switch_ms=10_000)
-"""Six brokers share the machine with everybody else: this demo is about who may do what, the plain one about time."""
+LIMITS: Final = Limits(promote_gap_ms=10_000, group_switch_ms=60_000)
+"""Six brokers with TLS share the machine with everybody else: this demo is about who may do what, the plain one about
+time. For the same reason there are few records."""
 
 
 def secure_settings(*, folder: Path = FOLDER, report: Path = REPORT, keep_data: bool = False) -> Settings:
     """Three copies of each partition, two of them in sync, clients with certificates."""
     return Settings(
-        backlog=20_000,
-        rate=600.0,
+        backlog=5_000,
+        rate=60.0,
         partitions=6,
         replicas=BROKERS,
         tls=folder / "pki",

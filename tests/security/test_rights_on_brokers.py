@@ -128,17 +128,23 @@ def produce(topic: str, transaction: str | None = None) -> tuple[Any, int]:
     return m.ProduceRequest(transactional_id=transaction, acks=-1, timeout_ms=5_000, topic_data=data), 9
 
 
+Ids = tuple[int, int]
+"""Producer id and epoch."""
+
+NOBODYS: Final[Ids] = (1, 0)
+
+
 def init(transaction: str | None) -> tuple[Any, int]:
     return m.InitProducerIdRequest(transactional_id=transaction, transaction_timeout_ms=60_000), 1
 
 
-def add_partitions(transaction: str, topic: str) -> tuple[Any, int]:
+def add_partitions(transaction: str, topic: str, ids: Ids = NOBODYS) -> tuple[Any, int]:
     topics = [m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[0])]
     return (
         m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transaction,
-            v3_and_below_producer_id=1,
-            v3_and_below_producer_epoch=0,
+            v3_and_below_producer_id=ids[0],
+            v3_and_below_producer_epoch=ids[1],
             v3_and_below_topics=topics,
         ),
         3,
@@ -292,16 +298,10 @@ CASES: Final = {
     "produce in a transaction": Case(
         "Produce in a transaction", "bob", NO_TRANSACTION, lambda n: produce(n.mirrored, n.transaction)
     ),
-    "produce in a transaction to a topic": Case(
-        "Produce to a mirrored topic", "carol", NO_TOPIC, lambda n: produce(n.mirrored, n.transaction)
-    ),
     "init": Case("InitProducerId", "bob", NO_TRANSACTION, lambda n: init(n.transaction)),
     "init of no transaction": Case("InitProducerId", "bob", NO_CLUSTER, lambda n: init(None)),
     "add partitions": Case(
         "AddPartitionsToTxn", "bob", NO_TRANSACTION, lambda n: add_partitions(n.transaction, n.mirrored)
-    ),
-    "add partitions of a topic": Case(
-        "AddPartitionsToTxn", "carol", NO_TOPIC, lambda n: add_partitions(n.transaction, n.mirrored)
     ),
     "add offsets": Case("AddOffsetsToTxn", "bob", NO_TRANSACTION, lambda n: add_offsets(n.transaction, n.closed)),
     "add offsets of a group": Case(
@@ -352,10 +352,24 @@ def test_who_lacks_the_right_is_told_what_the_broker_tells(lab: Lab, name: str) 
     assert lab.through(case.who, message, version) == {case.says}
 
 
+def test_who_may_begin_a_transaction_adds_no_topic_that_it_may_not_write(lab: Lab) -> None:
+    names = lab.names
+    client = RawClient(lab.scene.relay, "carol", client_id="carol")
+    try:
+        began = client.ask(*init(names.transaction))
+    finally:
+        client.close()
+    assert not began.error_code
+    own = began.producer_id, began.producer_epoch
+    assert lab.through("carol", *add_partitions(names.transaction, names.mirrored, own)) == {NO_TOPIC}
+    assert lab.directly("carol", *add_partitions(names.transaction, names.mirrored)) == {NO_TOPIC}
+
+
 def test_nothing_has_happened_to_the_topic(lab: Lab) -> None:
     for name, case in CASES.items():
         if name.startswith(("produce", "delete", "create", "alter", "incremental")):
             lab.through(case.who, *case.ask(lab.names))
+    assert lab.through("carol", *produce(lab.names.mirrored, lab.names.transaction))
     assert lab.through("alice", *produce(lab.names.mirrored)) == set()
 
     def records(bootstrap: str) -> int:

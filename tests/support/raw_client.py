@@ -58,7 +58,7 @@ def _codes(value: Any) -> Iterator[int]:
     match value:
         case dict():
             for name, part in value.items():
-                if name == "error_code":
+                if name in ("error_code", "partition_error_code"):
                     yield part
                 else:
                     yield from _codes(part)
