@@ -26,6 +26,10 @@ MOST: Final = 1_000  # principals
 class Tokens(Protocol):
     """See `token_book.py`."""
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Owners that have a token now; tokens made and refused so far."""
+
     async def get(self, owner: str) -> Token:
         """A token to log in with now. Raises TokenRefused or ClusterUnavailable."""
 

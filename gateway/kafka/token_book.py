@@ -79,6 +79,11 @@ class TokenBook:
         """Owners that have a token now."""
         return sum(entry.token is not None for entry in self._entries.values())
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Owners that have a token now; tokens made and refused so far."""
+        return len(self), self.made, self.refused
+
     async def get(self, owner: str) -> Token:
         """A token to log in with now.
 

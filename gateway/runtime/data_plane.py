@@ -29,7 +29,7 @@ from gateway.proxy.transactions.identities import Identities
 from gateway.proxy.transactions.identity_expiry import IdentityExpiry
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
-from gateway.runtime.identity import token_book, token_identity
+from gateway.runtime.identity import token_book, token_identity, token_numbers
 from gateway.runtime.server_tls import renewed_context
 from gateway.state.views import StateViews
 from gateway.telemetry.numbers import ProxyNumbers
@@ -64,6 +64,7 @@ class DataPlane:
     ) -> None:
         self._settings = settings
         self._views = views
+        self._sources = sources
         self._store_ports = store_ports
         self._given: dict[int, int] = {}
         listener = settings.listener
@@ -198,9 +199,7 @@ class DataPlane:
             unread_connections=self.sessions.held.waiting,
             unread_times=self.sessions.held.paused,
             throttled=self.sessions.quotas.throttled,
-            tokens=len(self.tokens),
-            tokens_made=self.tokens.made,
-            tokens_refused=self.tokens.refused,
+            tokens=token_numbers(self.tokens, self._sources),
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from gateway.config.listeners import Endpoint, Tokens
@@ -13,6 +14,7 @@ from gateway.kafka.token_book import TokenBook
 from gateway.proxy.identity.bearer import BearerTokens, Keys
 from gateway.proxy.identity.identity import TokenIdentity
 from gateway.proxy.identity.jwks import fetcher
+from gateway.telemetry.numbers import TokenNumbers
 from gateway.transport.host import Host
 
 
@@ -30,6 +32,15 @@ def act_for_clients(cluster: Cluster, link: str, settings: Tokens, host: Host) -
     """`link.identity=client`: what clients write goes to the source under their own principals."""
     tokens = token_book(cluster, settings, host, f"source of link {link}")
     cluster.clients = ClientConnections(cluster.config, tokens, cluster.address, cluster.invalidate)
+
+
+def token_numbers(target: TokenBook, sources: Mapping[str, Cluster]) -> dict[str, TokenNumbers]:
+    """Of the target under '', and of each link with `link.identity=client`."""
+    found = {"": TokenNumbers(*target.counts)}
+    for link, cluster in sources.items():
+        if isinstance(cluster.clients, ClientConnections):
+            found[link] = TokenNumbers(*cluster.clients.tokens.counts)
+    return found
 
 
 def token_book(cluster: Cluster, settings: Tokens, host: Host, where: str = "target") -> TokenBook:

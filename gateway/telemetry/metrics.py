@@ -25,7 +25,14 @@ from prometheus_client.registry import Collector
 
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import MirrorState
-from gateway.telemetry.numbers import ControlNumbers, FleetNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
+from gateway.telemetry.numbers import (
+    ControlNumbers,
+    FleetNumbers,
+    GroupNumbers,
+    MirrorNumbers,
+    ProxyNumbers,
+    TokenNumbers,
+)
 from gateway.version import VERSION
 from protocol.apis import APIS
 
@@ -124,13 +131,17 @@ _PARTITION: _Table[PartitionStatus] = (
         lambda p: p.bypassed_last_minute,
     ),
 )
-_TOKENS: _Table[ProxyNumbers] = (
-    ("lockgate_delegation_tokens", "Principals for whom the gateway has a delegation token.", lambda p: p.tokens),
-    ("lockgate_delegation_tokens_made_total", "Delegation tokens made for clients.", lambda p: p.tokens_made),
+_TOKENS: _Table[TokenNumbers] = (
+    (
+        "lockgate_delegation_tokens",
+        "Principals with a delegation token of the link's source; of the target where link is empty.",
+        lambda t: t.owners,
+    ),
+    ("lockgate_delegation_tokens_made_total", "Delegation tokens made for clients, likewise.", lambda t: t.made),
     (
         "lockgate_delegation_tokens_refused_total",
-        "Delegation tokens that the target did not make, mostly for want of an ACL.",
-        lambda p: p.tokens_refused,
+        "Delegation tokens that the cluster did not make, mostly for want of an ACL, likewise.",
+        lambda t: t.refused,
     ),
 )
 _GROUP: _Table[GroupNumbers] = (
@@ -248,7 +259,7 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
         numbers.refused,
     )
     yield from _of_each(_LIMITS, [], [([], numbers)])
-    yield from _of_each(_TOKENS, [], [([], numbers)])
+    yield from _of_each(_TOKENS, ["link"], [([link], tokens) for link, tokens in numbers.tokens.items()])
     yield _counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )

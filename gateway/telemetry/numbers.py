@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import MirrorState
@@ -25,14 +25,21 @@ class ApiNumbers(Protocol):
     def latency_sum_s(self) -> float: ...  # noqa: D102
 
 
+class TokenNumbers(NamedTuple):
+    """Delegation tokens of one cluster with which the gateway logs in for clients. `owners`: who have one now."""
+
+    owners: int
+    made: int
+    refused: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyNumbers:
     """What the data plane counts. `bounds_s`: upper bounds of the latency buckets. `refused`: connections, by limit.
 
     `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
     wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
-    writes to sources beyond their principal's quota. `tokens`, `tokens_made`, `tokens_refused`: delegation tokens with
-    which the gateway logs in for clients.
+    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target.
     """
 
     bounds_s: Sequence[float]
@@ -44,9 +51,7 @@ class ProxyNumbers:
     unread_connections: int = 0
     unread_times: int = 0
     throttled: int = 0
-    tokens: int = 0
-    tokens_made: int = 0
-    tokens_refused: int = 0
+    tokens: Mapping[str, TokenNumbers] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers, TokenNumbers
 from tests.support.fake_engine import status
 
 
@@ -83,9 +83,7 @@ def test_proxy():
         unread_connections=2,
         unread_times=9,
         throttled=8,
-        tokens=3,
-        tokens_made=8,
-        tokens_refused=1,
+        tokens={"": TokenNumbers(owners=3, made=8, refused=1), "west": TokenNumbers(owners=2, made=4, refused=0)},
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -109,9 +107,10 @@ def test_proxy():
     assert found[key("lockgate_client_connections_unread")] == 2
     assert found[key("lockgate_client_connections_unread_total")] == 9
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
-    assert found[key("lockgate_delegation_tokens")] == 3
-    assert found[key("lockgate_delegation_tokens_made_total")] == 8
-    assert found[key("lockgate_delegation_tokens_refused_total")] == 1
+    assert found[key("lockgate_delegation_tokens", link="")] == 3
+    assert found[key("lockgate_delegation_tokens", link="west")] == 2
+    assert found[key("lockgate_delegation_tokens_made_total", link="west")] == 4
+    assert found[key("lockgate_delegation_tokens_refused_total", link="")] == 1
     assert found[key("lockgate_auto_create_refused_total", topic="forgotten")] == 1
     assert found[key("lockgate_produce_held_total", topic="orders")] == 5
 
