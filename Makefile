@@ -57,9 +57,13 @@ demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks an
 	@$(BIN)/python -m demo.spark $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next five (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next six (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages $(PYTEST_ARGS)
+		--ignore=tests/pages --ignore=tests/bench $(PYTEST_ARGS)
+
+.PHONY: test-bench
+test-bench: need-test venv brokers ## Run every load of the bench in small
+	@$(BIN)/pytest tests/bench $(PYTEST_ARGS)
 
 .PHONY: test-security
 test-security: need-pages venv brokers toxiproxy ## Run the tests of security, and those of pages in a browser
