@@ -117,11 +117,12 @@ class Run:
 
     def _read(self, lab: Lab, cast: Cast, conductor: Conductor) -> None:
         level_ones = level_mirrors(lab)
-        logs = read_everything(lab, conductor.topics)
+        logs, missing = read_everything(lab, conductor.topics)
         for side, topics in logs.items():
             for topic, partitions in topics.items():
                 self._recorder.final_log(side, topic, partitions)
         self._recorder.write("ok", "control", "mirrored", level_ones)
+        assert not missing, "; ".join(missing)
         drain(cast, logs)
 
     def _note(self, lanes: list[Trouble], conductor: Conductor, cast: Cast, watch: Watch) -> None:

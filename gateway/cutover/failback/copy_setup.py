@@ -5,14 +5,15 @@ Which cluster has the copy is in the record: the source, unless the topic has ju
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from gateway.errors import Conflict, SourceUnreachable
+from gateway.errors import Conflict, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import SyncedConfigs, config_changes, synced_configs
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
-from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
 from gateway.state.records import NOT_PADDED, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from protocol.errors import ErrorCode
 
@@ -58,7 +59,7 @@ async def prepare_copy(
 
     Raises:
         SourceUnreachable, TargetUnreachable: a cluster does not answer.
-        Conflict: one refuses, a topic is gone, or the copy has more partitions than its origin.
+        Conflict: one refuses, the origin is gone, or the copy has more partitions than its origin.
     """
     origin, copy = (source, target) if _is_forward(record) else (target, source)
     origin_topic, copy_topic = record.mirror_topic, record.source_topic
@@ -67,8 +68,37 @@ async def prepare_copy(
     with _errors(target, record, origin):
         partitions = (await _topic(origin, origin_topic)).partitions
         origin_configs = (await origin.topic_configs([origin_topic]))[origin_topic]
+    try:
+        configs = await _configured(target, record, copy, copy_topic, partitions, origin_configs, include)
+    except Conflict as exc:
+        if knows_no_topic(exc):  # it was there a moment ago, or was created: this broker may not have heard of it yet
+            missing = TargetUnreachable if copy is target else SourceUnreachable
+            raise missing(f"topic {copy_topic} is not there, or not yet: {exc}") from exc
+        raise
+    if record.state is not MirrorState.PENDING_SETUP_FOR_RESTORE:
+        return PreparedCopy(configs=configs, partitions=partitions)
+    with target_errors():
+        starts = await target.starts(origin_topic, partitions)
+    if record.mode is MirrorMode.TRANSLATE:
+        starts = [replace(start, pad_to=NOT_PADDED) for start in starts]
+    return PreparedCopy(configs=configs, partitions=partitions, starts=tuple(starts))
+
+
+async def _configured(
+    target: ClusterAccess,
+    record: MirrorRecord,
+    copy: ClusterAccess,
+    copy_topic: str,
+    partitions: int,
+    origin_configs: Mapping[str, str],
+    include: tuple[str, ...],
+) -> SyncedConfigs:
+    """Give the copy its configs and partitions. Raises as `prepare_copy` does."""
     with _errors(target, record, copy):
-        has = (await _topic(copy, copy_topic)).partitions
+        found = (await copy.topics([copy_topic])).get(copy_topic)
+        if found is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {copy_topic} is not there")
+        has = found.partitions
         if has > partitions:
             raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
         present = (await copy.topic_configs([copy_topic]))[copy_topic]
@@ -78,13 +108,7 @@ async def prepare_copy(
             await copy.alter_topic_configs(copy_topic, changes)
         if has < partitions:
             await copy.add_partitions(copy_topic, partitions)
-    if record.state is not MirrorState.PENDING_SETUP_FOR_RESTORE:
-        return PreparedCopy(configs=configs, partitions=partitions)
-    with target_errors():
-        starts = await target.starts(origin_topic, partitions)
-    if record.mode is MirrorMode.TRANSLATE:
-        starts = [replace(start, pad_to=NOT_PADDED) for start in starts]
-    return PreparedCopy(configs=configs, partitions=partitions, starts=tuple(starts))
+    return configs
 
 
 async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
@@ -113,7 +137,7 @@ async def delete_old_topic(record: MirrorRecord, source: ClusterAccess) -> None:
             f"lands later would spare a new topic: {exc}; look at it there, then run truncate-and-restore again"
         ) from exc
     except Conflict as exc:
-        if not (_says(exc, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) or _says(exc, ErrorCode.UNKNOWN_TOPIC_ID)):
+        if not knows_no_topic(exc):
             raise
 
 

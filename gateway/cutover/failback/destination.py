@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from gateway.cutover.failback.rules.failback import records_after_cutover
 from gateway.cutover.failback.rules.snapshot import FailbackDestination
-from gateway.errors import Conflict
+from gateway.errors import Conflict, SourceUnreachable
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.partition.rules.last_batch import LastBatch, are_alike
 from gateway.operations.cluster_access import ClusterAccess
-from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.cluster_errors import knows_no_topic, source_errors, target_errors
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.records import Records
@@ -45,8 +45,17 @@ class FailbackDestinations:
             compared: with the target's last batch before the cutover, too.
 
         Raises:
-            SourceUnreachable, Conflict: the source does not answer, or refuses; so for the target, when it is compared.
+            SourceUnreachable: the source does not answer, or its brokers do not agree yet whether the topic is there.
+            Conflict: it refuses; so for the target, when it is compared.
         """
+        try:
+            return await self._read(record, compared=compared)
+        except Conflict as exc:
+            if knows_no_topic(exc):
+                raise SourceUnreachable(f"topic {record.source_topic} is not there, or not yet: {exc}") from exc
+            raise
+
+    async def _read(self, record: MirrorRecord, *, compared: bool) -> FailbackDestination:
         link = self._records.link(record.link)
         access = await self._sources.reach(link)
         name = record.source_topic

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.errors import Conflict
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, PartitionErrors
 from gateway.state.records import MirrorDirection, PartitionStart
 from protocol.errors import ErrorCode
 from tests.support.failback_scene import ENDS, REVERSE, FailbackScene, S
@@ -67,6 +69,48 @@ async def test_a_restore_that_may_not_delete_fails_and_the_topic_is_still_there(
         MirrorDirection.FORWARD,
         tuple(ENDS),
     )
+
+
+async def test_a_restore_waits_while_brokers_do_not_agree_whether_the_topic_is_there(scene: FailbackScene) -> None:
+    """One names the topic that was deleted, its leader knows nothing of it; so too when it is created."""
+    await scene.promoted()
+    source, told = scene.plane.source, 0
+    gone = {("orders", 0): int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+
+    def read(_number: int) -> None:
+        nonlocal told
+        scene.ends.down = source.calls.count("delete_topic") > 0 and told < 3
+        told += scene.ends.down
+        if source.ids > 1:
+            scene.ends.ends.update(orders=[0, 0, 0])
+
+    cause = PartitionErrors("ListOffsets", gone, {})
+    refused = Conflict(f"the source of link 'l' refuses: {cause}")
+    refused.__cause__ = cause
+    scene.ends.failure, scene.ends.on_read = refused, read
+    configs, unheard = source.topic_configs, 0
+
+    async def topic_configs(names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+        nonlocal unheard
+        if unheard < 2 and source.ids > 1:
+            unheard += 1
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "describe configs of orders")
+        return await configs(names)
+
+    source.topic_configs = topic_configs  # type: ignore[method-assign]
+    await scene.periods.restore("l", ["orders"])
+    await scene.until(S.ACTIVE, REVERSE)
+    assert (told, unheard) == (3, 2)
+
+
+async def test_a_restore_waits_for_a_source_whose_leaders_move_for_longer_than_it_asks(scene: FailbackScene) -> None:
+    await scene.promoted()
+    scene.plane.source.before["create_topic"] = _later(lambda: scene.ends.ends.update(orders=[0, 0, 0]))
+    scene.plane.source.refuse["delete_topic"] = BrokerError(ErrorCode.NOT_CONTROLLER, "no controller yet")
+    await scene.periods.restore("l", ["orders"])
+    await wait_until_async(lambda: "no controller yet" in scene.periods.waiting_for("l", "orders"))
+    del scene.plane.source.refuse["delete_topic"]
+    await scene.until(S.ACTIVE, REVERSE)
 
 
 async def lands_late(scene: FailbackScene) -> list[tuple[str, str]]:
