@@ -136,7 +136,7 @@ class Reader:
                     self.values.append(message.value() or b"")
                 else:
                     self.errors.append(str(message.error()))
-            if got and self.read:
+            if any(message.error() is None for message in got):
                 self._consumer.commit(asynchronous=False)
         self._consumer.close()
 
