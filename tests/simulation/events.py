@@ -19,7 +19,9 @@ from tests.simulation.cast import TABLE, WEAK
 from tests.simulation.clients import GroupMember, Producer
 from tests.simulation.clients.client import addresses
 from tests.simulation.clients.sender import Sender
+from tests.simulation.faults import started
 from tests.simulation.fleet import GatewayNode, NotServing
+from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.group_offsets import CommittedOffset
 from tests.simulation.network_events import NetworkEvents, woken
@@ -35,6 +37,7 @@ _WRITES_S: Final = 1.0
 _ASK_S: Final = 40.0
 _LOST: Final = 3
 _WAIT_S: Final = 0.05
+_KILLS: Final = 4
 
 
 class Events:
@@ -58,6 +61,8 @@ class Events:
             EventKind.FIRST_REQUEST: self._first_request,
             EventKind.NAME_TAKEN: self._name_taken,
             EventKind.MAP_UNKNOWN: self._map_unknown,
+            EventKind.SOURCE_HEARS_LATE: self._source_hears_late,
+            EventKind.KILLED_OFTEN: self._killed_often,
             EventKind.TARGET_LOSES: self._target_loses,
             EventKind.SOURCE_REWRITTEN: self._source_rewritten,
             EventKind.PROMOTE_ASKED: self._promote_asked,
@@ -223,6 +228,43 @@ class Events:
         for broker in self._stage.target.brokers.values():
             broker.lacks.discard(topic)
         self._stage.target.changes += 1
+
+    def _source_hears_late(self, event: Event) -> str:
+        source, topic = self._stage.source, PLAIN[0]
+        if topic not in source.topics:
+            return ""
+        late = [one for one in source.brokers.values() if one.id != source.partition(topic, 0).leader_id]
+        for broker in late:
+            broker.heard = dict(source.topics)
+        self._stage.soon(self._heard(late, event.hold_s), "brokers hear of topics")
+        names = " ".join(broker.host for broker in late)
+        return f"{names} hear of no topic that is created or deleted for {event.hold_s:g} s"
+
+    async def _heard(self, late: list[Broker], after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        for broker in late:
+            broker.heard = None
+        self._stage.source.changes += 1
+
+    def _killed_often(self, event: Event) -> str:
+        followers, leader = self._stage.followers(), self._stage.leader()
+        gateway = leader if int(event.hold_s * 100) % 2 or not followers else followers[0]
+        if gateway is None:
+            return ""
+        gateway.kill()
+        self._stage.soon(self._kill_again(gateway, event.hold_s / _KILLS), f"kill {gateway.name} again")
+        return f"{gateway.name} is killed {_KILLS} times in {event.hold_s:g} s, and started again"
+
+    async def _kill_again(self, gateway: GatewayNode, each_s: float) -> None:
+        for _ in range(_KILLS - 1):
+            if not gateway.runs:
+                with suppress(NotServing, TimeoutError):
+                    async with asyncio.timeout(each_s):
+                        await gateway.start()
+                        await asyncio.sleep(each_s)
+                gateway.kill()
+        if not gateway.runs:
+            await started(self._stage, gateway)
 
     def _target_loses(self, event: Event) -> str:
         target, topic = self._stage.target, PLAIN[0]

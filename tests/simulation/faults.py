@@ -218,11 +218,11 @@ async def _restarted(scene: Scene, gateway: GatewayNode, stop: Undo | None, afte
         await stop()
     await scene.hold(after_s)
     if not gateway.runs:
-        await _started(scene, gateway)
+        await started(scene, gateway)
 
 
-async def _started(scene: Scene, gateway: GatewayNode) -> None:
-    """Who runs a gateway starts it again when it could not start, as systemd and Kubernetes do.
+async def started(scene: Scene, gateway: GatewayNode) -> None:
+    """Start a gateway. Who runs it starts it again when it could not start, as systemd and Kubernetes do.
 
     It may be unable to while something is broken (`StartError` after half a minute in which it reads and writes no
     state). When nothing is, it must start at once.

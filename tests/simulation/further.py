@@ -28,6 +28,8 @@ _RESTARTS: Final = (
 )
 """A gateway that nothing of the target reaches cannot start, which says nothing of the fleet."""
 
+_DELETES: Final = ("keep", "delete", "create")
+
 
 def further(plan: RunPlan, dice: random.Random) -> RunPlan:
     """The run with some of it."""
@@ -36,7 +38,9 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _relinked(plan, dice)
     if dice.random() < 0.5:
         plan = _known_group(plan)
-    return plan
+    if dice.random() < 0.3:
+        plan = _killed_often(plan, dice)
+    return _heard_late(plan, dice)
 
 
 def _troubled(plan: RunPlan, dice: random.Random) -> RunPlan:
@@ -76,6 +80,26 @@ def _known_group(plan: RunPlan) -> RunPlan:
         Event(EventKind.COMMITTED_ELSEWHERE, first.number),
         Event(EventKind.FIRST_REQUEST, first.number, "store", 0.2, 10.0),
     )
+    return replace(plan, events=(*plan.events, *events))
+
+
+def _killed_often(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Not where nothing of the target may reach it: see `_RESTARTS`."""
+    unheard = {event.act for event in plan.events if event.kind is EventKind.STATE_UNHEARD}
+    acts = [act for act in plan.acts if act.number not in unheard]
+    if not acts:
+        return plan
+    act, hold_s = dice.choice(acts), round(dice.uniform(2.0, 8.0), 2)
+    event = Event(EventKind.KILLED_OFTEN, act.number, "", round(dice.uniform(0.0, 3.0), 2), hold_s)
+    return replace(plan, events=(*plan.events, event))
+
+
+def _heard_late(plan: RunPlan, dice: random.Random) -> RunPlan:
+    events = [
+        Event(EventKind.SOURCE_HEARS_LATE, act.number, dice.choice(_DELETES), 0.0, round(dice.uniform(0.5, 20.0), 2))
+        for act in plan.acts
+        if act.operation is Operation.RESTORE and dice.random() < 0.5
+    ]
     return replace(plan, events=(*plan.events, *events))
 
 

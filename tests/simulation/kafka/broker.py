@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from protocol.wire import Buffer
 if TYPE_CHECKING:
     from tests.simulation.kafka.cluster import ClusterModel
     from tests.simulation.kafka.fetch_session import FetchSessions
+    from tests.simulation.kafka.topics import Topic
 
 PORT = 9092
 _SIZE_BYTES = 4
@@ -88,7 +89,8 @@ class Refused:
 class Broker:
     """A broker of the cluster. `alive` is False after a kill, `paused` while it is stopped (SIGSTOP).
 
-    `lacks`: topics of which it has not heard yet, and which its Metadata answers do not know.
+    `lacks`: topics of which it has not heard yet, and which its Metadata answers do not know. `heard`: the topics of
+    which it knew when it last heard of any creation or deletion, None while it hears of each at once.
     """
 
     cluster: ClusterModel
@@ -102,6 +104,7 @@ class Broker:
     told_at: int = -1
     server: Any = None
     lacks: set[str] = field(default_factory=set)
+    heard: Mapping[str, Topic] | None = None
 
     @property
     def host(self) -> str:
@@ -112,6 +115,11 @@ class Broker:
     def running(self) -> bool:
         """True when it does anything at all."""
         return self.alive and not self.paused
+
+    def topics(self) -> Mapping[str, Topic]:
+        """Those of which its Metadata answers know, by name."""
+        known = self.cluster.topics if self.heard is None else self.heard
+        return {name: topic for name, topic in known.items() if name not in self.lacks} if self.lacks else known
 
     def now_ms(self) -> int:
         """Its wall clock, milliseconds since 1970."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from zlib import crc32
 
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from protocol.errors import ErrorCode, MalformedFrame
@@ -190,7 +191,7 @@ class ClassicGroup:
         if member is not None and member.instance_id is not None:
             self.statics.pop(member.instance_id, None)
         if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
+            self.leader = _any_of(self.members)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
@@ -200,7 +201,7 @@ class ClassicGroup:
             return False
         if self.members[self.leader].on_joined is not None:
             return True
-        joined = next((m.member_id for m in self.members.values() if m.on_joined is not None), None)
+        joined = _any_of(m.member_id for m in self.members.values() if m.on_joined is not None)
         if joined is not None:
             self.leader = joined
         return joined is not None
@@ -283,6 +284,11 @@ def answer_sync(member: Member, answer: Synced) -> bool:
         return False
     waiting(answer)
     return True
+
+
+def _any_of(member_ids: Iterable[str]) -> str | None:
+    """As a coordinator takes one: by the order of a hash table, which knows nothing of who was there first."""
+    return min(member_ids, key=lambda member_id: crc32(member_id.encode()), default=None)
 
 
 def _copy(member: Member) -> Member:

@@ -49,8 +49,7 @@ def _metadata(broker: Broker, request: Request) -> Any:
     asked = message.topics
     operations = version >= 8 and message.include_topic_authorized_operations
     if asked is None or (version == 0 and not asked):
-        known_here = (topic for name, topic in sorted(broker.cluster.topics.items()) if name not in broker.lacks)
-        topics = [_topic(broker, topic, operations) for topic in known_here]
+        topics = [_topic(broker, topic, operations) for _, topic in sorted(broker.topics().items())]
     else:
         topics = _asked_for(broker, version, asked, operations)
     of_cluster = 8 <= version <= 10 and message.include_cluster_authorized_operations
@@ -74,15 +73,16 @@ def _live(broker: Broker) -> list[Broker]:
 
 
 def _asked_for(broker: Broker, version: int, asked: list[Any], operations: bool) -> list[Any]:
-    cluster = broker.cluster
+    by_name = broker.topics()
+    by_id = {topic.id: topic for topic in by_name.values()}
     known, unknown, seen = [], [], set()
     for entry in asked:
         topic_id = entry.topic_id if version >= 10 else None
         if (entry.name, topic_id) in seen:
             continue
         seen.add((entry.name, topic_id))
-        topic = cluster.topics_by_id.get(topic_id) if topic_id is not None else cluster.topics.get(entry.name)
-        if topic is not None and topic.name not in broker.lacks:
+        topic = by_id.get(topic_id) if topic_id is not None else by_name.get(entry.name)
+        if topic is not None:
             known.append(_topic(broker, topic, operations))
         elif topic_id is not None:
             unknown.append(_unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))

@@ -16,6 +16,8 @@ NOT_HERE: Final[Mapping[str, str]] = {
     "past: offsets of a transaction refused for good": "likewise: the pipeline begins anew, and processes all once",
     "past: offsets of a translated topic after a failover of its failback": "no group reads such a topic in these "
     "lives; tests/unit/mirror/offset_map and tests/exact have it",
+    "past: a dead process of a name is taken for the younger one": "the JoinGroup of the dead one must arrive behind "
+    "its successor's; tests/unit/fleet/test_registry.py has it",
     "past: time stamps of a clock an hour ahead are refused": "the broker model takes any time stamp",
 }
 

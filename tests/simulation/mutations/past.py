@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from gateway.cutover.failback import copy_setup, destination
 from gateway.cutover.failover.run import FailoverRun
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.groups.gate.fleet import FleetGates
@@ -30,6 +31,12 @@ def revived_by_an_assignment(patching: Patching) -> None:
             self._look()
 
     patching.replace(WritePause, "assigned", reviving)
+
+
+def refused_for_good(patching: Patching) -> None:
+    """That there is no such topic is a refusal like any other."""
+    for module in (copy_setup, destination):
+        patching.replace(module, "knows_no_topic", lambda exc: False, may_rest=True)
 
 
 def an_assignment_ends_fences(patching: Patching) -> None:
@@ -179,5 +186,12 @@ MUTATIONS: Final = (
         cast=(NEWCOMER, TABLE),
         faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 40.0)],
         events=[Event(EventKind.SOURCE_SLOW, 1, "", 0.0, 4.0)],
+    ),
+    sought(
+        "past: brokers that do not agree on a topic end its failback",
+        refused_for_good,
+        life(_CREATE, _PROMOTE, Operation.FAILOVER, Operation.RESTORE),
+        runs=6,
+        events=[Event(EventKind.SOURCE_HEARS_LATE, 3, "delete", 0.0, 12.0)],
     ),
 )

@@ -55,6 +55,7 @@ def test_later_seeds_have_more_in_them():
     runs = [plan(FURTHER_FROM + n) for n in range(200)]
     assert plan(FURTHER_FROM - 1).acts[0].operation is not Operation.RELINK
     assert {act.operation for run in runs for act in run.acts} == set(Operation)
+    assert {EventKind.SOURCE_HEARS_LATE, EventKind.KILLED_OFTEN} <= {event.kind for run in runs for event in run.events}
     assert all(run.acts.index(act) == 0 for run in runs for act in run.acts if act.operation is Operation.RELINK)
     struck = {
         (act.operation, fault.step)
@@ -76,7 +77,11 @@ def test_every_event_of_the_random_runs_is_drawn():
     never |= {EventKind.SOURCE_DOWN, EventKind.SOURCE_LEADER_CUT, EventKind.SOURCE_LEADER_MOVES_AWAY}
     never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES}
     never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
-    never |= {EventKind.COMMITTED_ELSEWHERE}  # of the runs from FURTHER_FROM on
+    never |= {
+        EventKind.COMMITTED_ELSEWHERE,
+        EventKind.SOURCE_HEARS_LATE,
+        EventKind.KILLED_OFTEN,
+    }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
 
 
