@@ -65,7 +65,9 @@ def newest(
     """By member id, without those whose name a younger process has: the group may not have noticed their death yet.
 
     No clock tells which is younger, since they may have run on different machines: one that was replaced before is not,
-    and one that is not registered, and never was, has come after the one that is.
+    and one that is not registered, and never was, has come after the one that is. Of several that nobody has heard of
+    the one is kept whose clock says that it began last: if that is wrong, a process ends that was admitted to nothing,
+    and whoever runs it starts it again.
 
     Args:
         registered: name -> incarnation.
