@@ -87,4 +87,4 @@ class Promote(Load):
 
 def _lag(lab: Lab, topic: str) -> int:
     lags = lab.gateway.status(LINK, topic)["mirror_lags"]
-    return sum(lag["lag"] for lag in lags) if len(lags) == PARTITIONS else _LAG
+    return sum(_LAG if lag["lag"] is None else lag["lag"] for lag in lags) if len(lags) == PARTITIONS else _LAG

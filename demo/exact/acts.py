@@ -70,7 +70,9 @@ def migrate(run: ExactRun) -> None:
         for topic in TOPICS:
             run.command("mirror", "create", topic, "--link", settings.link)
     with run.view.step("Copy the backlog"):
-        _until_each(run, lambda found: found.lag <= 1000, "the backlog to be copied", BACKLOG_COPIED_S)
+        _until_each(
+            run, lambda found: found.lag is not None and found.lag <= 1000, "the backlog to be copied", BACKLOG_COPIED_S
+        )
     with run.view.step("Restart each producer onto the gateway"):
         for producer in run.fleet.producers:
             _move(run, producer)

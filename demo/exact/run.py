@@ -22,11 +22,14 @@ Logs = dict[str, TopicLog]
 
 
 class Mirror(NamedTuple):
-    """A mirror topic as `mirror describe` shows it; `lag` is its largest of any partition, in records."""
+    """A mirror topic as `mirror describe` shows it.
+
+    `lag` is its largest of any partition, in records; None while one is not known.
+    """
 
     state: str
     direction: str
-    lag: int
+    lag: int | None
 
 
 class ExactRun(Stage):
@@ -64,7 +67,8 @@ class ExactRun(Stage):
         except httpx.HTTPError as error:
             raise DemoError(f"describe {topic}: {error}") from error
         lags = [partition["lag"] for partition in found["mirror_lags"]]
-        return Mirror(found["mirror_status"], found["mirror_direction"], max(lags, default=0))
+        lag = None if None in lags else max(lags, default=0)
+        return Mirror(found["mirror_status"], found["mirror_direction"], lag)
 
     def read(self, bootstrap: str, *, aborted: bool = False) -> Logs:
         """The three topics as they are now."""

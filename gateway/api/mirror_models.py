@@ -40,17 +40,18 @@ class AlterMirrors(Body):
 class MirrorLag(BaseModel):
     """One partition. Offsets are the source's unless named target; `mirrored_to` is the next one to mirror.
 
-    `lag_ms` is -1 where it is not known: the mirror is not running. `segments`: of the offset map, 0 while offsets are
+    `source_end`, `mirrored_to`, `lag` and `lag_ms` are null while they are not known: nobody has seen that end yet, or,
+    of the last one, the mirror does not run. `segments`: of the offset map, 0 while offsets are
     equal. `waits_for`: what the source waits for before it shows more records, such as the end of a transaction.
     """
 
     partition: int
     phase: str
-    source_end: int
-    mirrored_to: int
+    source_end: int | None
+    mirrored_to: int | None
     target_end: int
-    lag: int
-    lag_ms: int
+    lag: int | None
+    lag_ms: int | None
     bytes_per_s: float
     records_total: int
     bytes_total: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -68,8 +69,8 @@ def list_mirrors(
                 since(mirror["state_time_ms"]),
                 mirror["mode"],
                 mirror["num_partitions"],
-                sum(lag["lag"] for lag in mirror["mirror_lags"]),
-                max((lag["lag_ms"] for lag in mirror["mirror_lags"]), default=0),
+                _told(sum, mirror["mirror_lags"], "lag"),
+                _told(max, mirror["mirror_lags"], "lag_ms"),
                 rate(sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])),
                 mirror["promote_error"] or mirror["error_message"],
             ]
@@ -198,6 +199,16 @@ def _lost(lost: dict[str, int]) -> str:
     return f"{where}: deleted on the source before they were mirrored"
 
 
+def _shown(number: int | None) -> str:
+    return "?" if number is None else str(number)
+
+
+def _told(together: Callable[[list[int]], int], lags: list[Any], name: str) -> str:
+    """Of all partitions; '?' as long as it is not known of one."""
+    numbers = [lag[name] for lag in lags]
+    return "?" if None in numbers else str(together(numbers) if numbers else 0)
+
+
 def _catch_up(job: Any) -> str:
     """How far a job is with the topic."""
     if job is None:
@@ -214,10 +225,7 @@ def _partitions(mirror: Any) -> None:
             [
                 lag["partition"],
                 lag["phase"],
-                lag["source_end"],
-                lag["mirrored_to"],
-                lag["lag"],
-                "?" if lag["lag_ms"] < 0 else lag["lag_ms"],
+                *(_shown(lag[name]) for name in ("source_end", "mirrored_to", "lag", "lag_ms")),
                 rate(lag["bytes_per_s"]),
                 lag["last_error"],
             ]

@@ -29,14 +29,15 @@ def until_copied(api: Api, path: str, topics: list[str]) -> list[Any]:
             mirrors = _look(api, path, topics)
             lags = {(m["mirror_topic_name"], lag["partition"]): lag for m in mirrors for lag in m["mirror_lags"]}
             for key, lag in lags.items():
-                goals.setdefault(key, lag["source_end"])
-                starts.setdefault(key, lag["mirrored_to"])
+                if _measured(lag):
+                    goals.setdefault(key, lag["source_end"])
+                    starts.setdefault(key, lag["mirrored_to"])
             broken = [m for m in mirrors if m["mirror_status"] in _NOT_COPYING]
             if broken:
                 name, status = broken[0]["mirror_topic_name"], broken[0]["mirror_status"]
                 fail(f"mirror topic {name} is {status}: {broken[0]['error_message']}", REFUSED)
             total = sum(goals[key] - starts[key] for key in goals)
-            missing = sum(max(0, goals[key] - lags[key]["mirrored_to"]) for key in goals if key in lags)
+            missing = sum(max(0, goals[key] - (lags[key]["mirrored_to"] or 0)) for key in goals if key in lags)
             speed = sum(lag["bytes_per_s"] for lag in lags.values())
             progress.update(bar, total=total or None, completed=total - missing, detail=rate(speed))
             complete = all(
@@ -60,7 +61,7 @@ def until_done(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
         while True:
             mirrors = _look(api, path, topics)
             pending = [m for m in mirrors if m["mirror_status"].startswith("PENDING_")]
-            lag = sum(lag["lag"] for m in pending for lag in m["mirror_lags"])
+            lag = sum(lag["lag"] or 0 for m in pending for lag in m["mirror_lags"])
             progress.update(bar, completed=len(topics) - len(pending), detail=_detail(pending, lag))
             if not pending:
                 return mirrors
@@ -74,7 +75,8 @@ def _detail(pending: list[Any], lag: int) -> str:
 
 def _measured(lag: Any) -> bool:
     """The engine has seen both ends of the partition."""
-    return lag["phase"] not in ("starting", "padding")
+    ends = lag["source_end"], lag["mirrored_to"]
+    return lag["phase"] not in ("starting", "padding") and None not in ends
 
 
 def _look(api: Api, path: str, topics: list[str]) -> list[Any]:

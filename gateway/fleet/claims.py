@@ -42,7 +42,7 @@ class OwnershipOverrides:
     async def take(self, link: str, topic: str) -> AsyncIterator[None]:
         """For the time of the block mirror the topic here. Who does not hand it over in OVERRIDE_S is not waited
         for."""
-        ends = {one.partition: one.source_end for one in self._status(link, topic)}
+        ends = {one.partition: one.source_end for one in self._status(link, topic) if one.source_end is not None}
         moves = not self._known.of(link, topic) <= self._here()
         self._known.overridden.add((link, topic))
         try:
@@ -67,7 +67,12 @@ class OwnershipOverrides:
         """
         statuses = {one.partition: one for one in self._engine.status(link, topic)}
         wanted = [statuses.get(each.partition) for each in self._known.of(link, topic)]
-        return all(one is not None and one.mirrored_to >= ends.get(one.partition, one.source_end) for one in wanted)
+        return all(one is not None and _has_come_to(one, ends.get(one.partition)) for one in wanted)
+
+
+def _has_come_to(here: PartitionStatus, end: int | None) -> bool:
+    goal = here.source_end if end is None else end
+    return goal is not None and here.mirrored_to is not None and here.mirrored_to >= goal
 
 
 async def _until(condition: Callable[[], bool], limit_s: float) -> None:

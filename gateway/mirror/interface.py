@@ -17,7 +17,8 @@ class PartitionStatus:
     """One mirrored partition, measured. Offsets are source offsets unless named target.
 
     `source_end` is the source's high watermark, `mirrored_to` the next source offset to mirror, `lag` their
-    difference in records, `lag_ms` the age of the oldest record not yet mirrored (0 when lag is 0),
+    difference in records, `lag_ms` the age of the oldest record not yet mirrored (0 when lag is 0); each is None while
+    it is not known, as before the first answer of a cluster.
     `bytes_per_s` a 5-second moving rate. `phase`: starting | padding | copying | paused | failed | stopped.
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
@@ -26,11 +27,11 @@ class PartitionStatus:
 
     partition: int
     phase: str
-    source_end: int
-    mirrored_to: int
+    source_end: int | None
+    mirrored_to: int | None
     target_end: int
-    lag: int
-    lag_ms: int
+    lag: int | None
+    lag_ms: int | None
     bytes_per_s: float
     records_total: int = 0
     bytes_total: int = 0

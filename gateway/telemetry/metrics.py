@@ -102,8 +102,8 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
         yield lost
 
 
-_Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float]]]
-"""Name, meaning, value; a name that ends in _total is a counter."""
+_Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float | None]]]
+"""Name, meaning, value; a name that ends in _total is a counter. What is not known (None) has no sample."""
 
 _MIRROR: _Table[MirrorNumbers] = (
     ("lockgate_mirror_records_after_cutover", "Records on the source from after the promote.", lambda m: m.late),
@@ -119,9 +119,15 @@ _MIRROR: _Table[MirrorNumbers] = (
         lambda m: m.not_mirrored,
     ),
 )
+
+
+def _lag_s(status: PartitionStatus) -> float | None:
+    return None if status.lag_ms is None else status.lag_ms / 1000
+
+
 _PARTITION: _Table[PartitionStatus] = (
     ("lockgate_mirror_lag_records", "Records of the source not yet on the target.", lambda p: p.lag),
-    ("lockgate_mirror_lag_seconds", "Age of the oldest record not yet mirrored.", lambda p: p.lag_ms / 1000),
+    ("lockgate_mirror_lag_seconds", "Age of the oldest record not yet mirrored.", _lag_s),
     ("lockgate_mirror_bytes_per_second", "Mirrored bytes, moving average of 5 s.", lambda p: p.bytes_per_s),
     ("lockgate_mirror_records_total", "Records mirrored since the start of this process.", lambda p: p.records_total),
     ("lockgate_mirror_bytes_total", "Bytes mirrored since the start of this process.", lambda p: p.bytes_total),
@@ -277,7 +283,8 @@ def _of_each(table: _Table[_T], labels: Sequence[str], rows: Sequence[tuple[Sequ
     for name, meaning, value in table:
         family = _family(name, meaning, labels)
         for values, each in rows:
-            family.add_metric(values, float(value(each)))
+            if (number := value(each)) is not None:
+                family.add_metric(values, float(number))
         yield family
 
 

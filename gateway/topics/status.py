@@ -17,7 +17,6 @@ from gateway.operations.sources import VIEW_S, SourcesForViews
 from gateway.state.per_partition import stopped
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 
-UNKNOWN_MS = -1
 _PHASES = {MirrorState.PAUSED: "paused", MirrorState.FAILED: "failed", MirrorState.STOPPED: "stopped"}
 
 
@@ -148,7 +147,7 @@ def _measured(
         mirrored_to=mirrored_to,
         target_end=target_end,
         lag=lag,
-        lag_ms=UNKNOWN_MS if lag else 0,
+        lag_ms=None if lag else 0,
         bytes_per_s=0.0,
         records_total=0 if before is None else before.records_total,
         bytes_total=0 if before is None else before.bytes_total,

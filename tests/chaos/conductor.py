@@ -206,7 +206,7 @@ class Conductor(threading.Thread):
         return list(answer["mirror_lags"]) if code == 200 else []
 
     def _source_end(self, topic: str) -> int:
-        return max((int(one["source_end"]) for one in self._lags(topic)), default=0)
+        return max((int(one["source_end"] or 0) for one in self._lags(topic)), default=0)
 
     def _is_level(self, topic: str) -> bool:
         lags = self._lags(topic)

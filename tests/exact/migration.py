@@ -71,7 +71,9 @@ class Migration:
             shown = self.describe(topic)
             assert shown["mirror_status"] != "FAILED", shown["error_message"]
             lags = shown["mirror_lags"]
-            return len(lags) == partitions and all(one["mirrored_to"] >= ends[one["partition"]] for one in lags)
+            return len(lags) == partitions and all(
+                one["mirrored_to"] is not None and one["mirrored_to"] >= ends[one["partition"]] for one in lags
+            )
 
         wait_until(reached, PATIENCE_S, what=f"the mirror of {topic} at {ends}")
 

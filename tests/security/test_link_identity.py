@@ -102,7 +102,7 @@ def test_each_writes_on_the_source_as_itself(scene: Scene, source: Source, mirro
     assert [record.value for record in log] == [b"alice", b"alice"]
     assert 'lockgate_delegation_tokens{link="own"} ' in scene.gateway.api.get("/metrics").text
     wait_until(
-        lambda: sum(p["lag"] for p in scene.gateway.mirror("own", mirrored)["mirror_lags"]) == 0, what="it is mirrored"
+        lambda: all(p["lag"] == 0 for p in scene.gateway.mirror("own", mirrored)["mirror_lags"]), what="it is mirrored"
     )
 
 

@@ -90,7 +90,10 @@ class Lab:
 
         def reached() -> bool:
             assert not self.events.failures, self.events.failures
-            return all(one.phase == "copying" and one.mirrored_to >= ends[one.partition] for one in self.status(topic))
+            return all(
+                one.phase == "copying" and one.mirrored_to is not None and one.mirrored_to >= ends[one.partition]
+                for one in self.status(topic)
+            )
 
         await wait_until_async(reached, deadline, what=f"the mirror of {topic} at {ends}")
 

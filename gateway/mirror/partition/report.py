@@ -48,16 +48,17 @@ class PartitionReport:
             told: the source offset up to which it is known to be mirrored; -1: not known yet.
         """
         mirror, window = self._mirror, self._mirror.window
-        lag = max(0, mirror.source.end - mirror.mirrored_to) if told >= 0 else 0
+        known = told >= 0 and mirror.source.end >= 0
+        lag = max(0, mirror.source.end - mirror.mirrored_to) if known else None
         waiting = window.oldest.timestamp_ms if window.oldest else window.last_timestamp_ms
         return PartitionStatus(
             partition=partition,
             phase=mirror.phase,
-            source_end=max(0, mirror.source.end),
-            mirrored_to=max(told, 0),
+            source_end=mirror.source.end if mirror.source.end >= 0 else None,
+            mirrored_to=told if told >= 0 else None,
             target_end=window.position,
             lag=lag,
-            lag_ms=max(0, self._wall_ms() - waiting) if lag and waiting > 0 else 0,
+            lag_ms=self._behind_ms(lag, waiting),
             bytes_per_s=self._rate.per_second(),
             records_total=window.records,
             bytes_total=window.bytes,
@@ -66,3 +67,8 @@ class PartitionReport:
             segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
             waits_for=self.waits_for,
         )
+
+    def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:
+        if not lag:
+            return lag
+        return max(0, self._wall_ms() - waiting_since_ms) if waiting_since_ms > 0 else None

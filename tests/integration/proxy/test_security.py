@@ -90,7 +90,7 @@ def test_only_who_may_write_on_the_target_is_forwarded(
         (log,) = read_logs(source.bootstrap, topic, 1)
         assert [record.value for record in log] == [b"alice"]
         wait_until(
-            lambda: sum(p["lag"] for p in gateway.mirror("west", topic)["mirror_lags"]) == 0, what="the mirror is level"
+            lambda: all(p["lag"] == 0 for p in gateway.mirror("west", topic)["mirror_lags"]), what="the mirror is level"
         )
     finally:
         gateway.delete_link("west")

@@ -57,6 +57,17 @@ def test_list(linked, run):
     assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr
 
 
+def test_what_is_not_known_yet_is_no_lag(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    linked.plane.engine.numbers["l", "orders"] = [
+        status(0),
+        status(1, source_end=None, mirrored_to=0, lag=None, lag_ms=None),
+    ]
+    assert run("mirror", "list", "--link", "l").stdout.splitlines()[1].split()[7:9] == ["?", "?"]
+    (row,) = (line for line in run("mirror", "describe", "orders", "--link", "l").stdout.splitlines() if " ? " in line)
+    assert row.split()[:6] == ["1", "copying", "?", "0", "?", "?"]
+
+
 def test_describe_shows_the_job_that_copies(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     progress = CatchUp(
@@ -113,16 +124,17 @@ def test_describe_when_everybody_has_moved(linked, run):
 
 def test_create_and_wait_ends_when_what_was_there_is_copied(linked, run, monkeypatch):
     plane = linked.plane
-    ends = iter([60, 99, 100])
+    ends = iter([0, 60, 99, 100])
 
     def tick(_: float) -> None:
         # The source goes on growing: the wait is for what was there at its beginning.
         to = next(ends)
+        end = 500 if to else 100
         plane.engine.numbers["l", "orders"] = [
-            status(index, source_end=500, mirrored_to=to, lag=500 - to) for index in (0, 1)
+            status(index, source_end=end, mirrored_to=to, lag=end - to) for index in (0, 1)
         ]
 
-    plane.engine.numbers["l", "orders"] = [status(index, mirrored_to=0, lag=100) for index in (0, 1)]
+    plane.engine.numbers["l", "orders"] = [status(index, source_end=None, mirrored_to=0, lag=None) for index in (0, 1)]
     monkeypatch.setattr(waiting, "_sleep", tick)
 
     result = run("mirror", "create", "orders", "--link", "l", "--wait")

@@ -33,6 +33,9 @@ class Engine:
         ((status(0), status(1, mirrored_to=99)), False),
         ((status(0, mirrored_to=89), status(1)), False),
         ((status(0, mirrored_to=90), status(1)), True),
+        ((status(0, mirrored_to=90, source_end=None), status(1)), True),
+        ((status(0, mirrored_to=None), status(1)), False),
+        ((status(0), status(1, source_end=None)), False),
     ],
 )
 def test_a_partition_of_which_nobody_has_told_is_waited_for(told: Sequence[PartitionStatus], come: bool) -> None:

@@ -37,6 +37,17 @@ async def test_tasks_of_the_event_loop():
         assert samples(Metrics())[key("lockgate_asyncio_tasks")] == before + 1
 
 
+def test_what_is_not_known_has_no_sample():
+    metrics = Metrics()
+    unknown = status(0, source_end=None, lag=None, lag_ms=None)
+    metrics.control = lambda: ControlNumbers(
+        links={}, mirrors=[MirrorNumbers("l", "orders", MirrorState.ACTIVE, [unknown])], groups=[]
+    )
+    names = {name for name, _ in samples(metrics)}
+    assert "lockgate_mirror_bytes_per_second" in names
+    assert not {"lockgate_mirror_lag_records", "lockgate_mirror_lag_seconds"} & names
+
+
 def test_control():
     metrics = Metrics()
     metrics.control = lambda: ControlNumbers(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.cutover.failover import run as failover_run
+from gateway.cutover.failover.rules.failover import UNKNOWN
 from gateway.cutover.failover.rules.snapshot import FailoverLimits
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
@@ -322,3 +323,13 @@ async def test_a_position_goes_with_the_end_of_the_copy_that_it_was_told_of(scen
     assert failed_over.cutover.stopped_at == (100, 100, 100)
     assert failed_over.cutover.stopped_copy_at == (90, 90, 90)
     assert failed_over.cutover.not_mirrored == (30, 30, 30)
+
+
+async def test_an_end_that_nobody_has_seen_is_not_an_empty_log(scene: Scene) -> None:
+    """A mirror that has just begun, of a source that is gone: what it leaves behind is not known, and not none."""
+    scene.plane.engine.numbers["l", "orders"] = [
+        status(index, source_end=None, mirrored_to=None, lag=None, lag_ms=None) for index in range(3)
+    ]
+    scene.plane.target.existing["orders"].ranges = [(0, 0)] * 3
+    scene.plane.source.down = True
+    assert (await asyncio.wait_for(scene.failover(), 10)).cutover.not_mirrored == (UNKNOWN,) * 3

@@ -101,6 +101,19 @@ def test_a_copy_is_told_and_measured() -> None:
     assert (status.records_total, status.bytes_total) == (4, len(make_batch(0, 4)))
 
 
+def test_what_nobody_has_told_is_not_a_number() -> None:
+    runner, _ = made()
+    runner.begin()
+    nothing = runner.status()
+    assert (nothing.source_end, nothing.mirrored_to, nothing.lag, nothing.lag_ms) == (None, None, None, None)
+    runner.target_bounds(LogBounds(0, 0, None))
+    runner.source_bounds("no answer")  # what the target holds can be served without the source
+    placed = runner.status()
+    assert (placed.phase, placed.source_end, placed.mirrored_to, placed.lag) == ("copying", None, 0, None)
+    runner.source_bounds(LogBounds(0, 10, None))
+    assert (runner.status().source_end, runner.status().lag, runner.status().lag_ms) == (10, 10, None)
+
+
 def test_trimming_is_asked_for() -> None:
     runner, notes = made(PartitionStart(5, 5))
     runner.begin()
