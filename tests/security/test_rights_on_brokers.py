@@ -61,7 +61,7 @@ class Names(NamedTuple):
 
 
 class Lab(NamedTuple):
-    """alice may do everything with `names`, bob nothing; carol may write with the transactional id, and no more."""
+    """alice may do everything with `names`, mallory nothing, on no topic of any test; carol may write with the transactional id, and no more."""
 
     scene: Scene
     source: DevCluster
@@ -294,42 +294,46 @@ class Case(NamedTuple):
 
 
 CASES: Final = {
-    "produce": Case("Produce to a mirrored topic", "bob", NO_TOPIC, lambda n: produce(n.mirrored)),
+    "produce": Case("Produce to a mirrored topic", "mallory", NO_TOPIC, lambda n: produce(n.mirrored)),
     "produce in a transaction": Case(
-        "Produce in a transaction", "bob", NO_TRANSACTION, lambda n: produce(n.mirrored, n.transaction)
+        "Produce in a transaction", "mallory", NO_TRANSACTION, lambda n: produce(n.mirrored, n.transaction)
     ),
-    "init": Case("InitProducerId", "bob", NO_TRANSACTION, lambda n: init(n.transaction)),
-    "init of no transaction": Case("InitProducerId", "bob", NO_CLUSTER, lambda n: init(None)),
+    "init": Case("InitProducerId", "mallory", NO_TRANSACTION, lambda n: init(n.transaction)),
+    "init of no transaction": Case("InitProducerId", "mallory", NO_CLUSTER, lambda n: init(None)),
     "add partitions": Case(
-        "AddPartitionsToTxn", "bob", NO_TRANSACTION, lambda n: add_partitions(n.transaction, n.mirrored)
+        "AddPartitionsToTxn", "mallory", NO_TRANSACTION, lambda n: add_partitions(n.transaction, n.mirrored)
     ),
-    "add offsets": Case("AddOffsetsToTxn", "bob", NO_TRANSACTION, lambda n: add_offsets(n.transaction, n.closed)),
+    "add offsets": Case("AddOffsetsToTxn", "mallory", NO_TRANSACTION, lambda n: add_offsets(n.transaction, n.closed)),
     "add offsets of a group": Case(
         "AddOffsetsToTxn", "carol", NO_GROUP, lambda n: add_offsets(n.transaction, n.closed)
     ),
     "offsets in a transaction": Case(
-        "TxnOffsetCommit", "bob", NO_TRANSACTION, lambda n: txn_offsets(n.transaction, n.closed, n.mirrored)
+        "TxnOffsetCommit", "mallory", NO_TRANSACTION, lambda n: txn_offsets(n.transaction, n.closed, n.mirrored)
     ),
     "offsets of a group in a transaction": Case(
         "TxnOffsetCommit", "carol", NO_GROUP, lambda n: txn_offsets(n.transaction, n.closed, n.mirrored)
     ),
-    "end": Case("EndTxn", "bob", NO_TRANSACTION, lambda n: end(n.transaction)),
-    "join a closed group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: join(n.closed)),
-    "join an unknown group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: join(n.unknown)),
-    "heartbeat of a closed group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: heartbeat(n.closed)),
-    "heartbeat of an unknown group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: heartbeat(n.unknown)),
-    "commit of a closed group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: commit(n.closed, n.mirrored)),
-    "commit of an unknown group": Case("JoinGroup, Consumer", "bob", NO_GROUP, lambda n: commit(n.unknown, n.mirrored)),
-    "offsets of a closed group": Case("OffsetFetch", "bob", NO_GROUP, lambda n: fetch_offsets(n.closed)),
-    "offsets of an unknown group": Case("OffsetFetch", "bob", NO_GROUP, lambda n: fetch_offsets(n.unknown)),
-    "delete topics by name": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: delete_topics(n.mirrored)),
-    "delete topics": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: delete_topic_states(n.mirrored)),
-    "delete records": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: delete_records(n.mirrored)),
-    "create partitions": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: create_partitions(n.mirrored)),
-    "alter configs": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: alter_configs(n.mirrored)),
-    "incremental alter configs": Case("DeleteTopics, ", "bob", NO_TOPIC, lambda n: incremental_alter(n.mirrored)),
-    "create topics": Case("CreateTopics", "bob", NO_TOPIC, lambda n: create(n.unmirrored)),
-    "what passes": Case("what passes", "bob", NO_GROUP, lambda n: describe_groups(n.unknown)),
+    "end": Case("EndTxn", "mallory", NO_TRANSACTION, lambda n: end(n.transaction)),
+    "join a closed group": Case("JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: join(n.closed)),
+    "join an unknown group": Case("JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: join(n.unknown)),
+    "heartbeat of a closed group": Case("JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: heartbeat(n.closed)),
+    "heartbeat of an unknown group": Case("JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: heartbeat(n.unknown)),
+    "commit of a closed group": Case(
+        "JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: commit(n.closed, n.mirrored)
+    ),
+    "commit of an unknown group": Case(
+        "JoinGroup, Consumer", "mallory", NO_GROUP, lambda n: commit(n.unknown, n.mirrored)
+    ),
+    "offsets of a closed group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.closed)),
+    "offsets of an unknown group": Case("OffsetFetch", "mallory", NO_GROUP, lambda n: fetch_offsets(n.unknown)),
+    "delete topics by name": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_topics(n.mirrored)),
+    "delete topics": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_topic_states(n.mirrored)),
+    "delete records": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: delete_records(n.mirrored)),
+    "create partitions": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: create_partitions(n.mirrored)),
+    "alter configs": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: alter_configs(n.mirrored)),
+    "incremental alter configs": Case("DeleteTopics, ", "mallory", NO_TOPIC, lambda n: incremental_alter(n.mirrored)),
+    "create topics": Case("CreateTopics", "mallory", NO_TOPIC, lambda n: create(n.unmirrored)),
+    "what passes": Case("what passes", "mallory", NO_GROUP, lambda n: describe_groups(n.unknown)),
 }
 
 
@@ -396,11 +400,11 @@ def test_a_transaction_goes_on_whatever_others_ask_about_it(lab: Lab) -> None:
     producer.begin_transaction()
     producer.produce(names.mirrored, value=b"mine", partition=0)
     producer.flush(30)
-    for who in ("bob", "carol"):
+    for who in ("mallory", "carol"):
         for case in CASES.values():
             if case.who == who and ("Txn" in case.row or "transaction" in case.row):
                 assert lab.through(who, *case.ask(names)) == {case.says}
-    assert lab.through("bob", *end(names.transaction, 0, 0)) == {NO_TRANSACTION}
+    assert lab.through("mallory", *end(names.transaction, 0, 0)) == {NO_TRANSACTION}
     producer.commit_transaction(30)
 
 
@@ -412,7 +416,7 @@ def test_only_who_may_read_a_group_waits_at_its_gate(lab: Lab) -> None:
     try:
         looking.send(*fetch_offsets(names.closed))
         waiting.send(*join(names.closed))
-        assert lab.through("bob", *join(names.closed)) == {NO_GROUP}
+        assert lab.through("mallory", *join(names.closed)) == {NO_GROUP}
 
         def principals() -> list[str]:
             answer = lab.scene.gateway.api.get(f"/v3/links/{lab.link}/groups/{names.closed}").json()

@@ -29,7 +29,7 @@ UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
     'unsecuredLoginStringClaim_sub="nobody";'
 )
-USERS = " ".join(f'user_{name}="{name}"' for name in ("admin", "gateway", "alice", "bob", "carol"))
+USERS = " ".join(f'user_{name}="{name}"' for name in ("admin", "gateway", "alice", "bob", "carol", "mallory"))
 LOGINS = {
     "plain": f"{PLAIN} {USERS};",
     "scram-sha-256": SCRAM,
