@@ -11,6 +11,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.offsets import LATEST, list_offsets
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.transactions import unended_transactions
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
@@ -22,19 +23,27 @@ from protocol.errors import ErrorCode, error_name
 class LogEnds:
     """Per partition: high watermarks, the leaders' log ends (None from a source that does not tell them), and the last
     stable offsets: below the high watermark while a transaction is open (None when they were not asked for).
-    `partitions`: how many the topic has, whatever was asked for."""
+    `partitions`: how many the topic has, whatever was asked for. `transactions`: the transactional ids of those that
+    have the topic and are not complete, with records in it or without (None when they were not asked for, and from a
+    cluster that cannot tell: before Kafka 3.0)."""
 
     high_watermarks: tuple[int, ...]
     log_ends: tuple[int, ...] | None
     partitions: int
     last_stable: tuple[int, ...] | None = None
+    transactions: tuple[str, ...] | None = None
 
 
 class SourceEnds(Protocol):
     """Reads log ends; tests have one in memory."""
 
-    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
         """The ends of source topics (name -> how many partitions to ask for), all read after the call began.
+
+        Args:
+            transactions: with those that are not complete; every broker is asked.
 
         Raises:
             SourceUnreachable: no whole answer within the time.
@@ -48,12 +57,14 @@ class NetSourceEnds:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
 
-    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`."""
         with source_errors(link.name):
             async with asyncio.timeout(timeout_s):
                 access = await self._sources.reach(link)
-                return await _ends(access.cluster, topics, timeout_s)
+                return await _ends(access.cluster, topics, timeout_s, transactions=transactions)
 
 
 class NetTargetEnds:
@@ -62,19 +73,24 @@ class NetTargetEnds:
     def __init__(self, target: ClusterAccess) -> None:
         self._target = target
 
-    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`; raises TargetUnreachable instead of SourceUnreachable."""
         with target_errors():
             async with asyncio.timeout(timeout_s):
-                return await _ends(self._target.cluster, topics, timeout_s)
+                return await _ends(self._target.cluster, topics, timeout_s, transactions=transactions)
 
 
-async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
-    marks, ends, stable, counts = await asyncio.gather(
+async def _ends(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, transactions: bool
+) -> Mapping[str, LogEnds]:
+    marks, ends, stable, counts, unended = await asyncio.gather(
         _latest(cluster, topics, timeout_s),
         _log_ends(cluster, topics, timeout_s),
         _latest(cluster, topics, timeout_s, read_committed=True),
         _counts(cluster, topics, timeout_s),
+        _transactions(cluster, topics, timeout_s, asked=transactions),
     )
     return {
         topic: LogEnds(
@@ -82,9 +98,16 @@ async def _ends(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -
             None if ends is None else tuple(ends[topic, index] for index in range(partitions)),
             counts[topic],
             tuple(stable[topic, index] for index in range(partitions)),
+            None if unended is None else unended[topic],
         )
         for topic, partitions in topics.items()
     }
+
+
+async def _transactions(
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, asked: bool
+) -> Mapping[str, tuple[str, ...]] | None:
+    return await unended_transactions(cluster, topics, timeout_s) if asked else None
 
 
 async def _counts(cluster: Cluster, topics: Mapping[str, int], timeout_s: float) -> dict[str, int]:

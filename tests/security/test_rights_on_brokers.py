@@ -61,7 +61,8 @@ class Names(NamedTuple):
 
 
 class Lab(NamedTuple):
-    """alice may do everything with `names`, mallory nothing, on no topic of any test; carol may write with the transactional id, and no more."""
+    """alice may do everything with `names`, mallory nothing, here or in other tests; carol may write with the
+    transactional id, and no more."""
 
     scene: Scene
     source: DevCluster

@@ -195,7 +195,9 @@ class RangeEnds:
 
     kafka: FakeKafka
 
-    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
         if self.kafka.down:
             raise SourceUnreachable(f"the source of link '{link.name}': connection refused")
         found = {name: tuple(end for _, end in self.kafka.existing[name].ranges[:n]) for name, n in topics.items()}

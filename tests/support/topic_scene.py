@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.control_parts import topic_promoter
 from gateway.cutover.promote.promoter import TopicPromoter
@@ -34,14 +34,18 @@ class FakeEnds:
     down: bool = False
     failure: Exception = field(default_factory=lambda: SourceUnreachable("the source of link 'l': connection refused"))
     reads: int = 0
+    transactions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     on_read: Callable[[int], None] = lambda number: None
 
-    async def read(self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
         self.reads += 1
         self.on_read(self.reads)
         if self.down:
             raise self.failure
-        return {t: self._of(t, n) for t, n in topics.items()}
+        unended = self.transactions if transactions else {}
+        return {t: replace(self._of(t, n), transactions=unended.get(t)) for t, n in topics.items()}
 
     def _of(self, topic: str, partitions: int) -> LogEnds:
         ends = self.ends[topic]

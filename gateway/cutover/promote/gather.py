@@ -102,7 +102,8 @@ class Gatherer:
         wanted = {origins[record.mirror_topic]: len(record.starts) for record in records}
         ends = self._tools.target_ends if self.is_failback else self._tools.ends
         try:
-            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s)
+            paused = self._memory.paused_at is not None  # before, transactions come and go
+            found = await ends.read(self._tools.records.link(self._link), wanted, timeout_s, transactions=paused)
         except ControlError as exc:
             self._memory.source_failed(self._tools.clock(), str(exc))
             return {}
@@ -117,6 +118,7 @@ class Gatherer:
                 mirrored[record.mirror_topic],
                 found[origins[record.mirror_topic]].partitions,
                 found[origins[record.mirror_topic]].last_stable,
+                found[origins[record.mirror_topic]].transactions,
             )
             for record in records
         }

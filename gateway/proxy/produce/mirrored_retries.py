@@ -38,8 +38,8 @@ class MirroredRetries:
         for part in parts:
             route = plan.routes.get(part.topic)
             offset = None
-            if route is not None and part.partition < len(route.producers) and route.producers[part.partition]:
-                offset = retry_of(self._table(route)[part.partition], body[part.start : part.end])
+            if route is not None and (known := self._known(route, part.partition)):
+                offset = retry_of(known, body[part.start : part.end])
             if offset is None:
                 rest.append(part)
             else:
@@ -48,9 +48,13 @@ class MirroredRetries:
 
     def entries(self, route: TopicRoute, partition: int, producer_id: int) -> tuple[ProducerEntry, ...]:
         """What the route carries of a producer on a partition."""
-        if partition >= len(route.producers) or not route.producers[partition]:
-            return ()
-        return self._table(route)[partition].get(producer_id, ())
+        return self._known(route, partition).get(producer_id, ())
+
+    def _known(self, route: TopicRoute, partition: int) -> Mapping[int, tuple[ProducerEntry, ...]]:
+        """A partition's producers by id; none of one that the route has not: a client may name any number."""
+        if not 0 <= partition < len(route.producers) or not route.producers[partition]:
+            return {}
+        return self._table(route)[partition]
 
     def _table(self, route: TopicRoute) -> _Table:
         """The route's producers by id; worked out once, since snapshots share the record's own tuple."""

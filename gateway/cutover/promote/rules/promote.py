@@ -25,6 +25,9 @@ that was ever acknowledged through a gateway is on the target:
   have not fetched yet is above the high watermark, and would otherwise be cut off;
 * no transaction was open in the last reading: last stable offset, high watermark and log end were the same. A
   transaction is never cut; one that outlasts the write pause ends the promote;
+* before the last reading the origin's coordinators were asked, and none of them had a transaction with the topic that
+  was not complete: one without records in it, of a client that is gone perhaps, is not seen in the logs, and its
+  marker would come behind the cutover;
 * since then the mirror was stopped, and has not gone beyond them;
 * right before that every partition ran in this process, and answered where it stood on both logs and what it knows of
   producers. The record is made of this answer, which is kept with the run; a partition that was given away meanwhile,
@@ -46,6 +49,7 @@ from __future__ import annotations
 from gateway.cutover.promote.rules.checks import check_invariants, check_step
 from gateway.cutover.promote.rules.snapshot import (
     Drain,
+    EndReading,
     PromoteLimits,
     PromoteSnapshot,
     PromoteStep,
@@ -143,7 +147,8 @@ def _bypass(snapshot: PromoteSnapshot) -> str:
         drain = topic.drain
         if drain is None or not topic.acknowledged(snapshot.gateways) or drain.first.asked < topic.acked_at:
             continue
-        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or drain.first.open_transactions
+        open_at_first = drain.first.open_transactions or drain.first.transactions
+        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or open_at_first
         if drain.moved and not ours_possible:
             return _moves(topic.topic, drain, snapshot.origin)
         if topic.stopped and topic.positions != drain.last.ends:
@@ -226,6 +231,16 @@ def _is_read(topic: TopicSnapshot) -> bool:
     return topic.copy is not None and topic.copy.ends == topic.copy.log_end_offsets
 
 
+def _transaction(topic: str, reading: EndReading) -> str:
+    """A transaction that has the topic and is not complete, '' for none."""
+    if reading.open_transactions:
+        return f"the end of a transaction that is open in {topic}, partition {reading.open_transactions[0]}"
+    if not reading.transactions:
+        return ""
+    more = f" and {len(reading.transactions) - 1} more" if len(reading.transactions) > 1 else ""
+    return f"the end of transaction {reading.transactions[0]!r}{more}, which has {topic}"
+
+
 def _mirror_waits(topic: TopicSnapshot) -> str:
     if topic.stopped and not _is_read(topic):
         return f"the log ends of the copy of {topic.topic}"
@@ -250,7 +265,8 @@ def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 def _quiet(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
     """True when the last reading shows a source that has come to rest, and a mirror that is at its end."""
     drain = topic.drain
-    return drain is not None and drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
+    rests = drain is not None and drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
+    return rests and drain is not None and drain.complete
 
 
 def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
@@ -282,10 +298,8 @@ def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
                 if not snapshot.unknown_outcomes
                 else f"{topic.topic} does not rest"
             )
-        if drain.last.open_transactions:
-            return (
-                f"the end of a transaction that is open in {topic.topic}, partition {drain.last.open_transactions[0]}"
-            )
+        if waits := _transaction(topic.topic, drain.last):
+            return waits
         pairs = list(zip(topic.positions, drain.last.log_end_offsets, strict=False))
         late = [f"partition {p} at {at} of {end}" for p, (at, end) in enumerate(pairs) if at != end]
         if late:

@@ -40,7 +40,8 @@ class EndReading:
     `ends`: high watermarks. `log_ends`: the leaders' log ends, or None where the source does not tell them.
     `mirrored`: next source offset to mirror, -1 where unknown. `partitions`: how many the topic has there.
     `last_stable`: where the first open transaction begins, the high watermark without one; None when it was not asked
-    for. Times are monotonic seconds.
+    for. `transactions`: those that have the topic and are not complete, with records in it or without; None when they
+    were not asked for, or the cluster cannot tell. Times are monotonic seconds.
     """
 
     asked: float
@@ -50,6 +51,7 @@ class EndReading:
     mirrored: tuple[int, ...]
     partitions: int
     last_stable: tuple[int, ...] | None = None
+    transactions: tuple[str, ...] | None = None
 
     @property
     def log_end_offsets(self) -> tuple[int, ...]:
@@ -59,7 +61,8 @@ class EndReading:
     @property
     def stable(self) -> bool:
         """True when nothing above the high watermark is left, no transaction open, and the mirror exactly there."""
-        return self.log_end_offsets == self.ends == self.mirrored and self.last_stable in (None, self.ends)
+        at_rest = self.log_end_offsets == self.ends == self.mirrored and self.last_stable in (None, self.ends)
+        return at_rest and not self.transactions
 
     @property
     def open_transactions(self) -> tuple[int, ...]:
@@ -83,11 +86,23 @@ class CopyReading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """What the readings under one write pause say so far. `since`: when the present ends were first seen."""
+    """What the readings under one write pause say so far. `since`: when the present ends were first seen.
+
+    `complete_at`: when a reading had come by which no transaction had the topic that was not complete; None before.
+    """
 
     first: EndReading
     last: EndReading
     since: float
+    complete_at: float | None
+
+    @property
+    def complete(self) -> bool:
+        """True when the last reading was asked for after all transactions were seen to be complete.
+
+        What a reading tells of transactions and of log ends is of different moments: a marker may come in between.
+        """
+        return self.complete_at is not None and self.last.asked >= self.complete_at
 
     @property
     def stable_s(self) -> float:
@@ -104,9 +119,15 @@ class Drain:
 def observe(drain: Drain | None, reading: EndReading, acked_at: float) -> Drain:
     """The drain with one more reading. One that began before the last acknowledgement is dropped."""
     if drain is None or drain.first.asked < acked_at or len(drain.last.ends) != len(reading.ends):
-        return Drain(reading, reading, reading.answered)
+        return Drain(reading, reading, reading.answered, None if reading.transactions else reading.answered)
     same = drain.last.ends == reading.ends and drain.last.log_end_offsets == reading.log_end_offsets
-    return Drain(drain.first, reading, drain.since if same else reading.answered)
+    complete_at = reading.answered if drain.complete_at is None else drain.complete_at
+    return Drain(
+        drain.first,
+        reading,
+        drain.since if same else reading.answered,
+        None if reading.transactions else complete_at,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

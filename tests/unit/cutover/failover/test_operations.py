@@ -122,7 +122,7 @@ async def test_a_failover_does_not_wait_for_what_a_promote_waits_for(scene: Scen
     """The source is gone: what the promote asks it is not answered, and need not be."""
     asked = asyncio.Event()
 
-    async def read(*_: object) -> None:
+    async def read(*_: object, **_named: object) -> None:
         asked.set()
         await asyncio.Event().wait()
 

@@ -135,6 +135,16 @@ async def test_hidden_records_hold_the_cutover(scene: TopicScene) -> None:
     scene.assert_back()
 
 
+async def test_a_transaction_that_only_its_coordinator_knows_holds_the_cutover(scene: TopicScene) -> None:
+    scene.ends.transactions = {"orders": ("payments",)}
+    with pytest.raises(Conflict, match="the end of transaction 'payments', which has orders"):
+        await scene.promote()
+    scene.assert_back()
+    scene.ends.transactions = {"orders": ()}
+    (record,) = await scene.promote()
+    assert record.state is MirrorState.STOPPED
+
+
 async def test_unknown_outcomes_take_the_longer_grace(scene: TopicScene) -> None:
     scene.forwarder.unknown = 1
     loop = asyncio.get_running_loop()

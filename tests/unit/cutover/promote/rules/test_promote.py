@@ -173,6 +173,14 @@ class Script:
             self.topic(drain=observe(topic.drain, reading, topic.acked_at))
         return self.set(now=at)
 
+    def read_with(self, after: float, ends: tuple[int, ...], *transactions: str) -> Script:
+        """With transactions that have the topic, and nothing in it yet. It takes 1 ms."""
+        at = self.now + after
+        for topic in self.snapshot.topics:
+            reading = EndReading(at, at + 0.001, ends, ends, topic.positions, len(ends), ends, transactions)
+            self.topic(drain=observe(topic.drain, reading, topic.acked_at))
+        return self.set(now=at + 0.001)
+
     def stopped(self) -> Script:
         """The mirror answered and was stopped; its copy, whose offsets are lower by 3, was read since."""
         at = self.snapshot.topics[0].positions
@@ -437,6 +445,37 @@ def test_the_cutover_follows_the_end_of_the_last_transaction() -> None:
     script = Script().acked().read_stable(0.001, (10, 20), (10, 15))
     script.read_stable(0.01, (10, 20), (10, 20)).read_stable(0.04, (10, 20), (10, 20))
     assert script.step.kind is StepKind.STOP_MIRROR
+
+
+def test_a_transaction_without_records_is_waited_for_too() -> None:
+    """Its marker would come behind the cutover, whatever ends it."""
+    script = Script().acked().read_with(0.001, (10, 20), "payments", "refunds").read_with(0.04, (10, 20), "payments")
+    assert script.step == PromoteStep(
+        K.READ_ENDS, f"the end of transaction 'payments', which has {T}", promote.LOOK_AGAIN_S
+    )
+    script.set(now=script.now + script.limits.pause_timeout_s)
+    assert script.step.kind is K.RESUME_WRITES
+    assert "the end of transaction 'payments'" in script.step.reason
+
+
+def test_the_marker_of_such_a_transaction_is_no_bypass() -> None:
+    script = Script().acked().read_with(0.001, (10, 20), "payments").read_with(0.01, (10, 21))
+    assert script.step.kind is not K.RESUME_WRITES
+
+
+def test_ends_are_read_again_after_the_last_transaction_was_seen_to_be_complete() -> None:
+    """The reading that tells so may have read the ends before its marker came."""
+    script = Script().acked().read_with(0.001, (10, 20), "payments").read_with(0.1, (10, 20))
+    assert script.step.kind is K.READ_ENDS
+    assert script.read_with(0.11, (10, 20)).step.kind is K.STOP_MIRROR
+
+
+def test_one_that_begins_meanwhile_is_waited_for() -> None:
+    """What a gateway that died had sent may land under the pause."""
+    script = Script().acked().read_with(0.001, (10, 20)).read_with(0.04, (10, 20), "payments")
+    assert script.step.kind is K.READ_ENDS
+    assert script.read_with(0.05, (10, 20)).step.kind is K.READ_ENDS
+    assert script.read_with(0.06, (10, 20)).step.kind is K.STOP_MIRROR
 
 
 @pytest.mark.parametrize("copy_next", [False, True], ids=["the ends", "the copy"])

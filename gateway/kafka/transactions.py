@@ -1,0 +1,78 @@
+"""Transactions that a cluster has not wholly ended: KIP-664's ListTransactions and DescribeTransactions, Kafka 3.0 and
+later.
+
+A transaction has the partitions that were added to it, whether or not anything was written there. Until its
+coordinator says that it is complete, a marker may come to the end of each of these logs: when its client ends it, or
+when nobody does within its timeout. No log shows that beforehand; the last stable offset tells only of transactions
+with records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
+from protocol.errors import ErrorCode, error_name
+from protocol.messages import DescribeTransactionsRequest, ListTransactionsRequest
+
+UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""States behind which a marker may come. What a broker does not know it names, and leaves out."""
+_AT_ONCE: Final = 1_000  # transactional ids in a request
+
+
+async def unended_transactions(
+    cluster: Cluster, topics: Collection[str], timeout_s: float
+) -> Mapping[str, tuple[str, ...]] | None:
+    """Topic -> the transactional ids, in order, of transactions that have it and are not complete.
+
+    Of those that the cluster lets the caller see: Describe on the transactional id. Every broker is asked, since any
+    may be a coordinator: one that does not answer leaves all unknown. None: the cluster is older, and cannot tell.
+
+    Raises:
+        ClusterUnavailable: a broker does not answer in time.
+        BrokerError: one refuses, or is only just loading what it coordinates.
+    """
+    try:
+        listed = await asyncio.gather(*(_listed(cluster, node, timeout_s) for node in cluster.view.brokers))
+    except UnsupportedVersion:
+        return None
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    asked = [
+        _described(cluster, node, ids[at : at + _AT_ONCE], timeout_s)
+        for node, ids in zip(cluster.view.brokers, listed, strict=True)
+        for at in range(0, len(ids), _AT_ONCE)
+    ]
+    for described in await asyncio.gather(*asked):
+        for transactional_id, has in described.items():
+            for topic in has & found.keys():
+                found[topic].append(transactional_id)
+    return {topic: tuple(sorted(ids)) for topic, ids in found.items()}
+
+
+async def _listed(cluster: Cluster, node: int, timeout_s: float) -> Sequence[str]:
+    request = ListTransactionsRequest(state_filters=list(UNENDED), producer_id_filters=[])
+    answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
+    if answer.error_code:
+        raise BrokerError(answer.error_code, f"ListTransactions of broker {node}: {error_name(answer.error_code)}")
+    return [one.transactional_id for one in answer.transaction_states]
+
+
+async def _described(
+    cluster: Cluster, node: int, transactional_ids: Sequence[str], timeout_s: float
+) -> Mapping[str, frozenset[str]]:
+    """Transactional id -> topics. Without those that were completed and forgotten meanwhile."""
+    request = DescribeTransactionsRequest(transactional_ids=list(transactional_ids))
+    answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
+    found: dict[str, frozenset[str]] = {}
+    for one in answer.transaction_states:
+        if one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            continue
+        if one.error_code:
+            what = f"DescribeTransactions of {one.transactional_id!r}: {error_name(one.error_code)}"
+            raise BrokerError(one.error_code, what)
+        if one.transaction_state in UNENDED:
+            found[one.transactional_id] = frozenset(topic.topic for topic in one.topics)
+    return found
