@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from protocol.messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    FindCoordinatorRequest,
+    InitProducerIdRequest,
+)
 from tests.integration.promote.conftest import PARTITIONS, Mirror, Mirrored
 from tests.support.logs import assert_equal, assert_nothing_lost, log_ends, numbers, read_logs
+from tests.support.raw_client import RawClient, error_codes
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 
@@ -79,3 +88,49 @@ def test_killed_while_pending(mirror: Mirror, source: object, topic: str) -> Non
     for partition, log in enumerate(target):
         before = list(range(partition, backlog.sent, PARTITIONS))
         assert numbers(log) == before + list(range(partition, writer.sent, PARTITIONS))
+
+
+def test_a_transaction_without_records_holds_the_cutover(mirror: Mirror) -> None:
+    """Its client has added a partition, and is gone: only its coordinator knows, and a marker comes when it ends."""
+    mirrored = mirror()
+    name = f"{mirrored.topic}-transaction"
+    client = RawClient(mirrored.source.bootstrap)
+    try:
+        wait_until(lambda: not _coordinator(client, name).error_code, what="a coordinator of transactions")
+        began = wait_until(lambda: _begun(client, name), what="a producer id")
+        own = began.producer_id, began.producer_epoch
+        assert error_codes(client.ask(*_add(name, mirrored.topic, *own))) == set()
+
+        mirrored.gateway.promote(mirrored.link, mirrored.topic)
+        error = wait_until(lambda: mirrored.gateway.mirror(mirrored.link, mirrored.topic)["promote_error"])
+        assert f"the end of transaction '{name}', which has {mirrored.topic}" in error
+        assert mirrored.state() == "ACTIVE"
+
+        end = EndTxnRequest(transactional_id=name, producer_id=own[0], producer_epoch=own[1], committed=False)
+        assert error_codes(client.ask(end, 3)) == set()
+    finally:
+        client.close()
+    mirrored.gateway.promote(mirrored.link, mirrored.topic)
+    mirrored.wait_for("STOPPED")
+    stopped_at = mirrored.gateway.mirror(mirrored.link, mirrored.topic)["stopped_at"]
+    assert stopped_at == log_ends(mirrored.source.bootstrap, mirrored.topic, PARTITIONS) == [1, 0, 0]
+
+
+def _coordinator(client: RawClient, name: str) -> Any:
+    return client.ask(FindCoordinatorRequest(key=name, key_type=1), 2)
+
+
+def _begun(client: RawClient, name: str) -> Any:
+    answer = client.ask(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 1)
+    return None if answer.error_code else answer
+
+
+def _add(name: str, topic: str, producer_id: int, epoch: int) -> tuple[Any, int]:
+    topics = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=[0])]
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=producer_id,
+        v3_and_below_producer_epoch=epoch,
+        v3_and_below_topics=topics,
+    )
+    return request, 3

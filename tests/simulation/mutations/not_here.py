@@ -18,6 +18,8 @@ NOT_HERE: Final[Mapping[str, str]] = {
     "lives; tests/unit/mirror/offset_map and tests/exact have it",
     "past: a dead process of a name is taken for the younger one": "the JoinGroup of the dead one must arrive behind "
     "its successor's; tests/unit/fleet/test_registry.py has it",
+    "past: a transaction without records outlives the cutover": "its client must be gone with its gateway, between the "
+    "adding of a partition and the first batch; tests/integration/promote/test_topic_promote.py has it",
     "past: time stamps of a clock an hour ahead are refused": "the broker model takes any time stamp",
 }
 
