@@ -247,7 +247,7 @@ class FleetState:
             return reading, self._age(acked_at, 1)
         first, last = drain.first, drain.last
         ages = self._age(drain.since, 3), self._age(first.asked, 1), first.asked >= acked_at
-        return reading, first.ends, last.ends, last.mirrored, min(max(drain.stable_s, 0), 2), *ages
+        return reading, first.ends, last.ends, last.mirrored, min(max(drain.stable_s, 0), 2), drain.complete, *ages
 
     def _age(self, at: float | None, enough: float) -> float | None:
         return None if at is None else round(min(self.now - at, enough), 2)

@@ -41,9 +41,14 @@ class Violation(AssertionError):
 
 
 class World:
-    """One state of the world. Time is in ticks; `budget` says how often each event may happen yet."""
+    """One state of the world. Time is in ticks; `budget` says how often each event may happen yet.
 
-    def __init__(self, gateways: int, faults: int, writes: int = 1, limits: PromoteLimits = LIMITS) -> None:
+    `unended`: somebody has a transaction on the source without records in it, and is gone; a marker comes some time.
+    """
+
+    def __init__(
+        self, gateways: int, faults: int, writes: int = 1, limits: PromoteLimits = LIMITS, *, unended: bool = False
+    ) -> None:
         self.limits = limits
         self.state = MirrorState.ACTIVE
         self.epoch = 0
@@ -51,7 +56,7 @@ class World:
         self.in_flight = [0] * gateways
         self.unknown = [0] * gateways
         self.limbo: tuple[int, ...] = ()  # deadlines of writes whose answer was lost
-        self.log = ""  # the source: g = written by a gateway, b = by somebody else
+        self.log = ""  # the source: g = written by a gateway, b = by somebody else, m = a marker
         self.high_watermark = 0
         self.mirrored = 0  # of the source, really on the copy, whoever put it there
         self.engine = True
@@ -67,6 +72,8 @@ class World:
         self.memory = PromoteMemory([TOPIC])
         self.earliest_pause = 0
         self.reading: tuple[int, int] | None = None  # asked at, position then
+        self.unended = self.tells_apart = unended
+        self.sampled: tuple[int, int] | None = None  # high watermark and log end of a reading under way
         self.asked: frozenset[int] = frozenset()  # gateways that were sent a write pause
         self.committed = False  # what the state topic holds, if the runner does not know
         self.done = False
@@ -92,6 +99,7 @@ class World:
             self._age(memory.paused_at, 4), memory.committing, bool(memory.gave_up),
             self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), memory._stopped.get(TOPIC),
             memory._copies.get(TOPIC), TOPIC in memory._partitions, self.here, self.warm, self.at, self.leaving,
+            self.unended, self.sampled,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             *self._drain_key(),
         )  # fmt: skip
@@ -107,7 +115,7 @@ class World:
             return reading, self._age(acked_at, 1)
         first, last = drain.first, drain.last
         ages = min(max(drain.stable_s, 0), 2), self._age(since, 2), self._age(first.asked, 1), first.asked >= acked_at
-        return reading, first.log_end_offsets, last.ends, last.log_end_offsets, last.mirrored, *ages
+        return reading, first.log_end_offsets, last.ends, last.log_end_offsets, last.mirrored, drain.complete, *ages
 
     def _age(self, at: float | None, enough: int) -> float | None:
         return None if at is None else min(self.now - at, enough)
@@ -182,6 +190,8 @@ class World:
                 yield f"source takes a write of {g}", lambda w, g=g: w._land(g)  # type: ignore[misc]
             if self.in_flight[g] and self._may("break"):
                 yield f"connection of {g} breaks", lambda w, g=g: w._break(g)  # type: ignore[misc]
+        if self.unended and self.source_up:
+            yield "a marker comes", World._end_transaction
         if self.limbo and self.source_up:
             yield "a lost write lands", lambda w: w._limbo(lands=True)
         if self.limbo:
@@ -213,6 +223,10 @@ class World:
         if lands:
             self.log += "g"
 
+    def _end_transaction(self) -> None:
+        """Its timeout is over."""
+        self.unended, self.log = False, self.log + "m"
+
     def _bypass(self) -> None:
         self._fault("bypass", "log", self.log + "b")
 
@@ -225,7 +239,7 @@ class World:
             self.state, self.committed = MirrorState.STOPPED, False
         self.memory = PromoteMemory([TOPIC])
         self.earliest_pause = self.now + int(self.limits.unknown_grace_s)
-        self.reading, self.asked = None, frozenset()
+        self.reading, self.sampled, self.asked = None, None, frozenset()
         self.engine = self.state is not MirrorState.STOPPED
         self.here = self.leaving = False
         self.phases[0] = WritePhase.FORWARD if self.engine else WritePhase.SWITCHED
@@ -235,7 +249,7 @@ class World:
 
     def _run(self) -> Iterator[tuple[str, Callable[[World], None]]]:
         if self.reading is not None:
-            yield "ends answered", World._read_ends
+            yield self._answer()
             return
         for g in self.asked:
             if self.phases[g] is not WritePhase.PAUSED:
@@ -251,6 +265,11 @@ class World:
         if self._may("store") and self._next() in (StepKind.PERSIST_STOPPED, StepKind.MARK_ACTIVE):
             for outcome in ("refused", "lost after commit", "lost before commit"):
                 yield f"step, store {outcome}", lambda w, o=outcome: w._step(o)  # type: ignore[misc]
+
+    def _answer(self) -> tuple[str, Callable[[World], None]]:
+        if self.tells_apart and self.sampled is None and self.source_up:
+            return "the leader of the partition tells its ends", World._sample
+        return "ends answered", World._read_ends
 
     def _next(self) -> StepKind:
         return next_step(self.clone()._snapshot(), self.limits).kind
@@ -291,12 +310,19 @@ class World:
     def _read_ends(self) -> None:
         assert self.reading is not None
         asked, position = self.reading
-        self.reading = None
+        high_watermark, log_end = self.sampled or (self.high_watermark, len(self.log))
+        self.reading = self.sampled = None
         if not self.source_up:
             self.memory.source_failed(self.now, "down")
             return
-        log_ends = (len(self.log),) if self.tells_log_ends else None
-        self.memory.read(TOPIC, EndReading(asked, self.now, (self.high_watermark,), log_ends, (position,), 1))
+        log_ends = (log_end,) if self.tells_log_ends else None
+        unended = ("of somebody who is gone",) if self.unended else ()
+        ends = (high_watermark,)
+        self.memory.read(TOPIC, EndReading(asked, self.now, ends, log_ends, (position,), 1, ends, unended))
+
+    def _sample(self) -> None:
+        """Before coordinators tell of transactions: these are different brokers."""
+        self.sampled = self.high_watermark, len(self.log)
 
     def _step(self, outcome: str) -> None:
         self.asked = frozenset()
@@ -404,6 +430,8 @@ class World:
             raise Violation("written on the target before STOPPED is durable")
         if stopped and "g" in self.log[self.mirrored :]:
             raise Violation("a record written through a gateway is not on the target")
+        if stopped and (self.unended or "m" in self.log[self.mirrored :]):
+            raise Violation("a marker comes to the source behind the cutover")
         if stopped and (any(self.in_flight) or self.engine):
             raise Violation("writes in flight, or the mirror running, after STOPPED")
         if self.done and (self.state is MirrorState.PENDING_STOPPED or WritePhase.PAUSED in phases):

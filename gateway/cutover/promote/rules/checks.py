@@ -76,9 +76,8 @@ def _not_ready_for_cutover(topic: TopicSnapshot, snapshot: PromoteSnapshot, limi
         return "a stopped mirror"
     if not (topic.positions == drain.last.mirrored == drain.last.ends == drain.last.log_end_offsets):
         return f"a mirror at the source's end ({topic.positions}, {drain.last})"
-    seen_complete = drain.complete_at is not None and drain.complete_at <= drain.last.asked
-    if drain.last.last_stable not in (None, drain.last.ends) or drain.last.transactions or not seen_complete:
-        return f"an end of every transaction before the last reading ({drain.complete_at}, {drain.last})"
+    if drain.last.last_stable not in (None, drain.last.ends) or drain.last.transactions or not drain.complete:
+        return f"an end of every transaction before the last reading ({drain})"
     return _not_recordable(topic, drain.last.ends)
 
 

@@ -88,21 +88,15 @@ class CopyReading(NamedTuple):
 class Drain:
     """What the readings under one write pause say so far. `since`: when the present ends were first seen.
 
-    `complete_at`: when a reading had come by which no transaction had the topic that was not complete; None before.
+    `complete`: neither the last reading nor the one before it told of a transaction that has the topic and is not
+    complete. One is not enough: what it tells of transactions and of log ends is of different moments, and a marker may
+    come in between.
     """
 
     first: EndReading
     last: EndReading
     since: float
-    complete_at: float | None
-
-    @property
-    def complete(self) -> bool:
-        """True when the last reading was asked for after all transactions were seen to be complete.
-
-        What a reading tells of transactions and of log ends is of different moments: a marker may come in between.
-        """
-        return self.complete_at is not None and self.last.asked >= self.complete_at
+    complete: bool = False
 
     @property
     def stable_s(self) -> float:
@@ -119,15 +113,10 @@ class Drain:
 def observe(drain: Drain | None, reading: EndReading, acked_at: float) -> Drain:
     """The drain with one more reading. One that began before the last acknowledgement is dropped."""
     if drain is None or drain.first.asked < acked_at or len(drain.last.ends) != len(reading.ends):
-        return Drain(reading, reading, reading.answered, None if reading.transactions else reading.answered)
+        return Drain(reading, reading, reading.answered)
     same = drain.last.ends == reading.ends and drain.last.log_end_offsets == reading.log_end_offsets
-    complete_at = reading.answered if drain.complete_at is None else drain.complete_at
-    return Drain(
-        drain.first,
-        reading,
-        drain.since if same else reading.answered,
-        None if reading.transactions else complete_at,
-    )
+    complete = not drain.last.transactions and not reading.transactions
+    return Drain(drain.first, reading, drain.since if same else reading.answered, complete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,27 @@ def test_every_interleaving_with_two_faults(left_out: tuple[str, ...]) -> None:
     _all_end_well(world)
 
 
+@pytest.mark.parametrize(("gateways", "faults"), [(1, 1), (2, 0)])
+def test_every_interleaving_with_a_transaction_that_only_its_coordinator_knows(gateways: int, faults: int) -> None:
+    _all_end_well(World(gateways, faults, 1, unended=True))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("left_out", ["what coordinators tell", "a reading after it"])
+def test_the_model_bites_when_such_a_transaction_is_forgotten(monkeypatch: pytest.MonkeyPatch, left_out: str) -> None:
+    quiet = promote._quiet
+
+    def forgetful(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
+        drain = None if topic.drain is None else replace(topic.drain, complete=True)
+        if drain is not None and left_out == "what coordinators tell":
+            drain = replace(drain, last=replace(drain.last, transactions=None))
+        return quiet(replace(topic, drain=drain), snapshot, limits)
+
+    monkeypatch.setattr(promote, "_quiet", forgetful)
+    with pytest.raises(Violation, match="a marker comes to the source behind the cutover"):
+        explore(World(1, 0, 1, unended=True))
+
+
 def _all_end_well(world: World) -> None:
     states, endings = explore(world)
     assert endings[MirrorState.STOPPED]
