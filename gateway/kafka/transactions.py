@@ -15,7 +15,7 @@ from typing import Final
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import BrokerError, UnsupportedVersion
-from protocol.errors import ErrorCode, error_name
+from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import DescribeTransactionsRequest, ListTransactionsRequest
 
 UNENDED: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
@@ -29,20 +29,30 @@ async def unended_transactions(
     """Topic -> the transactional ids, in order, of transactions that have it and are not complete.
 
     Of those that the cluster lets the caller see: Describe on the transactional id. Every broker is asked, since any
-    may be a coordinator: one that does not answer leaves all unknown. None: the cluster is older, and cannot tell.
+    may be a coordinator: one that does not answer leaves all unknown. None: the cluster does not tell, since it is
+    older or, not Apache Kafka's own, refuses for good.
 
     Raises:
         ClusterUnavailable: a broker does not answer in time.
-        BrokerError: one refuses, or is only just loading what it coordinates.
+        BrokerError: one is only just loading what it coordinates, or does not coordinate it any more.
     """
     try:
-        listed = await asyncio.gather(*(_listed(cluster, node, timeout_s) for node in cluster.view.brokers))
+        return await _unended(cluster, topics, timeout_s)
     except UnsupportedVersion:
         return None
+    except BrokerError as exc:
+        if is_retriable(exc.code):
+            raise
+        return None
+
+
+async def _unended(cluster: Cluster, topics: Collection[str], timeout_s: float) -> Mapping[str, tuple[str, ...]]:
+    nodes = tuple(cluster.view.brokers)
+    listed = await asyncio.gather(*(_listed(cluster, node, timeout_s) for node in nodes))
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     asked = [
         _described(cluster, node, ids[at : at + _AT_ONCE], timeout_s)
-        for node, ids in zip(cluster.view.brokers, listed, strict=True)
+        for node, ids in zip(nodes, listed, strict=True)
         for at in range(0, len(ids), _AT_ONCE)
     ]
     for described in await asyncio.gather(*asked):

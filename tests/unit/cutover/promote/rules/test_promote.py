@@ -49,9 +49,11 @@ def test_every_interleaving_with_two_faults(left_out: tuple[str, ...]) -> None:
     _all_end_well(world)
 
 
-@pytest.mark.parametrize(("gateways", "faults"), [(1, 1), (2, 0)])
-def test_every_interleaving_with_a_transaction_that_only_its_coordinator_knows(gateways: int, faults: int) -> None:
-    _all_end_well(World(gateways, faults, 1, unended=True))
+@pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 1), (1, 1, 0), (2, 0, 1)])
+def test_every_interleaving_with_a_transaction_that_only_its_coordinator_knows(
+    gateways: int, faults: int, writes: int
+) -> None:
+    _all_end_well(World(gateways, faults, writes, unended=True))
 
 
 @pytest.mark.usefixtures("unchecked")

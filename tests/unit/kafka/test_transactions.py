@@ -1,0 +1,109 @@
+"""Transactions that are not complete: every broker is asked, and what one does not say is not taken for none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.transactions import UNENDED, unended_transactions
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeTransactionsResponse, ListTransactionsResponse
+from tests.support.fake_broker import FakeBroker, Request
+from tests.support.fake_cluster import FakeCluster
+from tests.support.quick_clusters import OpenCluster
+
+Known = Mapping[str, tuple[str, ...]]
+"""Transactional id -> topics, of what one broker coordinates."""
+
+_Described = DescribeTransactionsResponse.TransactionState
+
+
+def coordinates(
+    broker: FakeBroker, known: Known, *, error: int = 0, described: Mapping[str, int] | None = None
+) -> None:
+    """Has a broker answer so. `described`: id -> the error with which it is described."""
+    errors = described or {}
+
+    def listed(request: Request) -> Any:
+        assert set(request.message.state_filters) == set(UNENDED)
+        states = [
+            ListTransactionsResponse.TransactionState(transactional_id=name, producer_id=7, transaction_state="Ongoing")
+            for name in known
+        ]
+        return ListTransactionsResponse(
+            throttle_time_ms=0, error_code=error, unknown_state_filters=[], transaction_states=[] if error else states
+        )
+
+    def one(name: str) -> Any:
+        return _Described(
+            error_code=errors.get(name, 0),
+            transactional_id=name,
+            transaction_state="Ongoing",
+            transaction_timeout_ms=60_000,
+            transaction_start_time_ms=1,
+            producer_id=7,
+            producer_epoch=0,
+            topics=[_Described.TopicData(topic=topic, partitions=[0]) for topic in known[name]],
+        )
+
+    broker.handlers[ApiKey.LIST_TRANSACTIONS] = listed
+    broker.handlers[ApiKey.DESCRIBE_TRANSACTIONS] = lambda request: DescribeTransactionsResponse(
+        throttle_time_ms=0, transaction_states=[one(name) for name in request.message.transactional_ids]
+    )
+
+
+async def test_of_all_coordinators(client: OpenCluster) -> None:
+    async with FakeCluster(2) as fake:
+        coordinates(fake.brokers[1], {"payments": ("orders", "paid"), "other": ("else",)})
+        coordinates(fake.brokers[2], {"audits": ("orders",)})
+        cluster = await client(fake.bootstrap)
+        found = await unended_transactions(cluster, ["orders", "paid", "rest"], 5.0)
+        assert found == {"orders": ("audits", "payments"), "paid": ("payments",), "rest": ()}
+
+
+async def test_one_that_is_forgotten_meanwhile_is_complete(client: OpenCluster) -> None:
+    async with FakeCluster(1) as fake:
+        gone = int(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        coordinates(fake.brokers[1], {"a": ("orders",), "b": ("orders",)}, described={"a": gone})
+        found = await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
+        assert found == {"orders": ("b",)}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR])
+async def test_a_coordinator_that_is_loading_leaves_it_unknown(client: OpenCluster, code: ErrorCode) -> None:
+    async with FakeCluster(2) as fake:
+        coordinates(fake.brokers[1], {})
+        coordinates(fake.brokers[2], {"a": ("orders",)}, error=int(code))
+        with pytest.raises(BrokerError, match=code.name):
+            await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
+
+
+async def test_one_that_moves_meanwhile_leaves_it_unknown(client: OpenCluster) -> None:
+    async with FakeCluster(1) as fake:
+        coordinates(fake.brokers[1], {"a": ("orders",)}, described={"a": int(ErrorCode.NOT_COORDINATOR)})
+        with pytest.raises(BrokerError, match="NOT_COORDINATOR"):
+            await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
+
+
+async def test_a_broker_that_does_not_answer_leaves_it_unknown(client: OpenCluster) -> None:
+    async with FakeCluster(2) as fake:
+        for broker in fake.brokers.values():
+            coordinates(broker, {})
+        cluster = await client(fake.bootstrap)
+        await fake.brokers[2].__aexit__(None, None, None)
+        with pytest.raises(ClusterUnavailable):
+            await unended_transactions(cluster, ["orders"], 0.3)
+
+
+async def test_a_cluster_that_does_not_tell(client: OpenCluster) -> None:
+    async with FakeCluster(1) as fake:
+        refusal = int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # not of Apache Kafka's own
+        coordinates(fake.brokers[1], {}, error=refusal)
+        assert await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0) is None
+    async with FakeCluster(1) as old:
+        old.brokers[1].versions.pop(int(ApiKey.LIST_TRANSACTIONS), None)
+        assert await unended_transactions(await client(old.bootstrap), ["orders"], 5.0) is None
