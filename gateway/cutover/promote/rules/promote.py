@@ -280,8 +280,15 @@ def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 
 
 def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
-    if snapshot.source_error:
-        return f"no answer from a cluster: {snapshot.source_error}"
+    """The last answers say it. One that did not come has reasons of its own: the end of the pause cuts the last off."""
+    told = _told(snapshot, limits)
+    if not snapshot.source_error:
+        return told or "the last steps"
+    unanswered = f"no answer from a cluster: {snapshot.source_error}"
+    return f"{unanswered}; before that, {told}" if told else unanswered
+
+
+def _told(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
     for topic in snapshot.topics:
         if missing := topic.missing(snapshot.gateways):
             if topic.blocked_by:
@@ -305,4 +312,4 @@ def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
         if late:
             return f"the mirror of {topic.topic}: {', '.join(late)}"
         return f"the ends of {topic.topic} to stand still"
-    return "the last steps"
+    return ""

@@ -481,6 +481,14 @@ def test_a_transaction_without_records_is_waited_for_too() -> None:
     assert "the end of transaction 'payments'" in script.step.reason
 
 
+def test_an_answer_that_the_end_of_the_pause_cuts_off_does_not_hide_what_was_waited_for() -> None:
+    script = Script().acked().read_with(0.001, (10, 20), "payments").read_with(0.04, (10, 20), "payments")
+    script.set(source_error="no answer in time", now=script.now + script.limits.pause_timeout_s)
+    assert script.step.reason.endswith(
+        f"no answer from a cluster: no answer in time; before that, the end of transaction 'payments', which has {T}"
+    )
+
+
 def test_the_marker_of_such_a_transaction_is_no_bypass() -> None:
     script = Script().acked().read_with(0.001, (10, 20), "payments").read_with(0.01, (10, 21))
     assert script.step.kind is not K.RESUME_WRITES
