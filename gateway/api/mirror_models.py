@@ -41,8 +41,8 @@ class MirrorLag(BaseModel):
     """One partition. Offsets are the source's unless named target; `mirrored_to` is the next one to mirror.
 
     `source_end`, `mirrored_to`, `lag` and `lag_ms` are null while they are not known: nobody has seen that end yet, or,
-    of the last one, the mirror does not run. `segments`: of the offset map, 0 while offsets are
-    equal. `waits_for`: what the source waits for before it shows more records, such as the end of a transaction.
+    of the last one, the mirror does not run. `segments`: of the offset map, 0 while offsets are equal. `waits_for`:
+    what the source waits for before it shows more records, such as the end of a transaction.
     """
 
     partition: int

@@ -34,21 +34,18 @@ async def unended_transactions(
 
     Raises:
         ClusterUnavailable: a broker does not answer in time.
-        BrokerError: one is only just loading what it coordinates, or does not coordinate it any more.
+        BrokerError: one is only just loading what it coordinates, does not coordinate it any more, or lists what it
+            does not describe.
     """
+    nodes = tuple(cluster.view.brokers)
     try:
-        return await _unended(cluster, topics, timeout_s)
+        listed = await asyncio.gather(*(unended_at(cluster, node, timeout_s) for node in nodes))
     except UnsupportedVersion:
         return None
     except BrokerError as exc:
         if is_retriable(exc.code):
             raise
         return None
-
-
-async def _unended(cluster: Cluster, topics: Collection[str], timeout_s: float) -> Mapping[str, tuple[str, ...]]:
-    nodes = tuple(cluster.view.brokers)
-    listed = await asyncio.gather(*(_listed(cluster, node, timeout_s) for node in nodes))
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     asked = [
         _described(cluster, node, ids[at : at + _AT_ONCE], timeout_s)
@@ -62,7 +59,13 @@ async def _unended(cluster: Cluster, topics: Collection[str], timeout_s: float) 
     return {topic: tuple(sorted(ids)) for topic, ids in found.items()}
 
 
-async def _listed(cluster: Cluster, node: int, timeout_s: float) -> Sequence[str]:
+async def unended_at(cluster: Cluster, node: int, timeout_s: float) -> Sequence[str]:
+    """The transactional ids of transactions that a broker coordinates and that are not complete.
+
+    Raises:
+        ClusterUnavailable, BrokerError: as `unended_transactions`; also when it refuses for good.
+        UnsupportedVersion: before Kafka 3.0.
+    """
     request = ListTransactionsRequest(state_filters=list(UNENDED), producer_id_filters=[])
     answer = await cluster.request(request, node_id=node, cap=0, timeout_s=timeout_s)
     if answer.error_code:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, NetError, UnsupportedVersion
+from gateway.kafka.transactions import unended_at
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, TransactionSide, id_at
 from protocol.errors import ErrorCode, error_name
 from protocol.messages import (
     DescribeTransactionsRequest,
     InitProducerIdRequest,
-    ListTransactionsRequest,
     TxnOffsetCommitRequest,
 )
 
@@ -262,18 +262,13 @@ class TransactionCoordinators:
     async def unended(self, side: TransactionSide) -> frozenset[str]:
         """The transactional ids, as the cluster knows them, that have a transaction which is not wholly ended.
 
-        Empty from a cluster that cannot tell (before Kafka 3.0), and of brokers that do not answer.
+        Empty from a cluster that cannot tell (before Kafka 3.0), and of brokers that do not answer: what counts at a
+        cutover is what the leader asks last (`operations/origin_ends.py`).
         """
         cluster = self.cluster(side)
-        request = ListTransactionsRequest(state_filters=list(_UNENDED), producer_id_filters=[])
-        asked = (cluster.request(request, node_id=node, cap=0, timeout_s=TIMEOUT_S) for node in cluster.view.brokers)
+        asked = (unended_at(cluster, node, TIMEOUT_S) for node in cluster.view.brokers)
         answers = await asyncio.gather(*asked, return_exceptions=True)
-        return frozenset(
-            found.transactional_id
-            for answer in answers
-            if not isinstance(answer, BaseException)
-            for found in answer.transaction_states
-        )
+        return frozenset(name for answer in answers if not isinstance(answer, BaseException) for name in answer)
 
 
 def _unconnected(cluster: Cluster, message: Any, error: NetError) -> ErrorCode:
@@ -285,5 +280,4 @@ def _unconnected(cluster: Cluster, message: Any, error: NetError) -> ErrorCode:
     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-_UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _INIT_CAP = 5  # v6 is not stable

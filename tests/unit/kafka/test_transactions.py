@@ -89,6 +89,14 @@ async def test_one_that_moves_meanwhile_leaves_it_unknown(client: OpenCluster) -
             await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
 
 
+async def test_one_that_is_listed_and_not_described_is_not_complete(client: OpenCluster) -> None:
+    async with FakeCluster(1) as fake:
+        refusal = int(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        coordinates(fake.brokers[1], {"a": ("orders",)}, described={"a": refusal})
+        with pytest.raises(BrokerError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            await unended_transactions(await client(fake.bootstrap), ["orders"], 5.0)
+
+
 async def test_a_broker_that_does_not_answer_leaves_it_unknown(client: OpenCluster) -> None:
     async with FakeCluster(2) as fake:
         for broker in fake.brokers.values():

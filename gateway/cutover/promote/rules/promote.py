@@ -265,8 +265,9 @@ def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
 def _quiet(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
     """True when the last reading shows a source that has come to rest, and a mirror that is at its end."""
     drain = topic.drain
-    rests = drain is not None and drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
-    return rests and drain is not None and drain.complete
+    if drain is None or not drain.complete:
+        return False
+    return drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
 
 
 def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
