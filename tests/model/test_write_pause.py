@@ -48,7 +48,7 @@ def test_a_group_is_never_served_on_both_sides(fault: str) -> None:
 
 CUT_OVER = (
     "a promote is asked for", "step", "step", "0 acknowledges 1", "pause 1 reaches 1", "pause 1 reaches 2", "step",
-    "ends answered", "step", "step", "2 is cut off", "step", "2 is connected again",
+    "ends answered", "step", "ends answered", "step", "step", "2 is cut off", "step", "2 is connected again",
 )  # fmt: skip
 """A promote that has cut over, and gateway 2 has not read the record yet."""
 
