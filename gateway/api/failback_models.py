@@ -18,12 +18,17 @@ class MirrorNames(Body):
 
 
 class FailoverPlanData(BaseModel):
-    """What a failover now would leave behind on the source, by partition; -1 where nobody knows."""
+    """What a failover now would leave behind on the source, by partition; -1 where nobody knows.
+
+    `records_not_mirrored_exact`: the source tells so now. Else the numbers are those of what was seen of it, and it may
+    have more.
+    """
 
     kind: Literal["LockgateFailoverPlan"] = "LockgateFailoverPlan"
     link_name: str
     mirror_topic_name: str
     records_not_mirrored: dict[int, int]
+    records_not_mirrored_exact: bool
 
     @classmethod
     def of(cls, plan: FailoverPlan) -> FailoverPlanData:
@@ -32,6 +37,7 @@ class FailoverPlanData(BaseModel):
             link_name=plan.record.link,
             mirror_topic_name=plan.record.mirror_topic,
             records_not_mirrored={index: count for index, count in enumerate(plan.not_mirrored) if count},
+            records_not_mirrored_exact=plan.exact,
         )
 
 

@@ -124,7 +124,8 @@ class MirrorData(BaseModel):
     behind the
     target. `records_lost`: partition -> records that the source deleted before they were mirrored, and that the link's
     `mirror.on.records.deleted` said to go on without. `records_not_mirrored`: partition -> records that a failover left
-    behind on the source, -1 where unknown.
+    behind on the source, -1 where unknown; `records_not_mirrored_exact` is false when the source did not answer then:
+    it may have more, which nobody has seen. It is null without a failover.
     """
 
     kind: Literal["KafkaMirrorData"] = "KafkaMirrorData"
@@ -146,6 +147,7 @@ class MirrorData(BaseModel):
     stopped_at: list[int]
     mirror_direction: MirrorDirection = MirrorDirection.FORWARD
     records_not_mirrored: dict[int, int] = Field(default_factory=dict)
+    records_not_mirrored_exact: bool | None = None
     records_lost: dict[int, int] = Field(default_factory=dict)
     retries_unknown: list[int] = Field(
         default_factory=list,
@@ -177,6 +179,7 @@ class MirrorData(BaseModel):
             stopped_at=list(record.cutover.stopped_at),
             mirror_direction=record.failback.direction,
             records_not_mirrored={index: count for index, count in enumerate(record.cutover.not_mirrored) if count},
+            records_not_mirrored_exact=record.cutover.source_answered if record.cutover.not_mirrored else None,
             retries_unknown=list(record.cutover.retries_unknown),
             records_lost={index: lost.count for index, lost in enumerate(record.lost) if lost.count},
             clients_not_migrated=None

@@ -99,7 +99,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Error", error + mirror["error_message"]),
             ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
-            ("Left behind", not_mirrored(mirror["records_not_mirrored"])),
+            ("Left behind", not_mirrored(mirror["records_not_mirrored"], mirror["records_not_mirrored_exact"])),
             ("Retries unknown", _retries(mirror["retries_unknown"])),
             ("Lost records", _lost(mirror["records_lost"])),
             ("Records after the cutover", _late(mirror["records_after_cutover"])),

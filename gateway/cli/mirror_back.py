@@ -47,8 +47,11 @@ def failover(
     api = Api(url)
     names = list(dict.fromkeys(topics))
     for plan in _post(api, f"{mirror_path(link)}:failover?validate_only=true", names):
-        left = not_mirrored(plan["records_not_mirrored"])
-        typer.echo(f"{plan['mirror_topic_name']}: {left or 'no record is known to be missing on the target'}", err=True)
+        left = not_mirrored(plan["records_not_mirrored"], plan["records_not_mirrored_exact"])
+        typer.echo(
+            f"{plan['mirror_topic_name']}: {left or 'nothing: the target has every record that the source has now'}",
+            err=True,
+        )
     if not yes:
         typer.confirm("Fail over?", abort=True, err=True)
     _finish("failed over", _post(api, f"{mirror_path(link)}:failover", names), ("STOPPED",), output, wait=True)

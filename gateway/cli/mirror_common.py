@@ -56,8 +56,11 @@ def results(past: str, mirrors: list[Any], output: Output) -> None:
         typer.echo(f"{past} {mirror['mirror_topic_name']} ({mirror['mirror_status']})")
 
 
-def not_mirrored(left: dict[str, int]) -> str:
-    """Records that a failover leaves behind on the source, or left there; '' when it is none."""
+def not_mirrored(left: dict[str, int], exact: bool | None) -> str:
+    """Records that a failover leaves behind on the source, or left there; '' when it is certainly none.
+
+    `exact`: the source said so; None without a failover.
+    """
     known = sum(count for count in left.values() if count > 0)
     unknown = [partition for partition, count in left.items() if count < 0]
     parts = [f"{count} records of partition {partition}" for partition, count in left.items() if count > 0]
@@ -65,4 +68,8 @@ def not_mirrored(left: dict[str, int]) -> str:
         parts = [f"{known} records ({', '.join(parts)})"]
     if unknown:
         parts.append(f"an unknown number in partition {', '.join(unknown)}: its end on the source was never seen")
-    return f"{' and '.join(parts)}: on the source, not on the target" if parts else ""
+    seen = f"{' and '.join(parts)}: on the source, not on the target" if parts else ""
+    if exact is not False:
+        return seen
+    unseen = "the source did not answer, and may have records that nobody has seen"
+    return f"{seen}; {unseen}" if seen else f"none that was seen; {unseen}"

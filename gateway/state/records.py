@@ -148,8 +148,9 @@ class MirrorCutover:
     batches of each producer, handed over so that a retry is answered, not appended again.
     `stopped_at[p]`: the origin's log end at the cutover to the target, `stopped_copy_at[p]` the copy's; empty while
     there is none. `not_mirrored[p]`: records known to be on the source only when it was failed over, -1 when unknown;
-    empty without a failover. `retries_unknown`: partitions whose producers' last batches were not all known then: a
-    retry over the failover may be appended once more.
+    empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
+    it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
+    known then: a retry over the failover may be appended once more.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.
@@ -161,6 +162,7 @@ class MirrorCutover:
     stopped_at: tuple[int, ...] = ()
     stopped_copy_at: tuple[int, ...] = ()
     not_mirrored: tuple[int, ...] = ()
+    source_answered: bool = False
     retries_unknown: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

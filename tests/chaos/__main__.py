@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.plan:
         return 0
     unmount_all(args.folder)
-    shutil.rmtree(args.folder, ignore_errors=True)
+    _clear(args.folder, args.report)
     args.folder.mkdir(parents=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its brokers must not outlive it
     with burning(args.busy):
@@ -58,6 +58,20 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.write(report.verdict.as_text() + "\n")
     sys.stdout.write(report.last_line() + "\n")
     return 0 if report.passed else 1
+
+
+def _clear(folder: Path, report: Path) -> None:
+    """What the last run left goes, unless it failed: its logs and history are all there is to find out why."""
+    try:
+        failed = not json.loads(report.read_text(encoding="utf-8"))["passed"]
+    except (OSError, ValueError, KeyError):
+        failed = False
+    if failed and folder.is_dir():
+        kept = folder.with_name(f"{folder.name}-failed")
+        shutil.rmtree(kept, ignore_errors=True)
+        folder.rename(kept)
+        report.rename(kept / report.name)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kafka import TopicPartition
@@ -149,6 +150,16 @@ class ChaosCluster(DevCluster):
             finally:
                 admin.close()
         return False
+
+    def log_end(self, topic: str, partition: int = 0) -> int | None:
+        """Where the partition's log ends, as its leader tells now; None when nobody tells."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "unused", "log_level": 0})
+        try:
+            with suppress(KafkaException):
+                return int(consumer.get_watermark_offsets(ConsumerPartition(topic, partition), timeout=5)[1])
+        finally:
+            consumer.close()
+        return None
 
     def move_leaders(self) -> None:
         """Put another replica at the head of each partition's list, and let the preferred one lead.

@@ -196,6 +196,7 @@ class Conductor(threading.Thread):
         self._recorder.write("invoke", "control", "cutover", cut_over)
         self._change((topic,), "failover", ("ACTIVE", "FORWARD"), ("STOPPED", "FORWARD"), act)
         self._recorder.write("ok", "control", "cutover", cut_over)
+        self._nothing_left_behind(path)
         producer.start(self._lab.gateway_bootstrap, TARGET)
         self._change((topic,), "truncate-and-restore", ("STOPPED", "FORWARD"), ("ACTIVE", "REVERSE"), act)
         self._cut_over((topic,), SOURCE, "ACTIVE", "FORWARD", act)
@@ -209,8 +210,22 @@ class Conductor(threading.Thread):
         return max((int(one["source_end"] or 0) for one in self._lags(topic)), default=0)
 
     def _is_level(self, topic: str) -> bool:
-        lags = self._lags(topic)
-        return bool(lags) and all(one["phase"] == "copying" and one["lag"] == 0 for one in lags)
+        """All that is on the source is mirrored. A lag says so only of what the mirror had heard of by then."""
+        end, lags = self._lab.source.log_end(topic), self._lags(topic)
+        return end is not None and bool(lags) and all((one["mirrored_to"] or 0) >= end for one in lags)
+
+    def _nothing_left_behind(self, path: str) -> None:
+        """What the failover itself tells: nobody wrote, and all was mirrored. -1: it could not ask the source."""
+        told: list[dict[str, int]] = []
+
+        def is_told() -> bool:
+            code, answer = self._lab.operator.ask("GET", path)
+            told[:] = [answer["records_not_mirrored"]] if code == 200 else []
+            return bool(told)
+
+        self._reach(is_told, lambda: None, path)
+        if any(count > 0 for count in told[0].values()):
+            raise Stuck(f"the failover says that it left records behind: {told[0]}")
 
     def _mirror(self, topic: str) -> None:
         path = f"/v3/links/{LINK}/mirrors"

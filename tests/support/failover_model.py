@@ -306,13 +306,15 @@ class World:
                 raise Violation(f"ended in {self.record.state}, mirrored: {self.engine}")
 
     def _check_account(self, stored: MirrorRecord) -> None:
-        """The copy ends where the record says. Where the source answered to the end, and nothing was in flight behind
-        the drain, no acknowledged record that is not on the copy is left out of the number."""
+        """The copy ends where the record says. No acknowledged record that is not on the copy is left out of a number
+        that is said to be the source's; and of a source that is there it is the source's."""
         if stored.cutover.stopped_at != (BEFORE + self.mirrored,):
             raise Violation(f"stopped at {stored.cutover.stopped_at}, the copy is at {BEFORE + self.mirrored}")
         left, lacks = stored.cutover.not_mirrored[0], self.acknowledged - self.mirrored
-        if left != -1 and self.source_up and not self.killed and left < lacks:
-            raise Violation(f"{lacks} acknowledged records are left behind, {left} are told")
+        if stored.cutover.source_answered and left < lacks:
+            raise Violation(f"{lacks} acknowledged records are left behind, {left} are told for certain")
+        if self.source_up and not stored.cutover.source_answered:
+            raise Violation("the source is there, and it is said that it did not answer")
 
 
 def forward(state: MirrorState = MirrorState.ACTIVE) -> MirrorRecord:

@@ -12,7 +12,7 @@ from gateway.mirror.offset_map.rules.periods import remembered
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation, WrongState, apply
 from gateway.state.per_partition import grown, stopped
-from gateway.state.records import MirrorError, MirrorRecord, SequenceRecord
+from gateway.state.records import MirrorCutover, MirrorError, MirrorRecord, SequenceRecord
 from gateway.transport.locks import KeyedLocks
 
 
@@ -94,7 +94,9 @@ def _recreated(
         mirror_id=mirror_id,
         source_topic_id=source.topic_id,
         starts=grown(old, copy.partitions).starts,
-        cutover=replace(old.cutover, stopped_at=(), stopped_copy_at=(), not_mirrored=(), retries_unknown=()),
+        cutover=MirrorCutover(
+            pause_epoch=old.cutover.pause_epoch, at_ms=old.cutover.at_ms, producers=old.cutover.producers
+        ),
         failback=replace(
             old.failback,
             handed_over_at=(0,) * copy.partitions,

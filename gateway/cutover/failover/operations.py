@@ -28,10 +28,14 @@ _log = structlog.get_logger("lockgate.failover")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverPlan:
-    """What a failover now would leave behind: `not_mirrored[p]` records, -1 where nobody knows."""
+    """What a failover now would leave behind: `not_mirrored[p]` records, -1 where nobody knows.
+
+    `exact`: the source told so; else it may have more, which nobody has seen.
+    """
 
     record: MirrorRecord
     not_mirrored: tuple[int, ...]
+    exact: bool
 
 
 Alone = Callable[[str, str], AbstractAsyncContextManager[None]]
@@ -77,10 +81,11 @@ class Failover:
         record = self._records.mirror(link, topic)
         require(MirrorOperation.FAILOVER, record)
         if written_on_target(record):
-            return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts))
+            return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts), exact=True)
         _require_readable(record)
         source = await self.ends.read(record)
-        return FailoverPlan(record=record, not_mirrored=left_behind(source.ends, await self.ends.on_the_copy(record)))
+        left = left_behind(source.ends, await self.ends.on_the_copy(record))
+        return FailoverPlan(record=record, not_mirrored=left, exact=source.answered)
 
     async def run(self, link: str, topic: str) -> MirrorRecord:
         """Fail one topic over; it is STOPPED when this returns.

@@ -37,6 +37,7 @@ from tests.simulation.judge.logs import (
     compare,
     compare_latest,
     data,
+    judge_account,
     judge_stopped,
     pair_of,
     records_after_cutover,
@@ -218,6 +219,7 @@ class Judge:
         for pair in self._pairs(mirror):
             judge_stopped(pair, self.findings, self._clock())
             alone = pair.source[common(pair) :]
+            judge_account(pair, alone, self._recorder, self.findings, self._clock())
             if alone:
                 values = (record.value for record in alone if record.value is not None)
                 self._excused.left_behind(pair.where, values, alone[0].offset)

@@ -13,7 +13,7 @@ from typing import Final
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.state import LogRecord, Logs, side_of
-from tests.simulation.recorder import SOURCE, TARGET
+from tests.simulation.recorder import SOURCE, TARGET, Recorder
 
 Identity = tuple[bytes | None, ...]
 _SHOWN: Final = 3
@@ -170,6 +170,25 @@ def judge_stopped(pair: Pair, findings: Findings, now: float) -> None:
         findings.add("wrong_offsets", pair.where, f"{what}, from {_shown(beyond[0])} on", now)
 
 
+def judge_account(pair: Pair, alone: Sequence[LogRecord], recorder: Recorder, findings: Findings, now: float) -> None:
+    """A failover that says how many records it leaves behind, in the source's own word, leaves out none of which a
+    gateway told its client. `alone`: what only the source has."""
+    cutover, index = pair.mirror.cutover, pair.partition
+    if not cutover.source_answered or index >= len(cutover.not_mirrored):
+        return
+    end = cutover.stopped_at[index] + cutover.not_mirrored[index]
+    behind = {_text(record): record for record in alone if record.offset >= end}
+    for op in recorder.ops if behind else ():
+        if op["f"] != "send" or op["type"] != "ok" or recorder.sides.get(op["process"]) != TARGET:
+            continue
+        told = [behind[part[2][1]] for part in op["value"] if part[1] == pair.where and part[2][1] in behind]
+        if told:
+            what = (
+                f"the failover says that the source ends at {end}, and the client of {_shown(told[0])} has its answer"
+            )
+            findings.add("lost", pair.where, what, now)
+
+
 def records_after_cutover(pair: Pair) -> list[tuple[LogRecord, LogRecord | None]]:
     """What was written on the source behind a cutover to the target, each with where the target has it, if it does."""
     mirror, index = pair.mirror, pair.partition
@@ -251,6 +270,10 @@ def _from(records: list[LogRecord], others: Sequence[LogRecord], start: int, mod
     wanted = identity(others[0])
     index = next((i for i, record in enumerate(records) if identity(record) == wanted), 0)
     return records[index:]
+
+
+def _text(record: LogRecord) -> str:
+    return (record.value or b"").decode(errors="replace")
 
 
 def _shown(record: LogRecord) -> str:

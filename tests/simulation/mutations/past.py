@@ -124,7 +124,7 @@ MUTATIONS: Final = (
         "past: an assignment revives a pause that is over",
         revived_by_an_assignment,
         life(_CREATE, _PROMOTE, _REVERSE, _FAILBACK),
-        runs=6,
+        runs=20,
         faults=[
             Fault(FaultKind.TARGET_COORDINATOR_MOVES, 0, "begin"),  # away from the broker that leads the state
             Fault(FaultKind.GATEWAY_JOINS, 3, "pause_writes"),

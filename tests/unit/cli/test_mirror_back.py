@@ -60,13 +60,15 @@ def test_failover_says_what_is_lost_and_asks(linked, run):
 
     refused = run("mirror", "failover", "orders", "--link", "l", code=1)
     foretold = "7 records of partition 0 and an unknown number in partition 1: its end on the source was never seen"
-    assert f"orders: {foretold}: on the source, not on the target" in refused.stderr
+    unseen = "the source did not answer, and may have records that nobody has seen"
+    assert f"orders: {foretold}: on the source, not on the target; {unseen}" in refused.stderr
     assert plane.state() is S.ACTIVE  # nobody said yes
 
     assert run("mirror", "failover", "orders", "--link", "l", "--yes").stdout == "failed over orders (STOPPED)\n"
     assert foretold in run("mirror", "describe", "orders", "--link", "l").stdout
     shown = json.loads(run("mirror", "describe", "orders", "--link", "l", "-o", "json").stdout)
     assert shown["records_not_mirrored"] == {"0": 7, "1": -1}
+    assert shown["records_not_mirrored_exact"] is False
     assert "STOPPED already" in run("mirror", "failover", "orders", "--link", "l", "--yes", code=1).stderr
 
 

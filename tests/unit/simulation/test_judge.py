@@ -294,6 +294,17 @@ def test_a_failover_leaves_behind_what_it_says_and_nothing_else(scene: Scene) ->
     assert "p:3" in found(scene.judge.verdict(), "lost")
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_number_that_is_the_sources_own_word_leaves_nothing_acknowledged_out(scene: Scene, answered: bool) -> None:
+    scene.send()
+    scene.send(scene.source)
+    scene.promote(stopped_at=(1,), not_mirrored=(0,), source_answered=answered, producers=())
+    verdict = scene.judge.verdict()
+    assert verdict.passed is not answered
+    if answered:
+        assert "says that the source ends at 1" in found(verdict, "lost")
+
+
 def test_what_a_failover_left_behind_is_written_again_and_comes_back(scene: Scene) -> None:
     """A client that had no answer sends it again; the source's topic is made anew as a copy of the target's."""
     scene.send()

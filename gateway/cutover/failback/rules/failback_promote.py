@@ -74,6 +74,7 @@ def stopped(
                 stopped_at=tuple(ends),
                 stopped_copy_at=tuple(copy_ends),
                 not_mirrored=(),
+                source_answered=False,
                 retries_unknown=(),
             ),
             error=MirrorError.NO_ERROR,

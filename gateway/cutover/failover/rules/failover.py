@@ -29,9 +29,11 @@ Safety. A write goes to the target only when STOPPED is durable, and what STOPPE
 * the mirror was stopped, and the copy read after that: its own log ends, and offset map, and no position of before;
 * of every partition there is such an answer. A copy that does not say of one where it ends is asked again for a while,
   and ends the failover then: no number is made up for it;
-* what of the source is not known is stored as not known (-1), and never as 0. While the source answers, the number has
-  every record that was acknowledged, but for those of a transaction that was open when the time of DRAIN was over, and
-  ends on the source before its gateway sees the cutover.
+* what of the source is not known is stored as not known (-1), and never as 0. Of a source that did not answer under
+  the pause the numbers are those of what was seen of it, and it is stored that there may be more
+  (`MirrorCutover.source_answered`). While the source answers, the number has every record that was acknowledged, but
+  for those of a transaction that was open when the time of DRAIN was over, and ends on the source before its gateway
+  sees the cutover.
 
 Once PERSIST was tried, and whether it is stored is not known, writes stay paused and no promote begins until it is
 (SETTLE). That has no bound of its own: it ends when the target answers, or another gateway leads, which knows.
@@ -55,6 +57,7 @@ from gateway.cutover.failover.rules.snapshot import (
     FailoverStep,
     FailoverStepKind,
     KnownProducers,
+    SourceReading,
 )
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.mirror.offset_map.rules.periods import at_its_end
@@ -192,7 +195,7 @@ def left_behind(ends: Sequence[int | None], copy: Sequence[CopyEnd]) -> tuple[in
 def failed_over(
     record: MirrorRecord,
     copy: Sequence[CopyEnd],
-    ends: Sequence[int | None],
+    source: SourceReading,
     producers: KnownProducers,
     epoch: int,
     now_ms: int,
@@ -201,7 +204,7 @@ def failed_over(
 
     Args:
         copy: where it ends, of every partition.
-        ends: where the source's logs end, None where nobody has seen it.
+        source: where its logs end, and whether it said so under the pause.
         epoch: of the write pause.
 
     Raises:
@@ -217,7 +220,8 @@ def failed_over(
             producers=handed_over(record, producers.tables),
             stopped_at=tuple(end.mirrored_to for end in copy),
             stopped_copy_at=tuple(end.copy_end for end in copy),
-            not_mirrored=left_behind(ends, copy),
+            not_mirrored=left_behind(source.ends, copy),
+            source_answered=source.answered,
             retries_unknown=producers.missing,
         ),
         error=MirrorError.NO_ERROR,
@@ -236,7 +240,7 @@ def failback_ended(record: MirrorRecord, now_ms: int) -> MirrorRecord:
         MirrorOperation.FAILOVER,
         ended,
         now_ms,
-        cutover=replace(ended.cutover, not_mirrored=()),
+        cutover=replace(ended.cutover, not_mirrored=(), source_answered=False),
         failback=replace(ended.failback, then_pause=False, recreate={}),
         restore_configs={},
         error=MirrorError.NO_ERROR,

@@ -79,12 +79,14 @@ class FailoverMemory:
         """Remember the first reason; nothing follows but what takes back."""
         self.gave_up = self.gave_up or reason
 
-    def reading(self) -> tuple[int | None, ...]:
-        """The source's log ends as the cutover's record is to count by: the highest that anybody has seen."""
+    def reading(self) -> SourceReading:
+        """The source's log ends as the cutover's record is to count by: the highest that anybody has seen.
+
+        `answered`: under the pause, so that nothing that was acknowledged is behind them.
+        """
         readings = [each.ends for each in (self.source, self.last) if each is not None]
-        return tuple(
-            max((end for end in ends if end is not None), default=None) for ends in zip(*readings, strict=True)
-        )
+        highest = (max((end for end in ends if end is not None), default=None) for ends in zip(*readings, strict=True))
+        return SourceReading(tuple(highest), self.last is not None and self.last.answered)
 
     def snapshot(
         self, now: float, record: MirrorRecord, phase: WritePhase, gateways: frozenset[str], cold: tuple[int, ...] = ()

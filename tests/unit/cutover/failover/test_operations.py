@@ -223,6 +223,7 @@ async def test_what_was_appended_while_the_mirror_stopped_is_on_the_copy(scene: 
     assert failed_over.cutover.stopped_at == (120, 122, 125)
     assert failed_over.cutover.stopped_copy_at == (110, 110, 110)
     assert failed_over.cutover.not_mirrored == (10, 8, 5)
+    assert failed_over.cutover.source_answered
 
 
 async def test_a_copy_that_does_not_say_where_it_ends_is_asked_again_and_then_refuses(
@@ -333,3 +334,12 @@ async def test_an_end_that_nobody_has_seen_is_not_an_empty_log(scene: Scene) -> 
     scene.plane.target.existing["orders"].ranges = [(0, 0)] * 3
     scene.plane.source.down = True
     assert (await asyncio.wait_for(scene.failover(), 10)).cutover.not_mirrored == (UNKNOWN,) * 3
+
+
+async def test_what_was_seen_last_of_a_source_that_is_gone_is_not_all_there_is(scene: Scene) -> None:
+    """It was level when it was last heard of: nothing is known to be left behind, and nobody says that nothing is."""
+    scene.plane.engine.numbers["l", "orders"] = [status(index) for index in range(3)]
+    scene.plane.source.down = True
+    assert not (await scene.periods._failover.plan("l", "orders")).exact
+    cutover = (await asyncio.wait_for(scene.failover(), 10)).cutover
+    assert (cutover.not_mirrored, cutover.source_answered) == ((0, 0, 0), False)
