@@ -101,7 +101,7 @@ class Gateway:
     """One gateway. `write`: '' | checked | sent | landed; `sent_at`; `place` in the source's log; `told`: the term of
     the last assignment it read."""
 
-    __slots__ = ("cut", "lease", "place", "read", "sent_at", "status", "told", "unknown", "write", "writes")
+    __slots__ = ("_key", "cut", "lease", "place", "read", "sent_at", "status", "told", "unknown", "write", "writes")
 
     def __init__(self, writes: type[WritePause] = WritePause) -> None:
         self.status = "up"  # up | paused | dead
@@ -114,6 +114,7 @@ class Gateway:
         self.sent_at = 0
         self.place = -1
         self.unknown = 0
+        self._key: tuple[int, tuple[Any, ...]] | None = None  # at which time; one that is shared does not change
 
     def clone(self) -> Gateway:
         other: Gateway = object.__new__(Gateway)
@@ -123,6 +124,7 @@ class Gateway:
         other.writes = writes = object.__new__(type(old))
         writes.recorded, writes.phase, writes.term, writes.closed = old.recorded, old.phase, old.term, old.closed
         writes._pauses, writes._ended, writes._newest, writes._waiting = old._pauses, old._ended, old._newest, {}
+        other._key = None
         return other
 
     def renewed(self, now: int) -> None:
@@ -134,13 +136,15 @@ class Gateway:
         return self.status == "up" and not self.cut
 
     def key(self, now: int) -> tuple[Any, ...]:
-        writes = self.writes
-        sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
-        return (
-            self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), writes.recorded,
-            writes._pauses, writes._ended, writes._newest, writes.term, self.told,
-            self.read, self.write, sent, self.place, self.unknown,
-        )  # fmt: skip
+        if self._key is None or self._key[0] != now:
+            writes = self.writes
+            sent = min(now - self.sent_at, LANDS_WITHIN) if self.write == "sent" else 0
+            self._key = now, (
+                self.status, self.cut, round(self.lease.left_s(now / (1 + DRIFT)), 2), writes.recorded,
+                writes._pauses, writes._ended, writes._newest, writes.term, self.told,
+                self.read, self.write, sent, self.place, self.unknown,
+            )  # fmt: skip
+        return self._key[1]
 
 
 class FleetState:

@@ -63,18 +63,15 @@ _LIVELY: Final = {"group.initial.rebalance.delay.ms": "0", "broker.session.timeo
 def simulate(plan: RunPlan, listener: Callable[[Line], None] | None = None) -> Outcome:
     """Run a plan, and judge it.
 
-    What is there before it, modules above all, is kept from the garbage collector meanwhile: it takes longer to look
-    through than all that a run makes. And it looks seldom: a run is short and makes little garbage in circles, so that
-    a tenth of the time would go where nothing is found (20 MB more at the most).
+    The garbage collector looks seldom meanwhile: a run is short and makes little garbage in circles, so that a tenth of
+    the time would go where nothing is found (20 MB more at the most).
     """
     before = gc.get_threshold()
-    gc.freeze()
     gc.set_threshold(*_COLLECTED)
     try:
         return _simulated(plan, listener)
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _simulated(plan: RunPlan, listener: Callable[[Line], None] | None) -> Outcome:

@@ -26,14 +26,11 @@ from gateway.cutover.write_pause.rules.write_pause import phase_of
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from tests.support.mirror_records import changed
+from tests.support.search import Violation
 
 K = FailoverStepKind
 LIMITS = FailoverLimits(warm_s=2, pause_s=1, drain_s=1, stop_s=1, copy_s=2, store_s=2)
 BEFORE = 100  # what was mirrored before the world begins
-
-
-class Violation(Exception):
-    """Records could be lost unseen, or written on both clusters."""
 
 
 class World:
@@ -105,7 +102,7 @@ class World:
         yield "killed"
         if self.source_up:
             yield "source dies"
-        step = self._decided().kind
+        step = self.step().kind
         if step is K.PAUSE_WRITES:
             yield "hold refused"
         if step is K.READ_COPY:
@@ -133,7 +130,7 @@ class World:
         elif what == "mirror":
             self.mirrored += 1
         elif what == "step":
-            self._take(self._decided())
+            self._take(self.step())
         else:
             self.faults -= 1
             self._go_wrong(what)
@@ -202,7 +199,7 @@ class World:
         gateways = frozenset(str(index) for index in range(len(self.holds)))
         return self.memory.snapshot(self.now, self.record, phase, gateways)
 
-    def _decided(self) -> FailoverStep:
+    def step(self) -> FailoverStep:
         return next_step(self.snapshot(), LIMITS)
 
     def _take(self, step: FailoverStep) -> None:

@@ -3,15 +3,15 @@
 Source and copy count differently. The partition is released to another gateway and comes back, the leader leaves in
 order, the copy loses what it had acknowledged: the record of the cutover must have the real ends, and the real table.
 
-Every interleaving of the runner's steps with what the world does is explored by `explore`, within a budget of
+Every interleaving of the runner's steps with what the world does is gone through by `search`, within a budget of
 faults. The runner's part is the real resolver and the real memory; only the I/O is played.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import cache
 
 from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
 from gateway.cutover.promote.rules.promote import next_step
@@ -19,8 +19,9 @@ from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, Prom
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
-from gateway.state.records import MirrorState, PartitionStart, ProducerEntry
+from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
 from tests.support.mirror_records import mirror_record
+from tests.support.search import Violation
 
 TOPIC = "t"
 LIMITS = PromoteLimits(lag_threshold=1, pause_timeout_s=4, grace_s=1, unknown_grace_s=2, source_timeout_s=2)
@@ -36,8 +37,17 @@ FAULTS = {
 }  # fmt: skip
 
 
-class Violation(AssertionError):
-    """The world is in a state that must not be."""
+@cache
+def _record(state: MirrorState, epoch: int) -> MirrorRecord:
+    return mirror_record(
+        link="l",
+        source_topic=TOPIC,
+        mirror_topic=TOPIC,
+        mirror_id=1,
+        state=state,
+        pause_epoch=epoch,
+        starts=(PartitionStart(0, 0),),
+    )
 
 
 class World:
@@ -279,15 +289,7 @@ class World:
             self.memory.source_answered()
         elif self.memory.paused_at is None:
             self.memory.source_failed(self.now, "down")
-        record = mirror_record(
-            link="l",
-            source_topic=TOPIC,
-            mirror_topic=TOPIC,
-            mirror_id=1,
-            state=self.state,
-            pause_epoch=self.epoch,
-            starts=(PartitionStart(0, 0),),
-        )
+        record = _record(self.state, self.epoch)
         gateways = [str(g) for g in range(len(self.phases))]
         lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
         facts = TopicObservations(
@@ -420,6 +422,11 @@ class World:
         if handed != real:
             raise Violation(f"the record of the cutover says {handed}, but it is {real}")
 
+    @property
+    def ending(self) -> str:
+        """The state that a run ended in; '' before its end."""
+        return self.state if self.done else ""
+
     def check(self) -> None:
         """Raises Violation."""
         phases = set(self.phases)
@@ -436,52 +443,3 @@ class World:
             raise Violation("writes in flight, or the mirror running, after STOPPED")
         if self.done and (self.state is MirrorState.PENDING_STOPPED or WritePhase.PAUSED in phases):
             raise Violation(f"ended in {self.state} with {phases}")
-
-
-def explore(world: World) -> tuple[int, dict[str, int]]:
-    """Visit every state that can be reached. Returns how many there are and how often each ending was found.
-
-    Raises:
-        Violation: a state that must not be, or one from which no ending can be reached; with the way to it.
-    """
-    first = world.key()
-    parents: dict[Key, tuple[Key | None, str]] = {first: (None, "start")}
-    before: dict[Key, list[Key]] = {}
-    endings: dict[str, int] = {}
-    ended = []
-    queue = deque([(world, first)])
-    while queue:
-        at, key = queue.popleft()
-        if at.done:
-            endings[at.state] = endings.get(at.state, 0) + 1
-            ended.append(key)
-        for name, event in at.events():
-            after = at.clone()
-            try:
-                event(after)
-                after.check()
-            except Exception as exc:
-                raise Violation(f"{exc!r}\n" + _period(parents, key, name)) from exc
-            found = after.key()
-            before.setdefault(found, []).append(key)
-            if found not in parents:
-                parents[found] = (key, name)
-                queue.append((after, found))
-    reached = set(ended)
-    while ended:
-        for key in before.get(ended.pop(), ()):
-            if key not in reached:
-                reached.add(key)
-                ended.append(key)
-    if stuck := next((key for key in parents if key not in reached), None):
-        raise Violation("no ending can be reached\n" + _period(parents, stuck, ""))
-    return len(parents), endings
-
-
-def _period(parents: dict[Key, tuple[Key | None, str]], key: Key, last: str) -> str:
-    names = [last]
-    at: Key | None = key
-    while at is not None:
-        at, name = parents[at]
-        names.append(name)
-    return " -> ".join(reversed(names))

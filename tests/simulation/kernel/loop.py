@@ -120,6 +120,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._over = False
         self._bodies: list[Node] = []
         self.set_exception_handler(lambda _loop, context: self.unhandled.append(context))
+        # What is there by now, modules above all, is none of `close`'s garbage, and takes longer to look through.
+        gc.freeze()
 
     get_debug = bool  # never; asked with each future, and this is no call of Python code
 
@@ -351,6 +353,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self._bury_all()
                 gc.collect()  # what finalizers want has no effect here, either
         finally:
+            gc.unfreeze()
             asyncio.events._set_running_loop(None)
         super().close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as copying
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -24,6 +23,7 @@ from gateway.groups.rules.demote import (
 )
 from gateway.state.records import GroupState, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
 from tests.support.mirror_records import changed
+from tests.support.search import Violation, explore
 
 K, S, G = DemoteStepKind, MirrorState, GroupState
 LIMITS = DemoteLimits()
@@ -137,10 +137,6 @@ def test_the_second_opinion_refuses(wrong: dict[str, object], kind: DemoteStepKi
 
 
 # -- every interruption ----------------------------------------------------------------------------------------
-
-
-class Violation(Exception):
-    """The group reads on both sides, or from another place than it was at."""
 
 
 class World:
@@ -325,28 +321,6 @@ class World:
             raise Violation(f"ended as {self.ended!r} in {self.state}")
         if self.ended and self.state is G.PROMOTED and not self.is_open(0):
             raise Violation("the gate of a PROMOTED group stays shut")
-
-
-def explore(world: World) -> tuple[set[str], set[DemoteStepKind], int]:
-    """Every state that can be reached: how runs ended, which steps were taken, how many states there are."""
-    seen, ended, steps = {world.key()}, set[str](), set[DemoteStepKind]()
-    todo = deque([(world, "")])
-    while todo:
-        at, period = todo.popleft()
-        if at.ended:
-            ended.add(at.ended)
-        else:
-            steps.add(at.step().kind)
-        for event in at.events():
-            after = at.clone()
-            try:
-                after.happen(event)
-            except Exception as exc:
-                raise Violation(f"{exc!r} by: {period} -> {event}") from exc
-            if (key := after.key()) not in seen:
-                seen.add(key)
-                todo.append((after, f"{period} -> {event}"))
-    return ended, steps, len(seen)
 
 
 @pytest.mark.parametrize("back", [None, 0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 
 import pytest
@@ -25,7 +24,8 @@ from gateway.cutover.failover.rules.snapshot import (
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
-from tests.support.failover_model import Violation, World, back, forward
+from tests.support.failover_model import World, back, forward
+from tests.support.search import Violation, explore
 
 K, S = FailoverStepKind, MirrorState
 LIMITS = FailoverLimits()
@@ -241,35 +241,6 @@ def test_only_what_was_read_under_the_pause_is_the_sources_own_word() -> None:
 _STATES = [S.ACTIVE, S.PAUSED, S.SOURCE_UNAVAILABLE, S.FAILED]
 
 
-def explore(world: World) -> tuple[set[str], set[FailoverStepKind], int]:
-    """Every state that can be reached: how runs ended, which steps were taken, and how many states there are."""
-    seen = {world.key()}
-    ended, steps = set[str](), set[FailoverStepKind]()
-    todo = deque([(world, "")])
-    while todo:
-        at, period = todo.popleft()
-        if at.ended:
-            ended.add(at.ended)
-        else:
-            steps.add(next_step(at.snapshot(), failover_limits()).kind)
-        for event in at.events():
-            after = at.clone()
-            try:
-                after.happen(event)
-            except Exception as exc:
-                raise Violation(f"{exc!r} by: {period} -> {event}") from exc
-            if (key := after.key()) not in seen:
-                seen.add(key)
-                todo.append((after, f"{period} -> {event}"))
-    return ended, steps, len(seen)
-
-
-def failover_limits() -> FailoverLimits:
-    from tests.support.failover_model import LIMITS
-
-    return LIMITS
-
-
 @pytest.mark.parametrize("began", [*map(forward, _STATES), back(), back(S.PENDING_MIRROR), back(S.FAILED)])
 def test_whatever_is_interrupted_where_it_is_cut_over_or_as_before(began: MirrorRecord) -> None:
     ended, steps, states = explore(World(began))
@@ -290,7 +261,7 @@ def test_every_step_is_met() -> None:
 @pytest.mark.parametrize("taken", [False, True], ids=["before", "after"])
 def test_a_run_that_is_killed_at_a_step_is_taken_up_by_the_next(kind: FailoverStepKind, taken: bool) -> None:
     world = World(forward(), faults=1)
-    while next_step(world.snapshot(), failover_limits()).kind is not kind:
+    while world.step().kind is not kind:
         world.happen("step")
     if taken:
         world.happen("step")

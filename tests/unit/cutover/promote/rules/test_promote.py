@@ -25,7 +25,8 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.records import MirrorState
 from tests.support.mirror_records import changed, mirror_record
-from tests.support.promote_model import COPY, LIMITS, Violation, World, explore
+from tests.support.promote_model import COPY, LIMITS, World
+from tests.support.search import Violation, search
 
 K = StepKind
 
@@ -69,11 +70,11 @@ def test_the_model_bites_when_such_a_transaction_is_forgotten(monkeypatch: pytes
 
     monkeypatch.setattr(promote, "_quiet", forgetful)
     with pytest.raises(Violation, match="a marker comes to the source behind the cutover"):
-        explore(World(1, 0, 1, unended=True))
+        search(World(1, 0, 1, unended=True))
 
 
 def _all_end_well(world: World) -> None:
-    states, endings = explore(world)
+    states, endings = search(world)
     assert endings[MirrorState.STOPPED]
     assert endings[MirrorState.ACTIVE]  # by time alone, at least
     assert states > 1000
@@ -84,12 +85,12 @@ def test_the_model_bites_without_log_ends() -> None:
     world = World(1, 0, 2)
     world.tells_log_ends = False
     with pytest.raises(Violation, match="not on the target"):
-        explore(world)
+        search(world)
 
 
 def test_the_model_bites_without_a_grace_for_unknown_outcomes() -> None:
     with pytest.raises(Violation, match="not on the target"):
-        explore(World(1, 1, 1, replace(LIMITS, unknown_grace_s=0, grace_s=0)))
+        search(World(1, 1, 1, replace(LIMITS, unknown_grace_s=0, grace_s=0)))
 
 
 @pytest.fixture
@@ -103,14 +104,14 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_model_bites_without_acknowledgements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TopicSnapshot, "missing", lambda self, gateways: frozenset())
     with pytest.raises(Violation):
-        explore(World(2, 1, 1))
+        search(World(2, 1, 1))
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_the_model_bites_when_a_lost_commit_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promote, "_decide", _forgetting(promote._decide))
     with pytest.raises(Violation):
-        explore(World(1, 1, 1))
+        search(World(1, 1, 1))
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -126,7 +127,7 @@ def test_the_model_bites_when_what_is_not_here_is_taken_for_an_answer(
         World, "_running_partitions", lambda self: known(self)._replace(mirrored=(self.at,), **{forgotten: ()})
     )
     with pytest.raises(Violation, match="the record of the cutover says"):
-        explore(World(1, 1, 1))
+        search(World(1, 1, 1))
 
 
 def _friendly(world: World) -> CopyEnds:
@@ -139,7 +140,7 @@ def _friendly(world: World) -> CopyEnds:
 def test_the_model_bites_when_the_copy_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promote, "_is_read", lambda topic: True)
     with pytest.raises(Violation, match="the record of the cutover says"):
-        explore(World(1, 1, 1))
+        search(World(1, 1, 1))
 
 
 def _forgetting(decide):

@@ -31,6 +31,32 @@ class World(Protocol):
         """What the world came to, or '' while something is still to be done."""
 
 
+class Step(Protocol):
+    """What a resolver says is to be done."""
+
+    @property
+    def kind(self) -> Hashable: ...
+
+
+class Run(Protocol):
+    """One state of a world in which a resolver's steps are taken, and interrupted. `ended`: how the run ended, or ''.
+
+    `happen`: lets what `events` names happen; raises what must not be.
+    """
+
+    ended: str
+
+    def clone(self) -> Self: ...
+
+    def key(self) -> Hashable: ...
+
+    def events(self) -> Iterator[str]: ...
+
+    def happen(self, event: str) -> None: ...
+
+    def step(self) -> Step: ...
+
+
 W = TypeVar("W", bound=World)
 
 
@@ -39,6 +65,49 @@ class Found(NamedTuple):
 
     states: int
     endings: Counter[str]
+
+
+class Explored(NamedTuple):
+    """How runs ended, which kinds of steps were met, and how many states there are."""
+
+    ended: set[str]
+    kinds: set[Hashable]
+    states: int
+
+
+class _RunWorld:
+    """A run as `search` wants it. `kinds`: of the steps that were met, for all of them."""
+
+    __slots__ = ("_kinds", "_run")
+
+    def __init__(self, run: Run, kinds: set[Hashable]) -> None:
+        self._run, self._kinds = run, kinds
+
+    def clone(self) -> _RunWorld:
+        return _RunWorld(self._run.clone(), self._kinds)
+
+    def key(self) -> Hashable:
+        return self._run.key()
+
+    def events(self) -> Iterator[tuple[str, Callable[[_RunWorld], None]]]:
+        if not self._run.ended:
+            self._kinds.add(self._run.step().kind)
+        for name in self._run.events():
+            yield name, lambda world, name=name: world._run.happen(name)  # type: ignore[misc]
+
+    def check(self) -> None:
+        """`happen` has looked."""
+
+    @property
+    def ending(self) -> str:
+        return self._run.ended
+
+
+def explore(run: Run) -> Explored:
+    """Every state that a run can come to, whatever interrupts it where. Raises as `search`."""
+    kinds: set[Hashable] = set()
+    found = search(_RunWorld(run, kinds))
+    return Explored(set(found.endings), kinds, found.states)
 
 
 def search(world: W, *, at_most: int = 5_000_000) -> Found:
