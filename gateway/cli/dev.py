@@ -11,7 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gateway.devcluster import KAFKA_VERSIONS, ClusterStatus, DevCluster, DevClusterError, ensure_jars
+from gateway.devcluster import (
+    KAFKA_VERSIONS,
+    ClusterStatus,
+    DevCluster,
+    DevClusterError,
+    ensure_class_archive,
+    ensure_jars,
+)
 from gateway.devcluster.home import clusters_folder
 
 app = typer.Typer(help="Real Kafka clusters on this machine, for trials and tests.", no_args_is_help=True)
@@ -101,10 +108,11 @@ def status(
 def jars(
     versions: Annotated[list[str] | None, typer.Argument(help="Kafka versions; all known ones when left out.")] = None,
 ) -> None:
-    """Fetch the brokers' jars (with Maven) unless they are there."""
+    """Fetch the brokers' jars (with Maven) unless they are there, and make what brokers start faster with."""
     with _one_line_errors():
         for version in versions or KAFKA_VERSIONS:
             typer.echo(str(ensure_jars(version)))
+            ensure_class_archive(version, lambda line: typer.echo(line, err=True))
 
 
 def _check_same(

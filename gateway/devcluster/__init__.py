@@ -4,6 +4,7 @@ Owns: the brokers' jars, a folder per cluster, the broker processes. Knows nothi
 nothing of it; only the command line, the tests and the demo use it.
 """
 
+from gateway.devcluster.archiving import ensure_class_archive
 from gateway.devcluster.cluster import DevCluster
 from gateway.devcluster.errors import DevClusterError
 from gateway.devcluster.jars import class_path, ensure_jars
@@ -22,6 +23,7 @@ __all__ = [
     "NodeStatus",
     "claim_ports",
     "class_path",
+    "ensure_class_archive",
     "ensure_jars",
     "java_command",
     "release_ports",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gateway.devcluster.class_archive import archive_options, archiving_options
 from gateway.devcluster.jars import class_path
 from gateway.devcluster.java import java_binary, jvm_options, long_lived_jvm_options
 from gateway.devcluster.logconfig import log_options
@@ -12,23 +13,31 @@ from gateway.devcluster.status import NodeStatus
 
 
 class NodeProcess(ServerProcess):
-    """The process of one node, whoever started it."""
+    """The process of one node, whoever started it. `archive`: where it is to write its classes when it ends."""
 
     def __init__(self, spec: ClusterSpec, node: NodeSpec, folder: Path) -> None:
         super().__init__(folder, f"node-{node.node_id}")
         self.spec = spec
         self.node = node
+        self.archive: Path | None = None
         self._config_folder = folder / "config"
 
     def command(self, main_class: str, *args: str) -> list[str]:
         """Java command of this node's version, with the broker's log settings."""
-        jvm = long_lived_jvm_options if self.spec.long_lived else jvm_options
-        options = [*jvm(self.spec.heap_mb), *log_options(self._config_folder)]
-        return [java_binary(), *options, "-cp", class_path(self.spec.kafka_version), main_class, *args]
+        version, heap_mb = self.spec.kafka_version, self.spec.heap_mb
+        jvm = (
+            long_lived_jvm_options(heap_mb)
+            if self.spec.long_lived
+            else [*jvm_options(heap_mb), *archive_options(version)]
+        )
+        options = [*jvm, *log_options(self._config_folder)]
+        return [java_binary(), *options, "-cp", class_path(version), main_class, *args]
 
     def start(self) -> None:
         """Start the broker unless it runs."""
-        self.start_command(self.command("kafka.Kafka", str(self.config)))
+        java, *rest = self.command("kafka.Kafka", str(self.config))
+        archiving = [] if self.archive is None else archiving_options(self.archive)
+        self.start_command([java, *archiving, *rest])
 
     def answers(self) -> bool:
         """Whether the broker answers its clients."""

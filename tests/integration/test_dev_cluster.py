@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.devcluster import DevCluster, java_command
+from gateway.devcluster.class_archive import class_archive
 from tests.support.waiting import wait_until
 
 
@@ -34,7 +35,8 @@ def test_a_cluster_lives_through_up_down_and_up(tmp_path: Path, topic: str) -> N
         shown = status("blue", tmp_path)
         assert (shown["up"], shown["kafka_version"], shown["bootstrap.servers"]) == (True, "3.9.1", bootstrap)
         (node,) = shown["nodes"]
-        os.kill(node["pid"], 0)
+        maps = Path(f"/proc/{node['pid']}/maps").read_text(encoding="utf-8")
+        assert ("classes.jsa" in maps) is class_archive("3.9.1").is_file()
 
         created = topics(bootstrap, "--create", "--topic", topic)
         assert created.returncode == 0, created.stderr
