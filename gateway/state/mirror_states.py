@@ -138,13 +138,16 @@ def require(operation: MirrorOperation, mirror: MirrorRecord) -> MirrorState:
 def apply(operation: MirrorOperation, mirror: MirrorRecord, now_ms: int, **changes: Any) -> MirrorRecord:
     """The record after the operation: next state and direction, since `now_ms`, and `changes` to its other fields.
 
-    The operation alone says the direction: one that `changes` names counts for nothing.
+    The operation alone says the direction: one that `changes` names counts for nothing. What is not being promoted is
+    of no set.
 
     Raises:
         WrongState: naming the topic.
     """
     state, turns = require(operation, mirror), BY_OPERATION[operation, mirror.state].turns
     new = replace(mirror, state=state, state_since_ms=now_ms, **changes)
+    if state is not _S.PENDING_STOPPED:
+        new = replace(new, cutover=replace(new.cutover, promoted_with=()))
     return replace(new, failback=replace(new.failback, direction=turns or mirror.failback.direction))
 
 

@@ -150,7 +150,8 @@ class MirrorCutover:
     there is none. `not_mirrored[p]`: records known to be on the source only when it was failed over, -1 when unknown;
     empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
     it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
-    known then: a retry over the failover may be appended once more.
+    known then: a retry over the failover may be appended once more. `promoted_with`: the mirror topics of the set that
+    is being promoted, this one among them; empty unless the mirror is PENDING_STOPPED.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.
@@ -164,6 +165,7 @@ class MirrorCutover:
     not_mirrored: tuple[int, ...] = ()
     source_answered: bool = False
     retries_unknown: tuple[int, ...] = ()
+    promoted_with: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)

@@ -27,6 +27,21 @@ _TERMINATE_S: Final = 30.0  # after which whoever has sent SIGTERM sends SIGKILL
 _ASK_S: Final = 150.0
 
 
+class _Ticking:
+    """A machine's wall clock. Work takes no time here; so that two looks at it need not show the same, as nowhere, each
+    second one of an instant shows a millisecond more."""
+
+    def __init__(self, loop: SimLoop, node: Node) -> None:
+        self._loop, self._node = loop, node
+        self._at, self._looks = -1, 0
+
+    def __call__(self) -> int:
+        now = self._loop.wall_ms(self._node)
+        self._looks = self._looks + 1 if now == self._at else 0
+        self._at = now
+        return now + min(self._looks, 1)
+
+
 class NotServing(Exception):
     """The gateway could not start, does not run, or ended while it was asked."""
 
@@ -157,7 +172,7 @@ class GatewayNode:
         return Host(
             monotonic=loop.time,
             boot=loop.time,
-            wall_ms=lambda: loop.wall_ms(node),
+            wall_ms=_Ticking(loop, node),
             rng=rng,
             token_hex=lambda count: rng.randbytes(count).hex(),
             new_id=lambda: rng.randbytes(16).hex(),

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from itertools import groupby
 
 import structlog
 
@@ -119,13 +118,16 @@ class TopicPromoter:
     def resume(self) -> None:
         """Go on with every promote that the end of a process interrupted, watch finished ones; returns at once.
 
-        Topics that became PENDING_STOPPED at the same moment were one set, and are one again.
+        What was one set is one again, as its records say. One of which a topic is in another state by now is given up:
+        its topics cut over together, or not at all.
         """
         self._late.start()
-        pending = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
-        for (link, _), mirrors in groupby(sorted(pending, key=_set_key), key=_set_key):
-            names = tuple(mirror.mirror_topic for mirror in mirrors)
-            self._background.spawn(self._resume(link, names), f"resume promote {link} {','.join(names)}")
+        interrupted = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
+        for link, names in sorted({_set_of(mirror) for mirror in interrupted}):
+            left = tuple(mirror.mirror_topic for mirror in interrupted if _set_of(mirror) == (link, names))
+            gone = [name for name in names if name not in left]
+            reason = f"mirror topic '{gone[0]}' of its set is not being promoted any more" if gone else ""
+            self._background.spawn(self._resume(link, left, reason), f"resume promote {link} {','.join(left)}")
 
     @asynccontextmanager
     async def without(self, link: str, topic: str) -> AsyncIterator[None]:
@@ -168,19 +170,22 @@ class TopicPromoter:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _resume(self, link: str, names: tuple[str, ...]) -> None:
+    async def _resume(self, link: str, names: tuple[str, ...], reason: str) -> None:
+        """`reason`: why it must be given up, or ''."""
         async with self._changed:
             await self._changed.wait_for(lambda: not any((link, name) in self._barred for name in names))
         try:
             async with self._claim(link, names):
-                await self._run(link, names, MirrorOperation.PROMOTE)
+                await self._run(link, names, MirrorOperation.PROMOTE, reason)
         except ControlError as exc:  # the record says it too
             _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
 
-    async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+    async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation, reason: str = "") -> None:
         keys = [(link, name) for name in names]
         self._require_not_barred(keys)
         run = PromoteRun(self._tools, link, names, operation)
+        if reason:
+            run.end(reason)
         if self._leaving:
             run.leave(self._leaving)
         self._running.update(dict.fromkeys(keys, run))
@@ -271,5 +276,6 @@ def _interrupted(mirror: MirrorRecord) -> bool:
     return mirror.state is MirrorState.PENDING_STOPPED
 
 
-def _set_key(mirror: MirrorRecord) -> tuple[str, int]:
-    return mirror.link, mirror.state_since_ms
+def _set_of(mirror: MirrorRecord) -> tuple[str, tuple[str, ...]]:
+    """Its link, and the topics that are promoted together with it."""
+    return mirror.link, mirror.cutover.promoted_with or (mirror.mirror_topic,)

@@ -177,10 +177,11 @@ class PromoteRun:
         self._log.info("mirror state", new=MirrorState.PENDING_STOPPED.value)
 
     def _pending(self, record: MirrorRecord) -> MirrorRecord:
-        """The record with the next epoch. One that is PENDING_STOPPED keeps its time: it names its set."""
+        """The record with the next epoch. One that is PENDING_STOPPED already stays of its set."""
         cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
         if record.state is MirrorState.PENDING_STOPPED:
             return replace(record, cutover=cutover)
+        cutover = replace(cutover, promoted_with=self._topics)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
     def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:

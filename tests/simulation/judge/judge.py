@@ -45,7 +45,16 @@ from tests.simulation.judge.logs import (
 from tests.simulation.judge.maps import LinkMap, judge_map, read_map
 from tests.simulation.judge.outcome import Ended, Verdict
 from tests.simulation.judge.pipelines import judge_pipeline
-from tests.simulation.judge.state import Entry, Logs, Snapshot, StateView, group_side, side_of, was_failed_over
+from tests.simulation.judge.state import (
+    Entry,
+    Logs,
+    Snapshot,
+    StateView,
+    group_side,
+    side_of,
+    torn_sets,
+    was_failed_over,
+)
 from tests.simulation.judge.torn import judge_transactions
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
@@ -125,6 +134,8 @@ class Judge:
                 self._look_at_mirror(entry, said, cut_over)
             elif isinstance(said, GroupRecord):
                 self._look_at_group(entry, said)
+        for topic, other in torn_sets(entries):
+            self.findings.add("broken", topic, f"its set is cut over without '{other}'", self._clock())
         for topic, mirror in sorted(cut_over.items()):
             self._look_for_more_partitions(mirror)
             for pair in self._pairs(mirror):

@@ -197,6 +197,24 @@ def was_failed_over(entry: Entry) -> bool:
     return not isinstance(before, MirrorRecord) or not before.cutover.not_mirrored
 
 
+def torn_sets(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """Topics that a promote has taken to the other side without all of their set; and which is missing.
+
+    `entries`: whole commits, as they were read.
+    """
+    moved = {
+        said.mirror_topic: before
+        for said, before in ((entry.record, entry.before) for entry in entries)
+        if isinstance(said, MirrorRecord) and isinstance(before, MirrorRecord)
+        if before.state is MirrorState.PENDING_STOPPED and side_of(said) != side_of(before)
+        if not said.cutover.not_mirrored
+    }
+    for topic, before in sorted(moved.items()):
+        for other in before.cutover.promoted_with:
+            if other not in moved:
+                yield topic, other
+
+
 def _went_back(before: MirrorRecord, now: MirrorRecord) -> Iterator[str]:
     """What only grows, and did not."""
     pairs = {

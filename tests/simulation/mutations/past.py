@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any, Final
 
 from gateway.cutover.failback import copy_setup, destination
 from gateway.cutover.failover.run import FailoverRun
+from gateway.cutover.promote.promoter import TopicPromoter
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.groups.gate.fleet import FleetGates
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.rules.leader_order import LeaderOrder
+from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import StoreUncertain
 from gateway.state.views import StateViews
 from tests.simulation.cast import TABLE
 from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
-from tests.simulation.plan import NEWCOMER
+from tests.simulation.plan import NEWCOMER, SET
 
 _CREATE, _PROMOTE, _REVERSE, _FAILBACK = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK
 
@@ -31,6 +34,22 @@ def revived_by_an_assignment(patching: Patching) -> None:
             self._look()
 
     patching.replace(WritePause, "assigned", reviving)
+
+
+def sets_by_their_time(patching: Patching) -> None:
+    """What became PENDING_STOPPED in the same millisecond is taken for one set."""
+
+    def time_of(mirror: MirrorRecord) -> tuple[str, int]:
+        return mirror.link, mirror.state_since_ms
+
+    def resume(self: Any) -> None:
+        self._late.start()
+        pending = [m for m in self._store.mirrors.values() if m.state is MirrorState.PENDING_STOPPED]
+        for (link, _), mirrors in groupby(sorted(pending, key=time_of), key=time_of):
+            names = tuple(mirror.mirror_topic for mirror in mirrors)
+            self._background.spawn(self._resume(link, names, ""), f"resume promote {link} {','.join(names)}")
+
+    patching.replace(TopicPromoter, "resume", resume)
 
 
 def refused_for_good(patching: Patching) -> None:
@@ -186,6 +205,13 @@ MUTATIONS: Final = (
         cast=(NEWCOMER, TABLE),
         faults=[Fault(FaultKind.FOLLOWER_PAUSED, 1, "", 0.0, 40.0)],
         events=[Event(EventKind.SOURCE_SLOW, 1, "", 0.0, 4.0)],
+    ),
+    sought(
+        "past: a set falls apart by a tick of the clock",
+        sets_by_their_time,
+        life((_CREATE, SET[:1]), (_CREATE, SET[1:]), Operation.PROMOTE_SET),
+        runs=6,
+        faults=[Fault(FaultKind.LEADER_KILLED, 2, "read_ends", 0.0, 1.0)],
     ),
     sought(
         "past: brokers that do not agree on a topic end its failback",

@@ -57,6 +57,8 @@ cutovers = st.builds(
     at_ms=int64,
     producers=st.lists(st.lists(entries, max_size=3).map(tuple), max_size=3).map(tuple),
     not_mirrored=ends,
+    source_answered=st.booleans(),
+    promoted_with=st.lists(names, max_size=2).map(tuple),
     retries_unknown=ends,
 )
 failbacks = st.builds(

@@ -98,14 +98,55 @@ async def test_an_interrupted_promote_that_cannot_go_on_ends_active(scene: Topic
     assert "connection refused" in scene.record.error_message
 
 
-async def test_what_was_a_set_is_one_again(scene: TopicScene) -> None:
-    await scene.mirror("payments")
-    for name in ("orders", "payments"):
+async def _interrupted_set(scene: TopicScene, *topics: str, of: tuple[str, ...]) -> None:
+    """As a promote of `of` leaves it that was interrupted. Its records were made one after the other."""
+    for number, name in enumerate(topics):
         record = scene.plane.store.mirrors["l", name]
-        await scene.plane.store.put(replace(record, state=MirrorState.PENDING_STOPPED, state_since_ms=9))
+        values = {"state": MirrorState.PENDING_STOPPED, "state_since_ms": 9 + number, "promoted_with": of}
+        await scene.plane.store.put(changed(record, **values))
+
+
+async def test_what_was_a_set_is_one_again(scene: TopicScene) -> None:
+    names = ("orders", "payments")
+    await scene.mirror("payments")
+    await _interrupted_set(scene, *names, of=names)
     scene.promoter.resume()
     await wait_until_async(lambda: scene.record.state is MirrorState.STOPPED, 5, what="STOPPED")
     assert scene.plane.state("payments") is MirrorState.STOPPED
+    stopped = [sorted(key for key, _ in commit) for commit in scene.plane.log.commits if '"STOPPED"' in str(commit)]
+    assert stopped == [["mirror/l/orders", "mirror/l/payments"]]
+    assert not scene.record.cutover.promoted_with
+
+
+@pytest.mark.parametrize("gone", ["it failed", "another set"])
+async def test_a_set_that_is_not_whole_any_more_is_given_up(scene: TopicScene, gone: str) -> None:
+    """Its topics cut over together, or not at all."""
+    names = ("orders", "payments")
+    await scene.mirror("payments")
+    await _interrupted_set(scene, "orders", of=names)
+    if gone == "another set":
+        await _interrupted_set(scene, "payments", of=("payments",))
+    else:
+        payments = scene.plane.store.mirrors["l", "payments"]
+        await scene.plane.store.put(replace(payments, state=MirrorState.FAILED))
+    scene.promoter.resume()
+    await wait_until_async(lambda: scene.record.state is MirrorState.ACTIVE, 5, what="ACTIVE")
+    assert "mirror topic 'payments' of its set is not being promoted any more" in scene.record.error_message
+    assert not scene.record.cutover.promoted_with
+    if gone == "another set":
+        await wait_until_async(lambda: scene.plane.state("payments") is MirrorState.STOPPED, 5, what="STOPPED")
+
+
+async def test_the_records_of_a_set_say_so(scene: TopicScene) -> None:
+    await scene.mirror("payments")
+    scene.ends.down = True
+    promote = asyncio.create_task(scene.promote("orders", "payments"))
+    await wait_until_async(lambda: scene.record.state is MirrorState.PENDING_STOPPED, 5, what="PENDING_STOPPED")
+    payments = scene.plane.store.mirrors["l", "payments"]
+    assert scene.record.cutover.promoted_with == payments.cutover.promoted_with == ("orders", "payments")
+    with pytest.raises(Conflict, match="connection refused"):
+        await promote
+    assert not scene.record.cutover.promoted_with
 
 
 async def test_it_stands_on_the_mirror_of_the_record(scene: TopicScene) -> None:
