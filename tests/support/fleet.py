@@ -68,6 +68,11 @@ class GatewayFleet:
             return {}
         return {one["name"]: one for one in answer.json()["data"]} if answer.is_success else {}
 
+    def is_lease_over(self, by: GatewayProcess, name: str) -> bool:
+        """Whether a lost gateway may write no more; soon after that it is not shown any longer."""
+        known = self.known(by)
+        return bool(known) and (name not in known or known[name]["lease_left_s"] == 0)
+
     def name_of(self, gateway: GatewayProcess) -> str:
         """Its name in the fleet."""
         name: str = gateway.api.get("/v3/status").json()["gateway"]

@@ -92,7 +92,7 @@ def test_a_gateway_that_is_stopped_while_a_topic_fails_back_does_not_write_it_by
         writer.wait_for_acks(300)
         pause(other)  # while the producer goes on writing to its socket
         wait_until(lambda: fleet.known(leader)[name]["state"] == "lost", 30.0, what="that it is lost")
-        wait_until(lambda: not fleet.known(leader)[name]["lease_left_s"], 30.0, what="the end of its lease")
+        wait_until(lambda: fleet.is_lease_over(leader, name), 30.0, what="the end of its lease")
         fleet.operate(leader, "reverse-and-start-mirror")
         fleet.wait_for("ACTIVE", leader)
         fleet.operate(leader, "promote")
