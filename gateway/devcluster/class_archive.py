@@ -1,8 +1,8 @@
-"""The classes of a broker, parsed and verified once: brokers that map them start with half the CPU time.
+"""The classes of a broker, parsed and verified once: brokers that map them start with much less CPU time.
 
 A JVM writes such an archive as it ends (JEP 350, dynamic class data sharing), here the one of a broker that was started
 for nothing else. It suits the JVM and the jars that it was made with; with others it is not used, and the broker starts
-as it would without: it says so in the first line of its log.
+as it would without.
 """
 
 from pathlib import Path

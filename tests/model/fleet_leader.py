@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from functools import cache
 
 from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
 from gateway.cutover.promote.rules.promote import next_step
@@ -15,23 +14,10 @@ from gateway.cutover.write_pause.rules.write_pause import Recorded
 from gateway.fleet.rules.leases import Presumptions
 from gateway.fleet.rules.membership import pause_quorum
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
-from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
+from gateway.state.records import MirrorState, ProducerEntry
 from tests.model.fleet_state import COPY, DRIFT, LEASE, NODES, TOPIC, Event, FleetState
-from tests.support.mirror_records import mirror_record
+from tests.support.mirror_records import one_partition
 from tests.support.search import Violation
-
-
-@cache
-def _record(state: MirrorState, epoch: int) -> MirrorRecord:
-    return mirror_record(
-        link="l",
-        source_topic=TOPIC,
-        mirror_topic=TOPIC,
-        mirror_id=1,
-        state=state,
-        pause_epoch=epoch,
-        starts=(PartitionStart(0, 0),),
-    )
 
 
 class LedFleet(FleetState):
@@ -196,7 +182,7 @@ class LedFleet(FleetState):
 
     def _snapshot(self) -> PromoteSnapshot:
         state, epoch = self.records[-1]
-        record = _record(state, epoch)
+        record = one_partition(TOPIC, state, epoch)
         required, departed = self._quorum()
         facts = TopicObservations(
             record=record,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import cache
 
 from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
 from gateway.cutover.promote.rules.promote import next_step
@@ -19,8 +18,8 @@ from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, Prom
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
-from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from tests.support.mirror_records import mirror_record
+from gateway.state.records import MirrorState, ProducerEntry
+from tests.support.mirror_records import one_partition
 from tests.support.search import Violation
 
 TOPIC = "t"
@@ -35,19 +34,6 @@ FAULTS = {
     "bypass": 1, "crash": 1, "outage": 1, "store": 2, "break": 1, "ack lost": 1, "release": 1, "leave": 1,
     "copy loses": 1,
 }  # fmt: skip
-
-
-@cache
-def _record(state: MirrorState, epoch: int) -> MirrorRecord:
-    return mirror_record(
-        link="l",
-        source_topic=TOPIC,
-        mirror_topic=TOPIC,
-        mirror_id=1,
-        state=state,
-        pause_epoch=epoch,
-        starts=(PartitionStart(0, 0),),
-    )
 
 
 class World:
@@ -289,7 +275,7 @@ class World:
             self.memory.source_answered()
         elif self.memory.paused_at is None:
             self.memory.source_failed(self.now, "down")
-        record = _record(self.state, self.epoch)
+        record = one_partition(TOPIC, self.state, self.epoch)
         gateways = [str(g) for g in range(len(self.phases))]
         lag = max(len(self.log) - self.mirrored, 0) if self.source_up else None
         facts = TopicObservations(
