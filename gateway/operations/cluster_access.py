@@ -94,8 +94,9 @@ class ClusterAccess(Protocol):
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """The producer id of the last batch below `log_end`, -1 for one without."""
 
-    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
-        """The batch that holds an offset, as it is compared between two logs; None when no such one is there."""
+    async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
+        """What the log has at these offsets, as it is compared between two logs: from the batch that holds `first`, or
+        is the next after it, to the one that holds `last`; None when that is not there any more."""
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """The log start of every partition of the topics, each given with how many it has."""

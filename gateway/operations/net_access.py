@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from gateway.kafka import admin, groups
 from gateway.kafka.cluster import Cluster
@@ -12,15 +13,16 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
+from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import TopicView
-from gateway.mirror.partition.log_start import batch_at, plan_start, whole_batch_at
+from gateway.mirror.partition.log_start import batch_at, plan_start
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
-from protocol.batch.header import OldFormat
+from protocol.batch.header import OldFormat, read_batch_header
 from protocol.errors import ErrorCode, error_name
 
 _VISIBLE_S = 15.0
@@ -135,19 +137,38 @@ class NetAccess:
         header = await batch_at(self._cluster, name, partition, log_end - 1)
         return -1 if header is None else header.producer_id
 
-    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
-        """See `ClusterAccess.batch`."""
+    async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
+        """See `ClusterAccess.batches`."""
         try:
-            found = await whole_batch_at(self._cluster, name, partition, offset)
+            found = await self._read(name, partition, first, last)
         except OldFormat:
             return None
         except BrokerError as exc:
             if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # retention was there
                 raise
+            start = (await list_offsets(self._cluster, {name: {partition: EARLIEST}}))[name, partition].offset
+            if start > last:
+                return None
+            found = await self._read(name, partition, max(first, start), last)
+        if not found or read_batch_header(found[-1]).last_offset < last:
             return None
-        if found is None or not found[0].base_offset <= offset < found[0].next_offset:
-            return None
-        return LastBatch.of(*found)
+        return LastBatch.of(found)
+
+    async def _read(self, name: str, partition: int, first: int, last: int) -> list[memoryview]:
+        reader = RangeReader(
+            self._cluster,
+            name,
+            partition,
+            first,
+            last + 1,
+            read_committed=False,
+            with_last=True,
+            patience_s=self._cluster.config.api_timeout_s,
+        )
+        found: list[memoryview] = []
+        while (chunk := await reader.next()) is not None:
+            found += (chunk.records[at:end] for at, end in pairwise(chunk.bounds))
+        return found
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """See `ClusterAccess.log_starts`."""

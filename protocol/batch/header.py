@@ -239,6 +239,11 @@ def with_producer_id(batch: Buffer, producer_id: int) -> bytearray:
     return copy
 
 
+def codec_of(batch: Buffer) -> int:
+    """The compression of a whole v2 batch, see `BatchHeader.codec`."""
+    return batch[_CHECKED_AT + 1] & CODEC_MASK
+
+
 def mirror_sequence(offset: int) -> int:
     """The base sequence of a mirrored batch: its target base offset mod 2^31."""
     return offset % SEQUENCES

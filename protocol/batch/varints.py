@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from protocol.wire import Buffer
+
 _MASK: Final = (1 << 64) - 1
 _MAX_BITS: Final = 63
 
 
-def read_varint(body: bytes | bytearray, at: int) -> tuple[int, int]:
+def read_varint(body: Buffer, at: int) -> tuple[int, int]:
     """The varint of up to 64 bits at `at`, and where it ends.
 
     Raises:

@@ -62,7 +62,7 @@ class FakeKafka:
     closed: int = 0
     ids: int = 0
     before: dict[str, Any] = field(default_factory=dict)
-    batches: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
+    batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
 
     @property
@@ -161,10 +161,10 @@ class FakeKafka:
         await self._called("last_writer")
         return self.writers.get((name, partition), -1)
 
-    async def batch(self, name: str, partition: int, offset: int) -> LastBatch | None:
-        await self._called("batch")
-        found = self.batches.get((name, partition))
-        return found if found is not None and found.base <= offset <= found.last else None
+    async def batches(self, name: str, partition: int, first: int, last: int) -> LastBatch | None:
+        await self._called("batches")
+        found = self.batches_of.get((name, partition))
+        return found if found is not None and first <= found.last and found.base <= last <= found.last else None
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         await self._called("log_starts")

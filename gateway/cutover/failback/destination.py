@@ -97,15 +97,15 @@ class FailbackDestinations:
         async def is_unlike(partition: int, copy_end: int) -> bool:
             async with slots:
                 with target_errors():
-                    copy = await self._target.batch(record.mirror_topic, partition, copy_end - 1)
+                    copy = await self._target.batches(record.mirror_topic, partition, copy_end - 1, copy_end - 1)
                 if copy is None or (translates and copy.base < _began_at(record, partition)):
                     return False
                 copied_from = _on_source(maps[partition], copy) if translates else (copy.base, copy.last)
                 if copied_from is None:  # padding: the map begins behind it, and nothing was copied
                     return False
                 with source_errors(record.link):
-                    batch = await source.batch(record.source_topic, partition, copied_from[1])
-            return batch is not None and not are_alike(batch, copy, copied_from, as_bytes=not translates)
+                    found = await source.batches(record.source_topic, partition, *copied_from)
+            return found is not None and not are_alike(found, copy, copied_from, as_bytes=not translates)
 
         try:
             stopped_at, copy_ends = stopped(record) or ((), ())

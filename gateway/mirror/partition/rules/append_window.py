@@ -6,8 +6,11 @@ continuation of its log. What this object adds is pace and recovery:
 * Of unknown outcome (any append that did not plainly succeed) nothing more is handed out. When all answers are in, the
   owner reads the target's log end and calls `resume`.
 * The first append after a start and after an unknown outcome travels alone: while the broker has no state for our
-producer
-  id it accepts any sequence, so a batch behind a refused first one would land at a wrong offset.
+  producer id it accepts any sequence, so a batch behind a refused first one would land at a wrong offset.
+* A broker takes one append of a partition after the other, each for one round trip to its replicas, so it takes some
+  hundred a second, however small they are. When more batches wait than may travel, those that are small are merged to
+  one (`protocol/batch/merge.py`). Such an append ends where one of its batches ends, as every other does: the log end
+  never lies inside a batch, and whoever goes on from there need not know how the batches below it were cut.
 
 A broker drops a producer's state once the *timestamp of its last batch* is older than `producer.id.expiration.ms` (a
 day), checked every ten minutes. While records older than that are copied, the rule is thus off for one append now and
@@ -22,19 +25,31 @@ from typing import Final, NamedTuple
 
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.state.records import MirrorError
-from protocol.batch.header import mirror_sequence, padding_batch, restamped
+from protocol.batch.header import codec_of, mirror_sequence, padding_batch, restamped
+from protocol.batch.merge import merged
+from protocol.errors import MalformedFrame
 
 MAX_IN_FLIGHT: Final = 5
 """Per partition; a broker remembers the last five batches of a producer to tell a duplicate."""
 
 NOT_HELD: Final = 2**63 - 1
 
+MERGED_BYTES: Final = 256 << 10
+"""Most bytes of batches that are put together to one, until the target refuses one as too large."""
+
+MERGED_RECORDS: Final = 4096
+"""Most records, each of which costs about a microsecond. Fewer than are read below the position (`WARM_UP_RECORDS`):
+what the copy's last batch was made of is compared with the source's log."""
+
+_SMALL: Final = MERGED_BYTES // 4
+"""Larger batches are not merged: there is little to gain."""
+
 
 class Pending(NamedTuple):
     """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding.
 
     `source_following`: the source offset that reading goes on at after it; -1: the same as `following`. `stamped`: its
-    header is the one for the target already.
+    header is the one for the target already. `apart`: it is never merged, the offset map knows it by its checksum.
     """
 
     base: int
@@ -43,6 +58,15 @@ class Pending(NamedTuple):
     timestamp_ms: int
     source_following: int = -1
     stamped: bool = False
+    apart: bool = False
+
+
+class _Flight(NamedTuple):
+    """One append on its way, and the batches that it was made of: one, or several that were merged."""
+
+    base: int
+    following: int
+    batches: tuple[Pending, ...]
 
 
 class Append(NamedTuple):
@@ -62,28 +86,33 @@ class Append(NamedTuple):
 
 
 class AppendWindow:
-    """Queue and flight of one partition.
+    """Queue and flights of one partition.
 
     Attributes:
         position: the next target offset; everything below is known to be on the target.
         source_position: the next source offset: everything below is on the target, or nothing to be copied.
         held_at: batches at this target offset and beyond are not handed out yet: their breakpoints are not durable.
         most_in_flight: how many appends may travel at a time.
+        most_merged: how many bytes of batches may be put together to one; 0: none.
         pending_bytes: size of the batches not acknowledged yet.
         outstanding: appends handed out and not answered yet.
         records, bytes: what this window saw acknowledged, without padding.
+        merged: batches that were acknowledged as a part of one.
         last_timestamp_ms: of the last batch acknowledged.
     """
 
     __slots__ = (
         "_alone",
+        "_flights",
+        "_in_flight",
         "_producer_id",
         "_queue",
-        "_sent",
         "bytes",
         "held_at",
         "last_timestamp_ms",
+        "merged",
         "most_in_flight",
+        "most_merged",
         "outcome_unknown",
         "outstanding",
         "pending_bytes",
@@ -94,8 +123,9 @@ class AppendWindow:
 
     def __init__(self, producer_id: int) -> None:
         self._producer_id = producer_id
-        self._queue: deque[Pending] = deque()
-        self._sent = 0  # how many at the head of the queue are in flight
+        self._queue: deque[Pending] = deque()  # not handed out yet
+        self._flights: deque[_Flight] = deque()
+        self._in_flight = 0  # batches
         self._alone = True
         self.outcome_unknown = False
         self.outstanding = 0
@@ -103,28 +133,34 @@ class AppendWindow:
         self.source_position = 0
         self.held_at = NOT_HELD
         self.most_in_flight = MAX_IN_FLIGHT
+        self.most_merged = MERGED_BYTES
         self.pending_bytes = 0
         self.records = 0
         self.bytes = 0
+        self.merged = 0
         self.last_timestamp_ms = 0
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return self._in_flight + len(self._queue)
 
     @property
     def oldest(self) -> Pending | None:
         """The first batch not acknowledged yet."""
+        if self._flights:
+            return self._flights[0].batches[0]
         return self._queue[0] if self._queue else None
 
     @property
     def newest(self) -> Pending | None:
         """The last batch queued."""
-        return self._queue[-1] if self._queue else None
+        if self._queue:
+            return self._queue[-1]
+        return self._flights[-1].batches[-1] if self._flights else None
 
     @property
     def unsent(self) -> int:
         """Batches queued and not in flight."""
-        return len(self._queue) - self._sent
+        return len(self._queue)
 
     def push(self, batch: Pending) -> None:
         """Queue the next batch; it must continue the last one."""
@@ -133,15 +169,19 @@ class AppendWindow:
             self.pending_bytes += len(batch.data)
 
     def take(self) -> Append | None:
-        """The next batch to produce, rewritten for the target; None when it is not the time."""
-        sent = self._sent
-        if self.outcome_unknown or sent == len(self._queue) or sent >= (1 if self._alone else self.most_in_flight):
+        """The next append to produce, rewritten for the target; None when it is not the time."""
+        queue, flights = self._queue, self._flights
+        if self.outcome_unknown or not queue or len(flights) >= (1 if self._alone else self.most_in_flight):
             return None
-        base, following, data, timestamp_ms, _, stamped = self._queue[sent]
-        if base >= self.held_at:
+        if queue[0].base >= self.held_at:
             return None
-        self._sent = sent + 1
-        self.outstanding += 1
+        if len(queue) > MAX_IN_FLIGHT and self.most_merged:
+            small = self._small_ones()
+            if len(small) > 1 and (append := self._merged(small)) is not None:
+                return append
+        batch = queue.popleft()
+        base, following, data, timestamp_ms, _, stamped, _ = batch
+        self._send(_Flight(base, following, (batch,)))
         sequence = mirror_sequence(base)
         if data is None:
             return Append(base, padding_batch(following - base, sequence, self._producer_id, timestamp_ms))
@@ -149,6 +189,53 @@ class AppendWindow:
             return Append(base, data)
         stamp, records = restamped(data, producer_id=self._producer_id, sequence=sequence)
         return Append(base, records, stamp)
+
+    def _send(self, flight: _Flight) -> None:
+        self._flights.append(flight)
+        self._in_flight += len(flight.batches)
+        self.outstanding += 1
+
+    def _small_ones(self) -> tuple[Pending, ...]:
+        """The batches at the head of the queue that may be merged."""
+        found: list[Pending] = []
+        codec, size, most = -1, 0, self.most_merged
+        last = self._queue[0].base + MERGED_RECORDS
+        for batch in self._queue:
+            data = batch.data
+            if data is None or batch.apart or batch.base >= self.held_at or batch.following > last:
+                break
+            size += len(data)
+            of_batch = codec_of(data)
+            if codec < 0:
+                codec = of_batch
+            if size > most or len(data) > _SMALL or of_batch != codec:
+                break
+            found.append(batch)
+        return tuple(found)
+
+    def _merged(self, small: tuple[Pending, ...]) -> Append | None:
+        base = small[0].base
+        try:
+            stamp, records = merged(
+                [batch.data for batch in small if batch.data is not None],
+                producer_id=self._producer_id,
+                sequence=mirror_sequence(base),
+            )
+        except MalformedFrame:  # it goes as it is: the target's broker decides. Nor are others of its kind tried again
+            self.most_merged = 0
+            return None
+        for _ in small:
+            self._queue.popleft()
+        self._send(_Flight(base, small[-1].following, small))
+        return Append(base, records, stamp)
+
+    def merge_less(self, base: int) -> bool:
+        """The append that expected `base` was too large for the target. False when it was not a merged one."""
+        for flight in self._flights:
+            if flight.base == base and len(flight.batches) > 1:
+                self.most_merged = sum(len(batch.data) for batch in flight.batches if batch.data is not None) // 2
+                return True
+        return False
 
     def appended(self, base: int, landed_at: int) -> None:
         """The append that expected `base` was acknowledged at offset `landed_at`.
@@ -163,11 +250,15 @@ class AppendWindow:
                 f"the batch for offset {base} landed at target offset {landed_at}: "
                 "something other than the mirror writes to the target partition",
             )
-        queue = self._queue
+        flights = self._flights
         # In order there is one to drop. Behind an append of unknown outcome, this answer also settles that one.
-        while queue and queue[0].base <= base:
-            self._drop(queue.popleft())
-            self._sent -= 1
+        while flights and flights[0].base <= base:
+            batches = flights.popleft().batches
+            self._in_flight -= len(batches)
+            if len(batches) > 1:
+                self.merged += len(batches)
+            for batch in batches:
+                self._drop(batch)
         self._alone = False
 
     def outcome_is_unknown(self) -> None:
@@ -187,6 +278,9 @@ class AppendWindow:
             CannotMirror: the log end lies inside a batch.
         """
         queue = self._queue
+        while self._flights:
+            queue.extendleft(reversed(self._flights.pop().batches))
+        self._in_flight = 0
         while queue and queue[0].following <= log_end:
             self._drop(queue.popleft())
         if queue and queue[0].base < log_end and queue[0].data is not None:
@@ -196,23 +290,22 @@ class AppendWindow:
                 f"{queue[0].base}..{queue[0].following - 1}",
             )
         self.position = self.source_position = log_end
-        self._sent = 0
         self._alone = True
         self.outcome_unknown = False
 
     def compact(self) -> None:
         """Copy what is queued out of the fetch answers it lies in: a target that stalls must not keep those whole."""
-        own: dict[int, memoryview] = {}
-        for index, batch in enumerate(self._queue):
-            if batch.data is not None and len(batch.data) != memoryview(batch.data.obj).nbytes:
-                own[index] = memoryview(bytes(batch.data))
-        for index, data in own.items():
-            self._queue[index] = self._queue[index]._replace(data=data)
+        for index, flight in enumerate(self._flights):
+            if not all(_is_own(batch) for batch in flight.batches):
+                self._flights[index] = flight._replace(batches=tuple(map(_owned, flight.batches)))
+        if not all(map(_is_own, self._queue)):
+            self._queue = deque(map(_owned, self._queue))
 
     def clear(self) -> None:
         """Forget everything queued. Answers still to come are only counted."""
         self._queue.clear()
-        self._sent = 0
+        self._flights.clear()
+        self._in_flight = 0
         self.pending_bytes = 0
         self.held_at = NOT_HELD
 
@@ -220,6 +313,10 @@ class AppendWindow:
         """The source has nothing to copy between the last batch queued and this offset."""
         if self._queue:
             self._queue[-1] = self._queue[-1]._replace(source_following=source_offset)
+        elif self._flights:
+            flight = self._flights[-1]
+            last = flight.batches[-1]._replace(source_following=source_offset)
+            self._flights[-1] = flight._replace(batches=(*flight.batches[:-1], last))
         else:
             self.source_position = source_offset
 
@@ -231,3 +328,11 @@ class AppendWindow:
             self.bytes += len(batch.data)
             self.records += batch.following - batch.base
             self.last_timestamp_ms = batch.timestamp_ms
+
+
+def _is_own(batch: Pending) -> bool:
+    return batch.data is None or len(batch.data) == memoryview(batch.data.obj).nbytes
+
+
+def _owned(batch: Pending) -> Pending:
+    return batch if batch.data is None or _is_own(batch) else batch._replace(data=memoryview(bytes(batch.data)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.mirror.partition.rules.append_window import Pending
-from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail, LogTail
+from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.translator import Translator
 from gateway.state.producer_ids import GATEWAY_PID_BASE, MIRROR_PID_BASE, of_any_failback_epoch
@@ -65,7 +65,6 @@ class FetchCursor:
     __slots__ = (
         "_copied",
         "_push",
-        "_tail",
         "fetch_offset",
         "gateway_records",
         "last_epoch",
@@ -81,7 +80,6 @@ class FetchCursor:
         self._push = push
         self.slow_path: Translator | None = None
         self.may_slow_down: Translator | None = None
-        self._tail: LogTail | None = None
         self._copied: CopiedTail | None = None
         self.producers = producers
         self.position = 0
@@ -96,21 +94,18 @@ class FetchCursor:
         """All that is to be read below the position was read: the producer table is as good as it gets."""
         return self.fetch_offset >= self.position
 
-    def start(
-        self, position: int, log_start: int, tail: LogTail | None = None, copied: CopiedTail | None = None
-    ) -> None:
+    def start(self, position: int, log_start: int, copied: CopiedTail | None = None) -> None:
         """Queue from `position` on; read from below it, for the producer table, but not below the source's log start.
 
         (A log may start inside a batch: then `position` is that batch's base, and reading starts at the log start.)
-        `tail` is the target's last batch below `position`: the source's must be the same one; `copied` is the same on
-        the slow path, read from there on unless it is far below.
+        `copied` is the target's last batch below `position`: the source must still have what it was made of, which is
+        read unless it is far below.
         """
-        self._tail = tail
         self._copied = copied
         self.position = position
         first = self._read_from(position)
-        if copied is not None and position - copied.last <= WARM_UP_RECORDS:
-            first = min(first, copied.last)
+        if copied is not None and position - copied.base <= WARM_UP_RECORDS:
+            first = min(first, copied.base)
         self.fetch_offset = max(log_start, first)
         self.last_epoch = -1
 
@@ -129,7 +124,7 @@ class FetchCursor:
         """Another appender is ahead: its batches need not be queued. The last ones are read, for the producer table."""
         if position > self.position:
             self.position = position
-            self._tail = self._copied = None
+            self._copied = None
             if self.fetch_offset < position - WARM_UP_MOST:
                 self.fetch_offset = position - WARM_UP_MOST
                 self.last_epoch = -1
@@ -137,7 +132,7 @@ class FetchCursor:
     def go_on(self, position: int) -> None:
         """Read on from another position, in any direction."""
         self.position = self.fetch_offset = position
-        self._tail = self._copied = None
+        self._copied = None
         self.last_epoch = -1
 
     def read(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> None:
@@ -194,9 +189,7 @@ class FetchCursor:
         """Before anything is queued behind it. What cannot be read is `convert`'s to tell of."""
         try:
             for header, _ in iter_batches(records):
-                if copied.is_in(header):
-                    copied.check_source(header)
-                if header.next_offset > copied.last:
+                if copied.saw(header):
                     self._copied = None
                     return
         except OldFormat:
@@ -231,9 +224,8 @@ class FetchCursor:
             self.position = following
         elif following > self.position:
             raise self._misplaced(base, following)
-        elif following == self.position and self._tail is not None:
-            self._tail.check_source(header)
-            self._tail = None
+        elif self._copied is not None and self._copied.saw(header):
+            self._copied = None
         if following > self.fetch_offset:
             self.fetch_offset = following
             self.last_epoch = header.partition_leader_epoch

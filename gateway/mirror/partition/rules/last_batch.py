@@ -1,21 +1,32 @@
 """What is compared of the last batch that two logs are said to have in common. Pure.
 
 Log ends say nothing about contents: a source that lost its leader uncleanly may have been written again up to the same
-offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, the very bytes behind it: but of a
-LogAppendTime batch, whose records carry their producer's timestamps there, and the log's own in the copy.
+offset. A copy has another header (producer, sequence, epoch) and, in mode preserve, the very records behind it: but of
+a LogAppendTime batch, whose records carry their producer's timestamps there, and the log's own in the copy. It may have
+been made of several batches of the source (`append_window.py`); these are compared as what they make together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
 
-from protocol.batch.header import HEADER_BYTES, BatchHeader
+from protocol.batch.compression import decompress
+from protocol.batch.header import HEADER_BYTES, read_batch_header
+from protocol.batch.merge import merged
+from protocol.errors import MalformedFrame
+
+_NO_RECORDS = -1
 
 
 class LastBatch(NamedTuple):
-    """One batch: its offsets, its largest timestamp, and the CRC-32C of the records as they are stored."""
+    """One batch, or several that were put together.
+
+    `is_dense`: every offset has a record. `records_crc`: the CRC-32C of the records as they are encoded, decompressed;
+    -1 where they cannot be put together, which no copy is like.
+    """
 
     base: int
     last: int
@@ -25,31 +36,47 @@ class LastBatch(NamedTuple):
     is_log_append_time: bool
 
     @classmethod
-    def of(cls, header: BatchHeader, data: memoryview) -> LastBatch:
-        """From a batch as it was fetched."""
-        crc = crc32c(data[HEADER_BYTES:])
+    def of(cls, batches: Sequence[memoryview]) -> LastBatch:
+        """From one or more batches that follow each other, as they were fetched."""
+        headers = [read_batch_header(batch) for batch in batches]
+        first, last = headers[0], headers[-1]
+        offsets = last.next_offset - first.base_offset
         return cls(
-            header.base_offset,
-            header.last_offset,
-            header.is_dense,
-            header.max_timestamp,
-            crc,
-            header.is_log_append_time,
+            first.base_offset,
+            last.last_offset,
+            sum(header.count for header in headers) == offsets,
+            max(header.max_timestamp for header in headers),
+            _records_crc(batches),
+            any(header.is_log_append_time for header in headers),
         )
 
 
+def _records_crc(batches: Sequence[memoryview]) -> int:
+    codec = read_batch_header(batches[0]).codec
+    try:
+        if len(batches) == 1:
+            return crc32c(decompress(codec, batches[0][HEADER_BYTES:]))
+        _, records = merged(batches, producer_id=-1, sequence=-1)
+        return crc32c(decompress(codec, memoryview(records)))
+    except MalformedFrame:
+        return _NO_RECORDS
+
+
 def are_alike(source: LastBatch, copy: LastBatch, copied_from: tuple[int, int], *, as_bytes: bool) -> bool:
-    """True when the source's batch may be the one that `copy` was made of.
+    """True when what the source has may be what `copy` was made of.
 
     Args:
+        source: what it has at these offsets, from the batch that holds the first to the one that holds the last.
         copied_from: the first and the last offset of the source that the copy's batch stands for.
-        as_bytes: the copy has the source's bytes (mode preserve).
+        as_bytes: the copy has the source's records as they are (mode preserve).
     """
     base, last = copied_from
-    if not source.base <= base <= last <= source.last:
+    if last > source.last or source.base > last:
         return False
-    whole = source.is_dense and copy.is_dense and (source.base, source.last) == (base, last)
-    if not whole:  # a part of a larger one, or compaction has thinned one of them out
+    dense = source.is_dense and copy.is_dense
+    if dense and source.last == last and source.base > base:  # the first ones are deleted there
+        return source.max_timestamp <= copy.max_timestamp
+    if not dense or (source.base, source.last) != (base, last):  # a part of a larger one, or thinned out by compaction
         return True
     if source.max_timestamp != copy.max_timestamp:
         return False

@@ -2,17 +2,18 @@
 
 Every batch of a mirror has its own offset as sequence number, under the mirror's producer id. So the last batch
 alone proves that nothing else wrote to the partition: a foreign batch at the end has another producer id, and one
-further back pushed all later ones away from their sequence numbers. And the source's batch at its place proves that the
-source is still the one that was copied, and that the place is the right one: `check_source` where offsets are equal,
-`CopiedTail` where an offset map says the place.
+further back pushed all later ones away from their sequence numbers. And what the source has at its place proves that
+the source is still the one that was copied, and that the place is the right one (`CopiedTail`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.state.records import MirrorError
 from protocol.batch.header import BatchHeader, mirror_sequence
+
+_NO_TIMESTAMP: Final = -1
 
 
 class CannotMirror(Exception):
@@ -49,45 +50,83 @@ class LogTail(NamedTuple):
             f"(producer id {self.producer_id}): something other than the mirror writes to the target partition",
         )
 
-    def check_source(self, header: BatchHeader) -> None:
-        """Raises CannotMirror when the source's last batch before the position is another one than was copied."""
-        if header.base_offset == self.base and self.max_timestamp in (None, header.max_timestamp):
-            return
-        raise CannotMirror(
-            MirrorError.UNEXPECTED_TRUNCATION,
-            f"the source's batch at offsets {header.base_offset}..{header.last_offset} is not the one that was copied "
-            f"to {self.base}..{self.following - 1} (timestamps {header.max_timestamp} and {self.max_timestamp}): "
-            "the source was truncated and written again",
-        )
 
+class CopiedTail:
+    """The target's last batch, held against the batches of the source that it was made of, as they come by.
 
-class CopiedTail(NamedTuple):
-    """The target's last batch, as the offset map says it is on the source: offsets `base` to `last` there.
+    It was made of one batch of the source, whole or a part, or of several that were merged (`append_window.py`): then
+    the first of them begins where it begins, and their largest timestamp is its own. Compaction takes records out of a
+    batch, and whole batches away; it never puts two together.
 
-    A copy is of one batch of the source, whole or a part, so one batch of the source holds it all. Compaction takes
-    records out of a batch, and never puts two together.
+    Args:
+        base, last: the offsets on the source of its first and last record.
+        max_timestamp: its largest timestamp; None if the target's broker set it.
+        is_equal: offsets are the same on both sides, so no batch of the source may begin before it and end inside.
     """
 
-    base: int
-    last: int
-    max_timestamp: int | None
+    __slots__ = (
+        "_expected",
+        "_is_dense",
+        "_is_whole",
+        "_latest",
+        "_starts_inside",
+        "base",
+        "is_equal",
+        "last",
+        "max_timestamp",
+    )
 
-    def is_in(self, header: BatchHeader) -> bool:
-        """This is the source's batch with the last record that was copied."""
-        return header.base_offset <= self.last < header.next_offset
+    def __init__(self, base: int, last: int, max_timestamp: int | None, *, is_equal: bool = False) -> None:
+        self.base = base
+        self.last = last
+        self.max_timestamp = max_timestamp
+        self.is_equal = is_equal
+        self._expected = base  # where the next batch begins if none is missing
+        self._is_whole = True  # all from `base` on were seen
+        self._is_dense = True  # with all of their records
+        self._starts_inside = True
+        self._latest = _NO_TIMESTAMP
 
-    def check_source(self, header: BatchHeader) -> None:
-        """Raises CannotMirror when that batch is another one than was copied."""
-        whole = header.is_dense and (header.base_offset, header.last_offset) == (self.base, self.last)
-        if whole and self.max_timestamp not in (None, header.max_timestamp):
-            said = f"timestamps {header.max_timestamp} and {self.max_timestamp}"
-        elif header.base_offset > self.base or header.is_control:
-            said = "a control batch" if header.is_control else "it begins within it"
-        else:
-            return
-        raise CannotMirror(
+    def saw(self, header: BatchHeader) -> bool:
+        """The next batch of the source. True when none is to be seen any more.
+
+        Raises:
+            CannotMirror: it is another one than was copied.
+        """
+        if header.next_offset <= self.base:
+            return False
+        if header.base_offset > self.last:
+            return True
+        if header.is_control:
+            raise self._other(header, "a control batch")
+        if header.base_offset < self.base:
+            if self.is_equal:
+                raise self._other(header, "it begins before it")
+            self._starts_inside = False
+        self._is_dense = self._is_dense and header.is_dense
+        self._is_whole = self._is_whole and header.base_offset == self._expected
+        self._expected = header.next_offset
+        self._latest = max(header.max_timestamp, self._latest)
+        if header.next_offset <= self.last:
+            return False
+        if self._is_dense and self._starts_inside:
+            self._compare(header)
+        return True
+
+    def _compare(self, last: BatchHeader) -> None:
+        """With the batch of the source that holds the last record, and all before it that were seen."""
+        if last.last_offset > self.last:
+            if last.base_offset > self.base:  # copies end where a batch ends
+                raise self._other(last, "it begins within it")
+        elif self.max_timestamp is not None:
+            is_other = self._latest != self.max_timestamp if self._is_whole else self._latest > self.max_timestamp
+            if is_other:
+                raise self._other(last, f"timestamps {self._latest} and {self.max_timestamp}")
+
+    def _other(self, header: BatchHeader, why: str) -> CannotMirror:
+        return CannotMirror(
             MirrorError.UNEXPECTED_TRUNCATION,
             f"the source's batch at offsets {header.base_offset}..{header.last_offset} is not the one that was copied "
-            f"from {self.base}..{self.last} ({said}): the source was truncated and written again, or the offset map "
-            "is not the copy's",
+            f"from {self.base}..{self.last} ({why}): the source was truncated and written again"
+            + ("" if self.is_equal else ", or the offset map is not the copy's"),
         )

@@ -35,6 +35,7 @@ All inputs return the commands to carry out (`partition_commands`). `now` is a m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from gateway.mirror.partition.rules.append_window import Append
 from gateway.mirror.partition.rules.commands import (
@@ -58,6 +59,9 @@ from gateway.mirror.partition.rules.unknown_outcome import (
 )
 from gateway.state.records import MirrorError, PartitionStart
 from protocol.errors import ErrorCode, error_name
+
+_TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+"""What a target says to a batch beyond `max.message.bytes` or `segment.bytes`."""
 
 
 class PartitionMirror(PartitionState):
@@ -220,6 +224,8 @@ class PartitionMirror(PartitionState):
             return NOTHING
         try:
             if code == ErrorCode.MESSAGE_TOO_LARGE and self.phase is PartitionPhase.PADDING and self.padding.halve():
+                return self.target.unknown(error_name(code))
+            if code in _TOO_LARGE and self.window.merge_less(base):
                 return self.target.unknown(error_name(code))
             if code:
                 return self.target.refused(base, code, message)

@@ -89,8 +89,12 @@ def place(state: PartitionState) -> Commands:
         return _trim(state)
     state.phase = PartitionPhase.COPYING
     first = state.source_bounds[0] if state.source_bounds else max(position, start.source_start)
-    copied = position > max(start.pad_to, state.handed_over_at)  # else the last batch is another writer's
-    state.source.cursor.start(position, first, state.tail if copied else None)
+    tail = state.tail
+    if tail is None or position <= max(start.pad_to, state.handed_over_at):  # the last batch is another writer's
+        state.source.cursor.start(position, first)
+    else:
+        copied = CopiedTail(tail.base, tail.following - 1, tail.max_timestamp, is_equal=True)
+        state.source.cursor.start(position, first, copied)
     lost = skip_to(state, first) if position < first else NOTHING
     return (*lost, *make_readable(state)) if position >= start.source_start else lost
 
@@ -119,7 +123,7 @@ def _place_translated(state: PartitionState, translator: Translator) -> Commands
     window.source_position = at
     translator.go_on(at)
     state.phase = PartitionPhase.COPYING
-    state.source.cursor.start(at, first, copied=_copied_tail(state, translator))
+    state.source.cursor.start(at, first, _copied_tail(state, translator))
     if not start.is_translated and state.target_start < start.source_start <= window.position:
         return (*lost, *_trim(state))
     ready = start.is_translated or window.position >= start.source_start

@@ -137,7 +137,15 @@ class Translator:
             window.held_at = min(window.held_at, base)
         self._first_skip = -1  # the batch's breakpoints say it
         window.push(
-            Pending(base, base + piece.count, memoryview(data), piece.max_timestamp, piece.next_source, stamped=True)
+            Pending(
+                base,
+                base + piece.count,
+                memoryview(data),
+                piece.max_timestamp,
+                piece.next_source,
+                stamped=True,
+                apart=bool(found),
+            )
         )
 
     def _breakpoints(self, piece: Piece, base: int) -> Sequence[Breakpoint]:

@@ -173,7 +173,8 @@ LAST = LastBatch(90, 99, True, 7, 0xABC, False)
         (LAST, True),
         (LAST._replace(records_crc=0xDEF), False),  # as long, with other records
         (LAST._replace(max_timestamp=8), False),
-        (LAST._replace(base=95), False),
+        (LAST._replace(base=95), True),  # the first ones are deleted there
+        (LAST._replace(base=95, max_timestamp=8), False),
         (LAST._replace(base=80, last=89), True),  # the last one is deleted there: nothing to compare
     ],
 )
@@ -183,8 +184,8 @@ async def test_a_reverse_compares_what_was_written_last_and_not_only_where(
     """The source lost its leader, and what it had last; then others wrote as many records to it."""
     await scene.promoted()
     await scene.set(S.STOPPED, stopped_copy_at=scene.record.cutover.stopped_at)
-    scene.plane.target.batches["orders", 1] = LAST
-    scene.plane.source.batches["orders", 1] = found
+    scene.plane.target.batches_of["orders", 1] = LAST
+    scene.plane.source.batches_of["orders", 1] = found
     if alike:
         await scene.periods.reverse("l", ["orders"])
         await scene.until(S.ACTIVE, REVERSE)
@@ -204,10 +205,10 @@ async def test_a_translated_batch_is_compared_where_the_map_says(scene: Failback
         return [OffsetMap([(0, 0), (90, 50)], end=60) for _ in range(3)]
 
     scene.plane.parts.maps.read = maps
-    scene.plane.target.batches["orders", 0] = LAST._replace(base=50, last=59, records_crc=1)
-    scene.plane.source.batches["orders", 0] = LAST._replace(max_timestamp=8)
+    scene.plane.target.batches_of["orders", 0] = LAST._replace(base=50, last=59, records_crc=1)
+    scene.plane.source.batches_of["orders", 0] = LAST._replace(max_timestamp=8)
     with pytest.raises(Conflict, match="truncated and written again"):
         await scene.periods.reverse("l", ["orders"])
-    scene.plane.source.batches["orders", 0] = LAST
+    scene.plane.source.batches_of["orders", 0] = LAST
     await scene.periods.reverse("l", ["orders"])
     await scene.until(S.ACTIVE, REVERSE)

@@ -6,19 +6,19 @@ import pytest
 
 from gateway.mirror.partition.rules.append_window import Pending
 from gateway.mirror.partition.rules.fetch_cursor import WARM_UP_MOST, WARM_UP_RECORDS, CorruptBatch, FetchCursor
-from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail, LogTail
+from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.state.records import MirrorError
-from protocol.batch.header import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL
+from protocol.batch.header import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, read_batch_header
 from tests.support.batches import make_batch
 
 PID = 2**49 + 1
 
 
-def cursor_at(position: int, log_start: int = 0, tail: LogTail | None = None) -> tuple[FetchCursor, list[Pending]]:
+def cursor_at(position: int, log_start: int = 0, copied: CopiedTail | None = None) -> tuple[FetchCursor, list[Pending]]:
     queued: list[Pending] = []
     cursor = FetchCursor(queued.append, ProducerTable())
-    cursor.start(position, log_start, tail)
+    cursor.start(position, log_start, copied)
     return cursor, queued
 
 
@@ -116,7 +116,7 @@ def test_another_appender_is_ahead() -> None:
 
 @pytest.mark.parametrize(("timestamp", "same"), [(1000, True), (999, False), (None, True)])
 def test_the_last_copied_batch_is_compared(timestamp: int | None, same: bool) -> None:
-    cursor, _ = cursor_at(10, tail=LogTail(5, 10, 1, 5, timestamp))
+    cursor, _ = cursor_at(10, copied=CopiedTail(5, 9, timestamp, is_equal=True))
     batches = make_batch(0, 5, timestamp_ms=7), make_batch(5, 5, timestamp_ms=1000)
     if same:
         read(cursor, *batches)
@@ -220,6 +220,72 @@ def test_what_was_copied_last_is_read_even_with_a_producer_table_at_hand() -> No
     cursor = FetchCursor(lambda _: None, ProducerTable())
     cursor.warm_up = 1
     cursor.start(20, 0, copied=whole(10, 14))
-    assert cursor.fetch_offset == 14
+    assert cursor.fetch_offset == 10
     cursor.start(20 + 2 * WARM_UP_RECORDS, 0, copied=whole(10, 14))
     assert cursor.fetch_offset == 19 + 2 * WARM_UP_RECORDS, "gaps of that length are not read again"
+
+
+def merged_copy(timestamp: int | None, *, is_equal: bool) -> CopiedTail:
+    """Of the source's batches 10..12, 13..14 and 15..19."""
+    return CopiedTail(10, 19, timestamp, is_equal=is_equal)
+
+
+@pytest.mark.parametrize("is_equal", [False, True])
+@pytest.mark.parametrize(
+    ("timestamps", "same"),
+    [
+        ((5, 9, 7), True),
+        ((9, 7, 5), True),
+        ((5, 7, 8), False),  # the latest of them is another
+        ((5, 10, 9), False),
+    ],
+)
+def test_a_copy_that_was_put_together_is_compared_with_all_that_it_was_made_of(
+    is_equal: bool, timestamps: tuple[int, ...], same: bool
+) -> None:
+    extents = (5, 5), (10, 3), (13, 2), (15, 5), (20, 1)
+    batches = [make_batch(*at, timestamp_ms=time) for at, time in zip(extents, (1, *timestamps, 99), strict=True)]
+    copied = merged_copy(9, is_equal=is_equal)
+    seen = [copied.saw(read_batch_header(batch)) for batch in batches[:3]]
+    assert not any(seen)
+    if same:
+        assert copied.saw(read_batch_header(batches[3]))
+    else:
+        with pytest.raises(CannotMirror, match="truncated and written again"):
+            copied.saw(read_batch_header(batches[3]))
+    if not same and is_equal:  # and nothing is queued behind it
+        cursor, queued = cursor_at(20, copied=merged_copy(9, is_equal=True))
+        with pytest.raises(CannotMirror):
+            read(cursor, *batches)
+        assert not queued
+
+
+@pytest.mark.parametrize("is_equal", [False, True])
+@pytest.mark.parametrize(("latest", "same"), [(9, True), (3, True), (10, False)])
+def test_of_a_copy_whose_beginning_the_source_has_deleted_the_rest_is_compared(
+    is_equal: bool, latest: int, same: bool
+) -> None:
+    copied = merged_copy(9, is_equal=is_equal)
+    first, last = (read_batch_header(make_batch(*at)) for at in ((13, 2), (15, 5)))
+    assert not copied.saw(first._replace(max_timestamp=latest))
+    last = last._replace(max_timestamp=3)
+    if same:
+        assert copied.saw(last)
+    else:
+        with pytest.raises(CannotMirror, match="timestamps 10 and 9"):
+            copied.saw(last)
+
+
+def test_where_offsets_are_equal_no_batch_lies_across_the_beginning_of_a_copy() -> None:
+    with pytest.raises(CannotMirror, match="it begins before it"):
+        merged_copy(9, is_equal=True).saw(read_batch_header(make_batch(8, 5, timestamp_ms=9)))
+    parts = merged_copy(9, is_equal=False)
+    assert not parts.saw(read_batch_header(make_batch(8, 5, timestamp_ms=12)))  # it was copied from 10 on
+    assert parts.saw(read_batch_header(make_batch(13, 7, timestamp_ms=9)))
+
+
+def test_compaction_of_what_a_copy_was_made_of_says_nothing() -> None:
+    copied = merged_copy(9, is_equal=False)
+    assert not copied.saw(read_batch_header(make_batch(10, 1, last_offset_delta=2, timestamp_ms=5)))
+    assert copied.saw(read_batch_header(make_batch(15, 5, timestamp_ms=5)))
+    assert merged_copy(9, is_equal=False).saw(read_batch_header(make_batch(21, 1))), "all of it is gone"

@@ -13,10 +13,11 @@ from gateway.mirror.partition.rules.log_tail import LogTail
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import NOT_PADDED, MirrorError, PartitionStart
-from protocol.batch.header import mirror_sequence, read_batch_header, rewrite_batch
+from protocol.batch.header import mirror_sequence, rewrite_batch
+from protocol.batch.merge import merged
 from protocol.batch.reencode import Piece, convert
 from tests.support.partition_talk import PID, only_failure
-from tests.support.source_log import Given, v2_batch
+from tests.support.source_log import CONTROL, Given, v2_batch
 from tests.support.translate_sim import batch_of
 
 TIME = 1_002
@@ -71,8 +72,8 @@ def test_what_others_wrote_before_this_mirror_began_is_not_compared() -> None:
     assert mirror.phase is PartitionPhase.COPYING
 
 
-def last_batch(batch: bytes) -> LastBatch:
-    return LastBatch.of(read_batch_header(batch), memoryview(batch))
+def last_batch(*batches: bytes) -> LastBatch:
+    return LastBatch.of([memoryview(batch) for batch in batches])
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -94,3 +95,26 @@ def test_the_bytes_of_other_batches_must_be_the_same() -> None:
     assert are_alike(last_batch(one), last_batch(one), (0, 0), as_bytes=True)
     assert not are_alike(last_batch(one), last_batch(other), (0, 0), as_bytes=True)
     assert are_alike(last_batch(one), last_batch(other), (0, 0), as_bytes=False)
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_copy_that_was_put_together_is_like_what_it_was_made_of(codec: int) -> None:
+    def log(value: bytes, latest: int = 9_000) -> list[bytes]:
+        times = (1_000, latest, 2_000)
+        return [v2_batch([Given(at, time, b"k", value)], codec=codec) for at, time in enumerate(times)]
+
+    views = [memoryview(batch) for batch in log(b"a")]
+    copy = last_batch(b"".join(merged(views, producer_id=PID, sequence=0)))
+    assert are_alike(last_batch(*log(b"a")), copy, (0, 2), as_bytes=True)
+    assert not are_alike(last_batch(*log(b"b")), copy, (0, 2), as_bytes=True)
+    assert are_alike(last_batch(*log(b"b")), copy, (0, 2), as_bytes=False)
+    assert not are_alike(last_batch(*log(b"a", 9_001)), copy, (0, 2), as_bytes=False)
+    assert are_alike(last_batch(*log(b"a")[1:]), copy, (0, 2), as_bytes=True), "retention took the first one"
+    assert not are_alike(last_batch(*log(b"a", 9_001)[1:]), copy, (0, 2), as_bytes=True)
+    assert are_alike(last_batch(*log(b"a")[::2]), copy, (0, 2), as_bytes=True), "compaction took one between"
+
+
+def test_a_marker_within_what_was_copied_is_like_nothing() -> None:
+    batches = [v2_batch([Given(at, 1_000, b"k", b"a")], attributes=CONTROL * at) for at in range(2)]
+    one = v2_batch([Given(at, 1_000, b"k", b"a") for at in range(2)])
+    assert not are_alike(last_batch(*batches), last_batch(one), (0, 1), as_bytes=True)

@@ -1,0 +1,120 @@
+"""Several batches of one log put together to one: what a broker takes in one append instead of many.
+
+A broker answers the appends of a connection one after the other, so what it takes in a second is a number of batches,
+however small they are. Keys, values, headers and attributes of the records are copied as bytes; what is written anew is
+what stands relative to the batch: a record's offset delta and timestamp delta, and its length with them.
+
+Layout: https://kafka.apache.org/documentation/#record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from protocol.batch.compression import compress, decompress
+from protocol.batch.header import CODEC_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME
+from protocol.batch.varints import read_varint, varint
+from protocol.errors import MalformedFrame
+
+_PREFIX: Final = Struct(">qiibI")  # base offset, length, partition leader epoch, magic, crc
+_CHECKED: Final = Struct(">hiqqqhii")  # from the attributes to the record count
+_CHECKED_AT: Final = 21
+_LENGTH_BASE: Final = 12
+
+_NO_PLACE: Final = CONTROL | LOG_APPEND_TIME
+"""Batches with one of these attributes are never merged: the first holds a marker, and the timestamps of the second are
+not those of its records."""
+
+
+def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) -> tuple[bytes, bytes]:
+    """The header and the records of one batch that holds the records of all of these, in their order.
+
+    Its base offset is 0, it has no leader epoch, its producer epoch is 0, its codec is theirs.
+
+    Args:
+        batches: two or more whole batches of format v2 that follow each other without a gap, of one codec. Only their
+            records, timestamps and counts are looked at, not their producers.
+
+    Raises:
+        MalformedFrame: they cannot be put together: another codec, a marker, records with gaps or other than the
+            header says.
+    """
+    first = batches[0]
+    attributes, _, start_ms, latest_ms, *_ = _CHECKED.unpack_from(first, _CHECKED_AT)
+    codec = attributes & CODEC_MASK
+    records: list[bytes | memoryview] = []
+    following = 0
+    for batch in batches:
+        attributes, delta, base_ms, max_ms, _, _, _, count = _CHECKED.unpack_from(batch, _CHECKED_AT)
+        if attributes & CODEC_MASK != codec or attributes & _NO_PLACE or count != delta + 1:
+            raise MalformedFrame(f"a batch of attributes {attributes}, {count} records for {delta} + 1 offsets")
+        body: memoryview | bytes = batch[HEADER_BYTES:]
+        if codec:
+            body = decompress(codec, batch[HEADER_BYTES:])
+        try:
+            _renumber(records, body, count, following, base_ms - start_ms)
+        except IndexError as exc:
+            raise MalformedFrame(str(exc)) from None
+        following += count
+        latest_ms = max(latest_ms, max_ms)
+    content = b"".join(records)
+    if codec:
+        content = compress(codec, content, first[HEADER_BYTES:])
+    checked = _CHECKED.pack(codec, following - 1, start_ms, latest_ms, producer_id, 0, sequence, following)
+    length = HEADER_BYTES - _LENGTH_BASE + len(content)
+    return _PREFIX.pack(0, length, -1, 2, crc32c(content, crc32c(checked))) + checked, content
+
+
+def _renumber(out: list[bytes | memoryview], body: memoryview | bytes, count: int, first: int, later_ms: int) -> None:
+    """Add the batch's records to `out` as numbers `first` and on of a batch that began `later_ms` earlier.
+
+    Raises:
+        IndexError: they are not `count` records without a gap.
+    """
+    if not first and not later_ms:  # the first batch: as it is, once it is known to be whole
+        _check(body, count)
+        out.append(body)
+        return
+    at = 0
+    for index in range(count):
+        size = body[at]  # most records have a length of one or two bytes: these are read here
+        if size < 0x80:
+            at += 1
+        elif body[at + 1] < 0x80:
+            size = size & 0x7F | body[at + 1] << 7
+            at += 2
+        else:
+            size, at = read_varint(body, at)
+            size <<= 1
+        end = at + (size >> 1)
+        delta_ms = body[at + 1]
+        if delta_ms < 0x80:
+            delta_ms = (delta_ms >> 1) ^ -(delta_ms & 1)
+            rest = at + 2
+        else:
+            delta_ms, rest = read_varint(body, at + 1)
+        number, rest = read_varint(body, rest)
+        if number != index or rest > end or size & 1:
+            raise IndexError(f"record {index} has the offset delta {number}, or is shorter than it says")
+        head = varint(delta_ms + later_ms) + varint(first + index)
+        out += (varint(1 + len(head) + end - rest), body[at : at + 1], head, body[rest:end])
+        at = end
+    if at != len(body):
+        raise IndexError("other records than the header says")
+
+
+def _check(body: memoryview | bytes, count: int) -> None:
+    at = 0
+    for index in range(count):
+        size, at = read_varint(body, at)
+        _, rest = read_varint(body, at + 1)
+        number, rest = read_varint(body, rest)
+        at += size
+        if number != index or rest > at:
+            raise IndexError(f"record {index} has the offset delta {number}, or is shorter than it says")
+    if at != len(body):
+        raise IndexError("other records than the header says")
