@@ -309,6 +309,9 @@ class PartitionAppend:
         """The link says to go on; it is told at the end."""
         self.lost.append((first, following))
 
+    def touched(self, runner: PartitionRunner) -> None:
+        """Nothing is measured in a job."""
+
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """More is on the target."""
         self._look()

@@ -21,6 +21,7 @@ class Destination:
         self._may_append = may_append
         self._tasks = tasks
         self._runners: dict[PartitionRunner, None] = {}
+        self._leaderless: dict[PartitionRunner, None] = {}
         self._appenders: dict[int, Appender] = {}
         cluster.on_view.append(self._view_changed)
 
@@ -32,6 +33,7 @@ class Destination:
     def release(self, runner: PartitionRunner) -> None:
         """Append nothing more of this partition."""
         self._runners.pop(runner, None)
+        self._leaderless.pop(runner, None)
         runner.assign(None)
 
     def pump(self) -> None:
@@ -41,9 +43,8 @@ class Destination:
 
     def tick(self) -> None:
         """Once a second: ask for leaders that are not known."""
-        for runner in self._runners:
-            if runner.appender is None and not runner.mirror.ended:
-                self.cluster.invalidate(runner.key[0])
+        for runner in self._leaderless:
+            self.cluster.invalidate(runner.key[0])
         self.pump()  # what had to wait until appending was allowed again
 
     def close(self) -> None:
@@ -60,8 +61,10 @@ class Destination:
             return
         leader = self.cluster.leader(*runner.key)
         if leader is None:
+            self._leaderless[runner] = None
             runner.assign(None)
             return
+        self._leaderless.pop(runner, None)
         appender = self._appenders.get(leader)
         if appender is None:
             appender = self._appenders[leader] = Appender(self.cluster, leader, self._tasks, self._may_append)

@@ -2,12 +2,11 @@
 
 The broker remembers which partitions are fetched from which offset; a request names only what changed: new
 partitions, moved offsets, and partitions to forget. A partition that is left out of a session is not fetched, which is
-how a partition pauses.
+how a partition pauses. So neither side does anything for a partition of which nothing is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from protocol.fetch import OPEN_SESSION, FetchPartition, Session, Topic
@@ -25,26 +24,49 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """One session: `request`, then `answered`, in turn; `reset` when an answer was lost or refused."""
+    """One session: `want` and `leave` say what is to be fetched; `request`, then `answered`, in turn; `reset` when an
+    answer was lost or refused.
 
-    __slots__ = ("_next", "_sent")
+    Attributes:
+        wanted: all that is to be fetched. Read only.
+    """
+
+    __slots__ = ("_changed", "_known", "_left", "_next", "wanted")
 
     def __init__(self) -> None:
+        self.wanted: dict[Key, FetchPartition] = {}
         self._next = Session(epoch=OPEN_SESSION)
-        self._sent: dict[Key, FetchPartition] = {}
+        self._known: set[Key] = set()  # to the broker
+        self._changed: dict[Key, None] = {}
+        self._left: dict[Key, None] = {}
 
-    def request(self, wanted: Mapping[Key, FetchPartition]) -> SessionRequest:
+    def want(self, key: Key, partition: FetchPartition) -> None:
+        """Fetch a partition like this from the next request on."""
+        if self.wanted.get(key) != partition:
+            self.wanted[key] = partition
+            self._changed[key] = None
+        self._left.pop(key, None)
+
+    def leave(self, key: Key) -> None:
+        """Do not fetch a partition from the next request on."""
+        if self.wanted.pop(key, None) is not None:
+            self._changed.pop(key, None)
+            if key in self._known:
+                self._left[key] = None
+
+    def request(self) -> SessionRequest:
         """The request that makes the broker fetch exactly `wanted`."""
-        sent = self._sent
+        opens = self._next.epoch == OPEN_SESSION
         topics: dict[Topic, list[FetchPartition]] = {}
-        for key, partition in wanted.items():
-            if sent.get(key) != partition:
-                topics.setdefault(key[0], []).append(partition)
+        for key in self.wanted if opens else self._changed:
+            topics.setdefault(key[0], []).append(self.wanted[key])
+            self._known.add(key)
         forgotten: dict[Topic, list[int]] = {}
-        if self._next.epoch != OPEN_SESSION:
-            for topic, index in sent.keys() - wanted.keys():
-                forgotten.setdefault(topic, []).append(index)
-        self._sent = dict(wanted)
+        for key in self._left:
+            forgotten.setdefault(key[0], []).append(key[1])
+            self._known.discard(key)
+        self._changed.clear()
+        self._left.clear()
         return SessionRequest(self._next, topics, forgotten)
 
     def answered(self, session_id: int) -> None:
@@ -57,4 +79,5 @@ class FetchSession:
     def reset(self) -> None:
         """Open a new session with the next request."""
         self._next = Session(epoch=OPEN_SESSION)
-        self._sent = {}
+        self._known.clear()
+        self._left.clear()

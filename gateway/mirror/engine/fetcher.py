@@ -1,4 +1,9 @@
-"""Fetches from one source broker: one long poll after the other, in an incremental session."""
+"""Fetches from one source broker: one long poll after the other, in an incremental session.
+
+A partition is looked at when something became of it (`touch`): it was fetched, appended, placed. One that waits for
+something (`_waiting`: for memory, or because of an error) is looked at before each request. So what a request costs
+grows with what happens, not with the partitions that lie still.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +46,6 @@ _QUEUED_BYTES: Final = 256 * 1024 * 1024
 _MIN_PAUSE_BYTES: Final = 256 * 1024
 
 
-Wanted = dict[Key, tuple[FetchPartition, "PartitionRunner"]]
-
-
 class Fetcher:
     """The fetch lane to one source broker, for the partitions it leads.
 
@@ -67,7 +69,14 @@ class Fetcher:
         self._throttle = throttle
         self._fetched = fetched
         self._clock = clock
-        self._runners: dict[PartitionRunner, None] = {}
+        self._runners: dict[PartitionRunner, Key] = {}
+        self._by_name = 0  # of them are without a topic id
+        self._session = FetchSession()
+        self._by_id: bool | None = None  # how the session names topics; None: there is none yet
+        self._fetched_as: dict[Key, tuple[int, PartitionRunner]] = {}  # from which offset, of what the session has
+        self._touched: dict[PartitionRunner, None] = {}
+        self._waiting: dict[PartitionRunner, None] = {}
+        self._shared = 0
         self._wake = asyncio.Event()
 
     @property
@@ -77,19 +86,49 @@ class Fetcher:
 
     def add(self, runner: PartitionRunner) -> None:
         """Fetch this partition too."""
-        self._runners[runner] = None
-        self._share()
-        self._wake.set()
+        if runner in self._runners:
+            return
+        self._by_name += runner.source_topic_id is None
+        self._runners[runner] = self._key(runner)
+        runner.reader = self
+        self._share(runner)
+        self.touch(runner)
 
     def discard(self, runner: PartitionRunner) -> None:
         """Leave this partition out from the next fetch on."""
-        self._runners.pop(runner, None)
+        key = self._runners.pop(runner, None)
+        if key is None:
+            return
+        self._by_name -= runner.source_topic_id is None
+        runner.reader = None
+        self._touched.pop(runner, None)
+        self._waiting.pop(runner, None)
+        found = self._fetched_as.get(key)
+        if found is not None and found[1] is runner:
+            del self._fetched_as[key]
+            self._session.leave(key)
         self._share()
 
-    def _share(self) -> None:
-        share = _QUEUED_BYTES // max(1, len(self._runners))
-        for runner in self._runners:
-            runner.mirror.source.pause_bytes = min(PAUSE_BYTES, max(_MIN_PAUSE_BYTES, share))
+    def touch(self, runner: PartitionRunner) -> None:
+        """Something became of this partition: it may be fetched from elsewhere now, or not at all."""
+        self._touched[runner] = None
+        self._wake.set()
+
+    def _key(self, runner: PartitionRunner) -> Key:
+        topic = runner.source_topic_id if self._by_id else None
+        return runner.source_topic if topic is None else topic, runner.partition
+
+    def _share(self, new: PartitionRunner | None = None) -> None:
+        """What each may have queued: a power of two, so that all of them are told a few times only."""
+        share = PAUSE_BYTES
+        while share > _MIN_PAUSE_BYTES and share * len(self._runners) > _QUEUED_BYTES:
+            share //= 2
+        if share != self._shared:
+            self._shared = share
+            for runner in self._runners:
+                runner.mirror.source.pause_bytes = share
+        elif new is not None:
+            new.mirror.source.pause_bytes = share
 
     async def run(self) -> None:
         """Fetch until cancelled. Trouble is retried with backoff, for ever."""
@@ -113,18 +152,16 @@ class Fetcher:
 
     async def _poll(self, connection: Connection, backoff: Backoff) -> None:
         """One connection's life, with one session after the other."""
-        session = FetchSession()
-        by_id: bool | None = None
+        self._session.reset()
         while True:
-            had_ids, by_id = by_id, self._by_id(connection)
-            if by_id is not had_ids:  # a session is of one kind
-                session.reset()
-            wanted, max_wait_ms = self._wanted(by_id)
-            if not wanted:
+            self._name_topics(connection)
+            max_wait_ms = self._look()
+            session = self._session
+            if not session.wanted:
                 await self._idle(max_wait_ms / 1000)
                 continue
-            version = connection.version(ApiKey.FETCH, _FETCH_CAP if by_id else _BY_ID - 1)
-            request = session.request({key: part for key, (part, _) in wanted.items()})
+            version = connection.version(ApiKey.FETCH, _FETCH_CAP if self._by_id else _BY_ID - 1)
+            request = session.request()
             body = build_request_body(
                 version,
                 request.topics,
@@ -137,11 +174,11 @@ class Fetcher:
             response = scan_response(await self._exchange(connection, version, body), version)
             self._throttle.spend(sum(len(part.records) for part in response.parts))
             if response.error_code:
-                await self._refused(response.error_code, session, backoff)
+                await self._refused(response.error_code, backoff)
                 continue
             session.answered(response.session_id)
             backoff.reset()
-            self._hand_out(response, wanted)
+            self._hand_out(response)
             wait_s = self._throttle.wait_s(self._clock())
             if wait_s:
                 await asyncio.sleep(wait_s)
@@ -153,26 +190,43 @@ class Fetcher:
             connection.close(str(exc))  # an answer that comes later would belong to a session nobody knows
             raise
 
-    def _by_id(self, connection: Connection) -> bool:
-        """Topics are named by id if that is possible: then a topic that was created again is not mistaken."""
-        has = connection.versions.get(ApiKey.FETCH, (0, 0))[1] >= _BY_ID
-        return has and all(runner.source_topic_id is not None for runner in self._runners)
+    def _name_topics(self, connection: Connection) -> None:
+        """Topics are named by id if that is possible: then a topic that was created again is not mistaken.
 
-    def _wanted(self, by_id: bool) -> tuple[Wanted, int]:
-        """What to fetch now, and how long the broker may wait with its answer."""
+        A session is of one kind.
+        """
+        has = connection.versions.get(ApiKey.FETCH, (0, 0))[1] >= _BY_ID
+        by_id = has and not self._by_name
+        if by_id is not self._by_id:
+            self._by_id = by_id
+            self._session = FetchSession()
+            self._fetched_as.clear()
+            self._runners = {runner: self._key(runner) for runner in self._runners}
+            self._touched = dict.fromkeys(self._runners)
+
+    def _look(self) -> int:
+        """Have the session know what is to be fetched now; how long the broker may wait with its answer, in ms."""
         now = self._clock()
-        wanted: Wanted = {}
         max_wait_ms = self._max_wait_ms()
         max_bytes = self._throttle.limit(_PARTITION_BYTES)
-        for runner in self._runners:
+        for runner in (*self._waiting, *self._touched):
+            key = self._runners[runner]
             if runner.mirror.wants_fetch(now):
                 cursor = runner.cursor
                 part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
-                topic = runner.source_topic_id if by_id else None
-                wanted[runner.source_topic if topic is None else topic, runner.partition] = part, runner
-            elif runner.mirror.copying:
+                self._session.want(key, part)
+                self._fetched_as[key] = cursor.fetch_offset, runner
+                self._waiting.pop(runner, None)
+                continue
+            self._session.leave(key)
+            self._fetched_as.pop(key, None)
+            if runner.mirror.copying:
+                self._waiting[runner] = None
                 max_wait_ms = min(max_wait_ms, _FULL_MS if runner.mirror.source.full else _BACKING_OFF_MS)
-        return wanted, max_wait_ms
+            else:
+                self._waiting.pop(runner, None)
+        self._touched.clear()
+        return max_wait_ms
 
     async def _idle(self, wait_s: float) -> None:
         self._wake.clear()
@@ -180,19 +234,20 @@ class Fetcher:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
 
-    async def _refused(self, code: int, session: FetchSession, backoff: Backoff) -> None:
-        session.reset()
+    async def _refused(self, code: int, backoff: Backoff) -> None:
+        self._session.reset()
         if code not in SESSION_ERRORS:
             _log.warning("fetch from source broker %d: %s", self._node, error_name(code))
             await asyncio.sleep(backoff.next())
 
-    def _hand_out(self, response: FetchResponseView, wanted: Wanted) -> None:
+    def _hand_out(self, response: FetchResponseView) -> None:
         now = self._clock()
         for part in response.parts:
-            found = wanted.get((part.topic, part.partition))
-            if found is None or found[1] not in self._runners:
+            found = self._fetched_as.get((part.topic, part.partition))
+            if found is None:  # it has left meanwhile
                 continue
-            asked, runner = found
+            offset, runner = found
+            self._touched[runner] = None
             if part.error_code:
                 runner.fetch_failed(part.error_code, now)
             elif part.diverging is not None:
@@ -202,7 +257,7 @@ class Fetcher:
                     part.records,
                     part.high_watermark,
                     now,
-                    asked=asked.offset,
+                    asked=offset,
                     stable=part.last_stable_offset,
                     aborted=part.aborted,
                 )

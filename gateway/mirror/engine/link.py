@@ -88,6 +88,7 @@ class LinkMirror:
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
         self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
         self._fetched_from: dict[PartitionRunner, int] = {}
+        self._leaderless: dict[PartitionRunner, None] = {}
         self._available = True
         self._lost_since: float | None = None
         self._told = ""
@@ -168,9 +169,8 @@ class LinkMirror:
             self._check_available(now)
         for topic in tuple(self.topics.values()):
             topic.tick(now)
-        for runner in self.runners():
-            if runner not in self._fetched_from and not runner.mirror.ended:
-                self.source.invalidate(runner.source_topic)  # no leader known
+        for runner in self._leaderless:
+            self.source.invalidate(runner.source_topic)
 
     def _check_available(self, now: float) -> None:
         events, name = self._dependencies.events, self.record.name
@@ -205,13 +205,16 @@ class LinkMirror:
             return
         leader = self.source.leader(runner.source_topic, runner.partition)
         before = self._fetched_from.get(runner)
-        if leader == before:
+        if leader is not None and leader == before:
             return
         if before is not None:
             self._leave(runner, before)
-        if leader is not None:
-            self._fetched_from[runner] = leader
-            self._fetcher(leader).add(runner)
+        if leader is None:
+            self._leaderless[runner] = None
+            return
+        self._leaderless.pop(runner, None)
+        self._fetched_from[runner] = leader
+        self._fetcher(leader).add(runner)
 
     def _fetcher(self, node: int) -> Fetcher:
         found = self._fetchers.get(node)
@@ -233,6 +236,7 @@ class LinkMirror:
                 task.cancel()
 
     def _ended(self, runner: PartitionRunner) -> None:
+        self._leaderless.pop(runner, None)
         node = self._fetched_from.get(runner)
         if node is not None:
             self._leave(runner, node)

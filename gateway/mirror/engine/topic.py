@@ -17,6 +17,7 @@ from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.topic import LinkMaps
 from gateway.mirror.partition.log_reader import LogReader
 from gateway.mirror.partition.log_start import earliest_start
+from gateway.mirror.partition.meters import SETTLED_S
 from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.mirror.partition.runner import PartitionRunner
@@ -85,6 +86,7 @@ class TopicMirror:
                 dependencies.maps, dependencies.source, dependencies.target, dependencies.tasks, self._translated
             )
         self.runners: dict[int, PartitionRunner] = {}
+        self._moving: dict[PartitionRunner, float | None] = {}  # what is measured; since when nothing became of it
         self._stopping: dict[PartitionRunner, None] = {}
         self._quiet = asyncio.Event()
         _log.info("link %s: mirroring %s", dependencies.link, record.mirror_topic)
@@ -156,12 +158,19 @@ class TopicMirror:
         _log.info("link %s: stopped mirroring %s", self._dependencies.link, self.record.mirror_topic)
 
     def tick(self, now: float) -> None:
-        """Once a second: measure, and look whether the source topic is still the same."""
-        for runner in self.runners.values():
+        """Once a second: measure what has moved, and look whether the source topic is still the same."""
+        for runner, since in tuple(self._moving.items()):
+            if self.runners.get(runner.partition) is not runner:
+                del self._moving[runner]
+                continue
             runner.sample(now)
             if self.maps is not None:
                 self.maps.look_at_transactions(runner, now)
                 self.maps.keep_read_to(runner)
+            if since is None:
+                self._moving[runner] = now
+            elif now - since > SETTLED_S and runner.rest():
+                del self._moving[runner]
         self.look(now)
 
     def look(self, now: float) -> None:
@@ -284,6 +293,10 @@ class TopicMirror:
         )
         topic = self.record.mirror_topic
         self._dependencies.events.records_lost(self._dependencies.link, topic, runner.partition, first, following)
+
+    def touched(self, runner: PartitionRunner) -> None:
+        """Measure it."""
+        self._moving[runner] = None
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Tell whoever waits."""

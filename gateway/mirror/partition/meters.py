@@ -7,6 +7,9 @@ from typing import Final
 
 _RATE_S: Final = 5.0
 _WINDOW_S: Final = 60.0
+SETTLED_S: Final = _WINDOW_S + 5.0
+"""When nothing has moved for so long, every figure stays as it is."""
+
 _GRACE_S: Final = 1.0  # how late the forwarder may tell about a record that the mirror has seen already
 
 
@@ -24,6 +27,10 @@ class RateMeter:
         samples.append((now, total))
         while len(samples) > 2 and now - samples[0][0] > _RATE_S:
             samples.popleft()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._samples.clear()
 
     def per_second(self) -> float:
         """Growth per second over the samples kept."""

@@ -36,6 +36,10 @@ class PartitionReport:
         if source.end >= 0:
             self._bypass.sample(source.end, source.cursor.position, source.cursor.gateway_records, now)
 
+    def rest(self) -> None:
+        """It is not measured until something becomes of it: what was measured before then is no rate."""
+        self._rate.clear()
+
     def forwarded(self, base_offset: int, records: int) -> None:
         """A gateway's forwarder wrote a batch to the source partition."""
         self._bypass.forwarded(base_offset, records)

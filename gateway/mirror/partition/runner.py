@@ -41,6 +41,13 @@ from gateway.state.records import MirrorError, PartitionStart
 _log = logging.getLogger(__name__)
 
 
+class Reader(Protocol):
+    """What fetches a partition."""
+
+    def touch(self, runner: PartitionRunner) -> None:
+        """Something became of this partition: it may be fetched from elsewhere now, or not at all."""
+
+
 class PartitionEffects(Protocol):
     """What a partition needs of its topic and link. Answers come back as the runner's inputs."""
 
@@ -71,6 +78,9 @@ class PartitionEffects(Protocol):
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Everything below `position` (source offset) is on the target."""
 
+    def touched(self, runner: PartitionRunner) -> None:
+        """Something became of this partition: it is to be measured again."""
+
 
 class OffsetEffects(Protocol):
     """What a partition with an offset map needs besides. Each goes on trying until it has an answer."""
@@ -92,6 +102,7 @@ class PartitionRunner:
         key: (mirror topic, partition).
         source_topic_id: 16 bytes, or None when the source has no topic ids.
         appender: of the broker that leads the target partition; None while there is none.
+        reader: what fetches it; None while nothing does.
         report: what is measured and shown of it.
     """
 
@@ -108,6 +119,7 @@ class PartitionRunner:
         "key",
         "mirror",
         "partition",
+        "reader",
         "report",
         "source_topic",
         "source_topic_id",
@@ -132,6 +144,7 @@ class PartitionRunner:
         self.mirror = mirror
         self.cursor = mirror.source.cursor
         self.appender: Appender | None = None
+        self.reader: Reader | None = None
         self._window = mirror.window
         self._effects = effects
         self._offsets = offsets
@@ -226,6 +239,13 @@ class PartitionRunner:
             self._window.compact()
         self._sampled_at = self._window.position
 
+    def rest(self) -> bool:
+        """Nothing was to be measured for a while: True when it need not be until something becomes of it."""
+        if len(self._window) or self.report.waits_for or self.mirror.source.stable < self.mirror.source.end:
+            return False
+        self.report.rest()
+        return True
+
     def status(self) -> PartitionStatus:
         """As it stands now."""
         return self.report.status(self.partition, self._told)
@@ -294,6 +314,9 @@ class PartitionRunner:
         except Exception as exc:  # noqa: BLE001 - this partition's fault stays this partition's
             self._broken(exc)
         self._offer()
+        self._effects.touched(self)
+        if self.reader is not None:
+            self.reader.touch(self)
         if self._on_quiet is not None:
             self._check_quiet()
 

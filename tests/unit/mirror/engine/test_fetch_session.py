@@ -50,10 +50,19 @@ def test_the_broker_knows_exactly_what_is_wanted(seed: int) -> None:
             for index in range(3)
             if random.random() < 0.6
         }
+        for key in [*session.wanted, *wanted]:
+            if key in wanted:
+                session.want(key, wanted[key])
+            else:
+                session.leave(key)
+                if random.random() < 0.2:  # and comes back at once
+                    session.want(key, FetchPartition(key[1], random.randrange(5)))
+                    session.leave(key)
+        assert session.wanted == wanted
         fate = random.random()
         if fate < 0.1:
             broker.id = -1  # evicted
-        accepted, session_id = broker.fetch(session.request(wanted))
+        accepted, session_id = broker.fetch(session.request())
         if not accepted or fate > 0.9:  # refused, or the answer was lost
             session.reset()
             continue
@@ -64,20 +73,29 @@ def test_the_broker_knows_exactly_what_is_wanted(seed: int) -> None:
 def test_only_changes_are_sent() -> None:
     session = FetchSession()
     first, second = FetchPartition(0, 5), FetchPartition(1, 7)
-    session.request({("t", 0): first, ("t", 1): second})
+    session.want(("t", 0), first)
+    session.want(("t", 1), second)
+    session.request()
     session.answered(9)
     moved = FetchPartition(0, 6)
-    request = session.request({("t", 0): moved, ("t", 1): second})
+    session.want(("t", 0), moved)
+    session.want(("t", 1), second)
+    request = session.request()
     assert (request.session, request.topics, request.forgotten) == ((9, 1), {"t": [moved]}, {})
     session.answered(9)
-    request = session.request({("t", 1): second})
+    session.leave(("t", 0))
+    request = session.request()
     assert (request.session, request.topics, request.forgotten) == ((9, 2), {}, {"t": [0]})
+    session.answered(9)
+    request = session.request()
+    assert (request.session, request.topics, request.forgotten) == ((9, 3), {}, {})
 
 
 def test_a_broker_without_room_for_a_session() -> None:
     session = FetchSession()
     part = FetchPartition(0, 5)
+    session.want(("t", 0), part)
     for _ in range(3):
-        request = session.request({("t", 0): part})
+        request = session.request()
         assert (request.session, request.topics) == ((0, 0), {"t": [part]})
         session.answered(0)

@@ -62,6 +62,9 @@ class Notes:
     def records_lost(self, runner: PartitionRunner, first: int, following: int) -> None:
         self.asked.append(("lost", first, following))
 
+    def touched(self, runner: PartitionRunner) -> None:
+        pass
+
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         self.positions.append(position)
 
