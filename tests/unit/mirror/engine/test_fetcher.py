@@ -1,0 +1,157 @@
+"""What a fetch is made of: partitions of which something is new, and those that wait for something."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
+from gateway.mirror.partition.rules.throttle import Throttle
+from gateway.mirror.partition.runner import PartitionRunner
+from protocol.apis import ApiKey
+
+
+class Partition:
+    """As much of a `PartitionRunner` as a fetcher sees; counts how often it is looked at."""
+
+    def __init__(self, index: int, topic_id: bytes | None = b"i" * 16) -> None:
+        self.partition = index
+        self.source_topic = "t"
+        self.source_topic_id = topic_id
+        self.reader: Any = None
+        self.cursor = SimpleNamespace(fetch_offset=0, last_epoch=-1)
+        self.mirror = SimpleNamespace(wants_fetch=self._wants, copying=True, source=SimpleNamespace(full=False))
+        self.wants = True
+        self.looks = 0
+
+    def _wants(self, _now: float) -> bool:
+        self.looks += 1
+        return self.wants
+
+
+class Connection:
+    """Speaks Fetch up to a version."""
+
+    def __init__(self, version: int) -> None:
+        self.versions = {ApiKey.FETCH: (4, version)}
+
+
+def fetcher_of(*partitions: Partition, version: int = 15) -> Fetcher:
+    fetcher = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0)
+    for partition in partitions:
+        fetcher.add(cast("PartitionRunner", partition))
+    fetcher._name_topics(cast("Any", Connection(version)))
+    return fetcher
+
+
+def looks(partitions: list[Partition]) -> list[int]:
+    found = [partition.looks for partition in partitions]
+    for partition in partitions:
+        partition.looks = 0
+    return found
+
+
+def offsets(fetcher: Fetcher) -> dict[int, int]:
+    """Of what the next request says, by partition."""
+    request = fetcher._session.request()
+    fetcher._session.answered(7)
+    return {part.partition: part.offset for parts in request.topics.values() for part in parts}
+
+
+def test_partitions_that_lie_still_are_not_looked_at() -> None:
+    partitions = [Partition(index) for index in range(100)]
+    fetcher = fetcher_of(*partitions)
+    fetcher._look()
+    assert looks(partitions) == [1] * 100
+    assert len(offsets(fetcher)) == 100
+    fetcher._look()
+    assert looks(partitions) == [0] * 100
+    partitions[3].cursor.fetch_offset = 9
+    fetcher.touch(cast("PartitionRunner", partitions[3]))
+    fetcher._look()
+    assert sum(looks(partitions)) == 1
+    assert offsets(fetcher) == {3: 9}
+
+
+def test_one_that_waits_is_looked_at_each_time_and_is_left_out() -> None:
+    waits, full, goes = Partition(0), Partition(1), Partition(2)
+    waits.wants = full.wants = False
+    full.mirror.source.full = True
+    fetcher = fetcher_of(waits, goes)
+    assert fetcher._look() == 100, "soon: it may be ready again"
+    fetcher.add(cast("PartitionRunner", full))
+    assert fetcher._look() == 20
+    assert offsets(fetcher) == {2: 0}
+    waits.wants = full.wants = True
+    assert fetcher._look() == 500
+    assert offsets(fetcher) == {0: 0, 1: 0}
+    assert looks([waits, full, goes]) == [3, 2, 1]
+
+
+def test_one_that_does_not_copy_is_looked_at_when_something_becomes_of_it() -> None:
+    starts = Partition(0)
+    starts.wants = starts.mirror.copying = False
+    fetcher = fetcher_of(starts)
+    fetcher._look()
+    fetcher._look()
+    assert looks([starts]) == [1]
+    starts.wants = starts.mirror.copying = True
+    fetcher._wake.clear()
+    starts.reader.touch(starts)
+    assert fetcher._wake.is_set()
+    fetcher._look()
+    assert offsets(fetcher) == {0: 0}
+
+
+def test_one_that_leaves_is_not_fetched_any_more() -> None:
+    stays, leaves = Partition(0), Partition(1)
+    fetcher = fetcher_of(stays, leaves)
+    fetcher._look()
+    offsets(fetcher)
+    fetcher.discard(cast("PartitionRunner", leaves))
+    assert leaves.reader is None
+    assert fetcher._session.request().forgotten == {b"i" * 16: [1]}
+    assert [cast("Any", runner) for _, runner in fetcher._fetched_as.values()] == [stays]
+    fetcher.discard(cast("PartitionRunner", stays))
+    assert fetcher.empty
+
+
+@pytest.mark.parametrize(
+    ("version", "topic_id", "named"), [(15, b"i" * 16, b"i" * 16), (12, b"i" * 16, "t"), (15, None, "t")]
+)
+def test_topics_are_named_by_id_where_that_is_possible(version: int, topic_id: bytes | None, named: object) -> None:
+    fetcher = fetcher_of(Partition(0), Partition(1, topic_id), version=version)
+    fetcher._look()
+    assert list(fetcher._session.request().topics) == [named]
+
+
+def test_one_without_an_id_changes_how_all_are_named_until_it_leaves() -> None:
+    partitions = [Partition(0), Partition(1)]
+    fetcher, old = fetcher_of(*partitions), Partition(2, None)
+    fetcher._look()
+    offsets(fetcher)
+    fetcher.add(cast("PartitionRunner", old))
+    for connection in (15, 15):
+        fetcher._name_topics(cast("Any", Connection(connection)))
+        fetcher._look()
+    request = fetcher._session.request()
+    assert (request.session.epoch, list(request.topics), len(request.topics["t"])) == (0, ["t"], 3)
+    fetcher.discard(cast("PartitionRunner", old))
+    fetcher._name_topics(cast("Any", Connection(15)))
+    fetcher._look()
+    assert list(fetcher._session.request().topics) == [b"i" * 16]
+
+
+def test_many_share_what_may_be_queued() -> None:
+    partitions = [Partition(index) for index in range(600)]
+    fetcher = fetcher_of(*partitions[:64])
+    assert {partition.mirror.source.pause_bytes for partition in partitions[:64]} == {PAUSE_BYTES}
+    for partition in partitions[64:]:
+        fetcher.add(cast("PartitionRunner", partition))
+    assert {partition.mirror.source.pause_bytes for partition in partitions} == {PAUSE_BYTES // 16}
+    for partition in partitions[1:]:
+        fetcher.discard(cast("PartitionRunner", partition))
+    assert partitions[0].mirror.source.pause_bytes == PAUSE_BYTES
