@@ -149,14 +149,16 @@ def topic_promoter(
     )
     return TopicPromoter(
         tools,
-        late=records_after_cutover(parts, ends),
+        late=records_after_cutover(parts, ends, clock),
         sources=parts.sources,
         target=parts.target,
         background=parts.background,
     )
 
 
-def records_after_cutover(parts: ControlParts, ends: SourceEnds) -> RecordsAfterCutover:
+def records_after_cutover(
+    parts: ControlParts, ends: SourceEnds, clock: Callable[[], float] | None = None
+) -> RecordsAfterCutover:
     """`ends` reads the source's log ends."""
     return RecordsAfterCutover(
         records=parts.records,
@@ -166,6 +168,7 @@ def records_after_cutover(parts: ControlParts, ends: SourceEnds) -> RecordsAfter
         ends=ends,
         background=parts.background,
         deleted=parts.deleted,
+        clock=clock or parts.clock,
     )
 
 

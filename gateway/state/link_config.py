@@ -58,7 +58,8 @@ class LinkConfig:
     named so too. `offset_sync`: commit translated offsets of the groups that pass `offset_sync_groups` every
     `offset_sync_ms` milliseconds, while they are not promoted. `client_topics`: the source topics that clients may
     write as the link's principal. `allow_unauthorized_target`: though the target has no authorizer that says who may.
-    `identity`: as whom what clients write is sent to the source.
+    `identity`: as whom what clients write is sent to the source. `post_promote_watch_ms`: how long after its cutover a
+    promoted topic's source is looked at for records that came too late, in milliseconds; 0 = not at all.
     """
 
     ack: Ack = Ack.SOURCE
@@ -78,6 +79,7 @@ class LinkConfig:
     client_topics: NameFilters = ALL_NAMES
     allow_unauthorized_target: bool = False
     identity: LinkIdentity = LinkIdentity.LINK
+    post_promote_watch_ms: int = 86_400_000
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -253,12 +255,14 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "consumer.offset.group.filters": ("offset_sync_groups", _group_filters, _ALL_GROUPS),
     "link.client.topic.filters": ("client_topics", _topic_filters, _ALL_TOPICS),
     "link.identity": ("identity", _identity, "link"),
+    "post.promote.watch.ms": ("post_promote_watch_ms", _integer(0, 2**50), "86400000"),
     "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.
 _SAME_AS: Mapping[str, str] = {
     "cluster.link.prefix": "link.prefix",
+    "post.promote.watch": "post.promote.watch.ms",
     "offset.sync.enable": "consumer.offset.sync.enable",
     "offset.sync.interval.ms": "consumer.offset.sync.ms",
     "offset.group.filters": "consumer.offset.group.filters",

@@ -10,17 +10,20 @@ Wired by `runtime/term.py`, after `service.start`:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 import structlog
 
+from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources
+from gateway.state import link_config
 from gateway.state.per_partition import WrongLength, of_each
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
@@ -28,7 +31,7 @@ from gateway.state.store import StoreError
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.background import Background
 
-LOOK_S = 5.0
+_AT_ONCE: Final = 500
 _READ_S = 4.0
 _log = structlog.get_logger("lockgate.promote")
 
@@ -49,20 +52,24 @@ class RecordsAfterCutover:
         ends: SourceEnds,
         background: Background,
         deleted: DeletedMirrors,
+        clock: Callable[[], float],
     ) -> None:
-        """`health`: by link name, as it is now. `ends`: reads the source's log ends."""
+        """`health`: by link name, as it is now. `ends`: reads the source's log ends. `clock`: monotonic seconds."""
         self._store = records.store
         self._sources = sources
         self._health = health
         self._lifted = lifted
         self._ends = ends
         self._background = background
+        self._clock = clock
+        self._now_ms = records.now_ms
+        self._watch = PostPromoteWatch()
         self._after_cutover: dict[tuple[str, str], Mapping[int, int]] = {}
         self.all: Mapping[tuple[str, str], Mapping[int, int]] = MappingProxyType(self._after_cutover)
         deleted.subscribe(lambda mirror: self._after_cutover.pop((mirror.link, mirror.mirror_topic), None))
 
     def start(self) -> None:
-        """Look every 5 seconds from now on."""
+        """Look from now on; see `post_promote_watch.py` for how often."""
         self._background.every(LOOK_S, self.look, "records after the cutover")
 
     def of(self, link: str, topic: str) -> Mapping[int, int]:
@@ -70,43 +77,69 @@ class RecordsAfterCutover:
         return self._after_cutover.get((link, topic), {})
 
     async def look(self) -> None:
-        """Ask every source that is there, once."""
+        """Ask every source that is there for the topics whose turn it is, once."""
         stopped = [m for m in self._store.mirrors.values() if m.state is MirrorState.STOPPED]
-        for key in self._after_cutover.keys() - {(mirror.link, mirror.mirror_topic) for mirror in stopped}:
+        for key in self._after_cutover.keys() - {_key(mirror) for mirror in stopped}:
             del self._after_cutover[key]  # a failback has dealt with them
         for mirror in stopped:
+            if not mirror.restore_configs:
+                continue
             try:
                 await self._lifted.restore(mirror)
             except (NetError, StoreError, TimeoutError, OSError) as exc:
                 _log.warning("topic configs not restored yet", topic=mirror.mirror_topic, error=str(exc))
+        watched = {_key(mirror): mirror for mirror in stopped if not self._is_over(mirror)}
+        due: dict[str, list[MirrorRecord]] = {}
+        for key in self._watch.due(watched, self._clock()):
+            due.setdefault(key[0], []).append(watched[key])
         for link in list(self._store.links.values()):
-            mirrors = [mirror for mirror in stopped if mirror.link == link.name]
-            if mirrors:
-                await self._look_at(link, mirrors)
+            await self._look_at(link, due.get(link.name, []))
+
+    def _is_over(self, mirror: MirrorRecord) -> bool:
+        link = self._store.links.get(mirror.link)
+        if link is None:
+            return True
+        watch_ms = link_config.parse(link.configs).post_promote_watch_ms
+        return is_over(mirror.cutover.at_ms, watch_ms, self._now_ms())
 
     async def _look_at(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> None:
         health = self._health.get(link.name)
         if health is not None and not health.available:
             return
-        for mirror in mirrors:
-            try:
-                at_cutover = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
-                marks = await self._marks(link, mirror)
-            except (ControlError, WrongLength) as exc:  # shut down by now, or the topic was deleted
-                _log.debug("source of a promoted topic not read", topic=mirror.mirror_topic, error=str(exc))
-                continue
-            at_cutover += (0,) * (len(marks) - len(at_cutover))  # of a partition that was added, all came too late
-            pairs = enumerate(zip(marks, at_cutover, strict=True))
-            beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
-            self._note(mirror, await self._of_others(link, mirror, marks, beyond))
+        for some in _in_batches(mirrors):
+            for mirror, marks in await self._marks(link, some):
+                try:
+                    at_cutover = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
+                except WrongLength as exc:
+                    _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
+                    continue
+                at_cutover += (0,) * (len(marks) - len(at_cutover))  # of one that was added, all came too late
+                pairs = enumerate(zip(marks, at_cutover, strict=True))
+                beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
+                self._note(mirror, await self._of_others(link, mirror, marks, beyond))
 
-    async def _marks(self, link: LinkRecord, mirror: MirrorRecord) -> Sequence[int]:
-        """The high watermarks of all partitions that the source topic has now."""
-        found = (await self._ends.read(link, {mirror.source_topic: len(mirror.starts)}, _READ_S))[mirror.source_topic]
-        if found.partitions > len(mirror.starts):
-            wanted = {mirror.source_topic: found.partitions}
-            found = (await self._ends.read(link, wanted, _READ_S))[mirror.source_topic]
-        return found.high_watermarks
+    async def _marks(
+        self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
+    ) -> list[tuple[MirrorRecord, Sequence[int]]]:
+        """The high watermarks of all partitions that the source topics have now; of those that can be read."""
+        try:
+            return await self._read(link, mirrors)
+        except ControlError as exc:  # shut down by now, or one of the topics was deleted
+            if len(mirrors) > 1:
+                return [found for mirror in mirrors for found in await self._marks(link, [mirror])]
+            _log.debug("source of a promoted topic not read", topic=mirrors[0].mirror_topic, error=str(exc))
+            self._watch.looked(_key(mirrors[0]), self._clock(), is_news=False)
+            return []
+
+    async def _read(
+        self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
+    ) -> list[tuple[MirrorRecord, Sequence[int]]]:
+        wanted = {mirror.source_topic: len(mirror.starts) for mirror in mirrors}
+        found = dict(await self._ends.read(link, wanted, _READ_S))
+        grown = {topic: found[topic].partitions for topic, count in wanted.items() if found[topic].partitions > count}
+        if grown:
+            found |= await self._ends.read(link, grown, _READ_S)
+        return [(mirror, found[mirror.source_topic].high_watermarks) for mirror in mirrors]
 
     async def _of_others(
         self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int], beyond: Mapping[int, int]
@@ -127,7 +160,8 @@ class RecordsAfterCutover:
         return {index: count for index, count in beyond.items() if writers[index] != back}
 
     def _note(self, mirror: MirrorRecord, late: Mapping[int, int]) -> None:
-        key = (mirror.link, mirror.mirror_topic)
+        key = _key(mirror)
+        self._watch.looked(key, self._clock(), is_news=late != self._after_cutover.get(key, {}))
         if late and key not in self._after_cutover and not any(mirror.cutover.not_mirrored):
             _log.error(
                 "records were written to the source after the promote; they are not on the target",
@@ -139,3 +173,21 @@ class RecordsAfterCutover:
             self._after_cutover[key] = late
         else:
             self._after_cutover.pop(key, None)
+
+
+def _key(mirror: MirrorRecord) -> TopicOfLink:
+    return mirror.link, mirror.mirror_topic
+
+
+def _in_batches(mirrors: Sequence[MirrorRecord]) -> Iterator[Sequence[MirrorRecord]]:
+    """Of some hundred partitions each, so that no answer is long in coming."""
+    some: list[MirrorRecord] = []
+    partitions = 0
+    for mirror in mirrors:
+        if some and partitions + len(mirror.starts) > _AT_ONCE:
+            yield some
+            some, partitions = [], 0
+        some.append(mirror)
+        partitions += len(mirror.starts)
+    if some:
+        yield some

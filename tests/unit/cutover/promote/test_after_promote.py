@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from gateway.control_parts import records_after_cutover
+from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, MOST_S
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
-from gateway.state.records import MirrorState
+from gateway.errors import Conflict
+from gateway.operations.origin_ends import LogEnds
+from gateway.state.records import LinkRecord, MirrorState
 from tests.support.control_plane import Plane
 from tests.support.topic_scene import TopicScene, mirrored_topic
 
@@ -56,15 +61,82 @@ async def test_configs_that_cannot_be_restored_now_are_later(scene: TopicScene) 
     assert not scene.record.restore_configs
 
 
+class Clock:
+    """Monotonic seconds, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 async def test_records_after_cutover_are_counted(scene: TopicScene) -> None:
     await scene.promote()
-    late = records_after_cutover(scene.plane.parts, scene.ends)
+    clock = Clock()
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
     await late.look()
     assert not late.of("l", "orders")
     scene.ends.ends["orders"] = [100, 103, 100]
+    clock.now += LOOK_S
     await late.look()
     assert late.of("l", "orders") == {1: 3}
     scene.ends.down = True
+    clock.now += MOST_S
+    await late.look()
+    assert late.of("l", "orders") == {1: 3}
+
+
+async def test_the_longer_nothing_comes_the_less_often_it_is_looked(scene: TopicScene) -> None:
+    await scene.promote()
+    clock, looks = Clock(), []
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    scene.ends.on_read = lambda _: looks.append(clock.now - 1_000.0)
+    for _ in range(300):
+        await late.look()
+        clock.now += LOOK_S
+    assert looks == [0, 5, 15, 35, 75, 155, 315, 615, 915, 1215]
+    scene.ends.ends["orders"] = [100, 103, 100]
+    looks.clear()
+    for _ in range(20):
+        await late.look()
+        clock.now += LOOK_S
+    assert looks == [1515, 1520, 1530, 1550, 1590], "what is new is looked at again soon"
+
+
+async def test_after_a_day_nobody_looks_any_more(scene: TopicScene) -> None:
+    await scene.promote()
+    late = records_after_cutover(scene.plane.parts, scene.ends, Clock())
+    looks: list[int] = []
+    scene.ends.on_read = lambda _: looks.append(1)
+    day_ms = 86_400_000
+    cutover = replace(scene.record.cutover, at_ms=scene.plane.parts.records.now_ms() - day_ms)
+    await scene.plane.store.replace(scene.record, replace(scene.record, cutover=cutover))
+    await late.look()
+    assert not looks
+    link = scene.plane.store.links["l"]
+    await scene.plane.store.replace(link, replace(link, configs={"post.promote.watch": str(2 * day_ms)}))
+    await late.look()
+    assert looks
+
+
+async def test_a_topic_that_is_deleted_does_not_hide_the_others(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.promote()
+    late = records_after_cutover(scene.plane.parts, scene.ends, Clock())
+    other = replace(scene.record, source_topic="gone", mirror_topic="gone", mirror_id=99)
+    mirrors = {("l", "gone"): other, ("l", "orders"): scene.record}
+    monkeypatch.setattr(late, "_store", SimpleNamespace(mirrors=mirrors, links=scene.plane.store.links))
+    read = scene.ends.read
+
+    async def refuses(link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+        if "gone" in topics:
+            raise Conflict("the source refuses: UNKNOWN_TOPIC_OR_PARTITION")
+        return await read(link, topics, timeout_s)
+
+    monkeypatch.setattr(scene.ends, "read", refuses)
+    scene.ends.ends["orders"] = [100, 103, 100]
     await late.look()
     assert late.of("l", "orders") == {1: 3}
 
