@@ -125,6 +125,10 @@ bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy an
 bench-quick: need-demo venv brokers ## The same in small
 	@$(BIN)/python -m bench --profile quick
 
+.PHONY: bench-production
+bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
+	@$(BIN)/python -m bench.production $(BENCH_ARGS)
+
 .PHONY: bench-spark
 bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")
 	@$(BIN)/python -m bench.spark $(BENCH_ARGS)

@@ -31,7 +31,7 @@ class Lab:
         self.folder = folder
         self._ports = claim_ports(1)
         for name in ("source", "target"):
-            _remove_left_over(name, folder)
+            remove_left_over(name, folder)
         folder.mkdir(parents=True, exist_ok=True)
         for log in folder.glob("*.log"):
             log.unlink()
@@ -66,7 +66,7 @@ class Lab:
         Raises:
             DevClusterError, BenchError: something did not come up.
         """
-        _allow_many_files()
+        allow_many_files()
         with ThreadPoolExecutor() as pool:
             for started in [pool.submit(cluster.up, 120.0) for cluster in (self.source, self.target)]:
                 started.result()
@@ -109,7 +109,7 @@ class Lab:
         return [*made, HAProxy(self.folder, port, broker_port, tls=self.certificate.both)]
 
 
-def _remove_left_over(name: str, folder: Path) -> None:
+def remove_left_over(name: str, folder: Path) -> None:
     """End and remove the cluster of a run that was cut off."""
     try:
         left = DevCluster.open(name, parent=folder)
@@ -120,7 +120,7 @@ def _remove_left_over(name: str, folder: Path) -> None:
         left.delete()
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """As many open files as the system lets us: a thousand connections need two thousand in a proxy."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

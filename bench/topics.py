@@ -24,21 +24,23 @@ _numbers = itertools.count(1)
 class Topics:
     """The topics of one cluster."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, replicas: int = 1) -> None:
+        """`replicas`: of the topics that are made."""
         self._bootstrap = bootstrap
+        self._replicas = replicas
         self._admin = self._new_admin()
 
     def _new_admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
 
     def create(self, name: str, partitions: int = PARTITIONS) -> str:
-        """Create a topic with one replica and return its name. Raises BenchError when the cluster refuses."""
+        """Create a topic and return its name. Raises BenchError when the cluster refuses."""
         self.create_all([name], partitions)
         return name
 
     def create_all(self, names: Sequence[str], partitions: int = PARTITIONS) -> None:
         """Create several topics, and wait until the brokers tell of them and their leaders."""
-        wanted = [NewTopic(name, num_partitions=partitions, replication_factor=1) for name in names]
+        wanted = [NewTopic(name, num_partitions=partitions, replication_factor=self._replicas) for name in names]
         at_once = max(1, _PARTITIONS_AT_ONCE // partitions)
         try:
             for first in range(0, len(wanted), at_once):
@@ -71,14 +73,16 @@ class Topics:
             self._admin = self._new_admin()
             return 0
 
-    def wait_for_records(self, name: str, records: int, deadline_s: float, *, poll_s: float = 0.05) -> None:
+    def wait_for_records(
+        self, name: str, records: int, deadline_s: float, *, partitions: int = PARTITIONS, poll_s: float = 0.05
+    ) -> None:
         """Wait until a topic holds so many.
 
         Raises:
             BenchError: it did not come to it, or has more.
         """
         have = wait_until(
-            lambda: (found := self.records(name)) >= records and found,
+            lambda: (found := self.records(name, partitions)) >= records and found,
             deadline_s,
             f"{records} records in {name}",
             poll_s=poll_s,

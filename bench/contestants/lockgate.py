@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,15 @@ class Lockgate:
     def promote(self, link: str, topic: str) -> None:
         """Begin to promote."""
         self._post(f"/v3/links/{link}/mirrors/{topic}:promote")
+
+    def promote_set(self, link: str, topics: Sequence[str]) -> None:
+        """Begin to promote several topics under one pause."""
+        self._post(f"/v3/links/{link}/mirrors:promote", {"mirror_topic_names": list(topics)})
+
+    def ready(self, link: str) -> int:
+        """How many mirror topics of a link are ACTIVE, each partition of them at its source's end."""
+        found = self._get(f"/v3/links/{link}/mirrors")["data"]
+        return sum(each["mirror_status"] == "ACTIVE" and each["readable"] for each in found)
 
     def status(self, link: str, topic: str) -> dict[str, Any]:
         """What `mirror describe` shows."""

@@ -38,12 +38,22 @@ class MirrorMaker:
     `mm2` runs with MirrorMaker's defaults, `mm2_tuned` with larger batches and polls.
     """
 
-    def __init__(self, folder: Path, source: str, target: str, topics: Sequence[str], *, tuned: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        source: str,
+        target: str,
+        topics: Sequence[str],
+        *,
+        tuned: bool = False,
+        replicas: int = 1,
+    ) -> None:
+        """`replicas`: of all that it creates."""
         self.name = "mm2_tuned" if tuned else "mm2"
         self._alias = self.name.replace("_", "-")
         self._folder = folder
         self._config = folder / f"{self.name}.properties"
-        values = settings(self._alias, source, target, topics) | (tuning(self._alias) if tuned else {})
+        values = settings(self._alias, source, target, topics, replicas) | (tuning(self._alias) if tuned else {})
         self._config.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), encoding="utf-8")
         self._server: Server | None = None
 
@@ -91,8 +101,8 @@ class MirrorMaker:
             self._server = None
 
 
-def settings(alias: str, source: str, target: str, topics: Sequence[str]) -> dict[str, str]:
-    """mm2.properties: what makes it copy these topics and nothing else, on one broker per cluster."""
+def settings(alias: str, source: str, target: str, topics: Sequence[str], replicas: int) -> dict[str, str]:
+    """mm2.properties: what makes it copy these topics and nothing else."""
     return {
         "clusters": f"{alias}, target",
         f"{alias}.bootstrap.servers": source,
@@ -106,8 +116,8 @@ def settings(alias: str, source: str, target: str, topics: Sequence[str]) -> dic
         "target.session.timeout.ms": "300000",  # it is stopped by signal for a while
         "target.producer.max.request.size": "4194304",
         **dict.fromkeys(_OFF, "false"),
-        **{f"{name}replication.factor": "1" for name in _REPLICATED},
-        **{f"{name}.storage.replication.factor": "1" for name in _STORED},
+        **{f"{name}replication.factor": str(replicas) for name in _REPLICATED},
+        **{f"{name}.storage.replication.factor": str(replicas) for name in _STORED},
     }
 
 

@@ -37,8 +37,7 @@ MAX_WAIT_MS: Final = 500
 
 _BACKING_OFF_MS: Final = 100
 _FULL_MS: Final = 20
-_RESPONSE_BYTES: Final = 8 * 1024 * 1024
-_PARTITION_BYTES: Final = 1024 * 1024
+_RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _ANSWER_S: Final = 15.0
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
 """What the partitions of one broker may have queued together."""
@@ -208,11 +207,11 @@ class Fetcher:
         """Have the session know what is to be fetched now; how long the broker may wait with its answer, in ms."""
         now = self._clock()
         max_wait_ms = self._max_wait_ms()
-        max_bytes = self._throttle.limit(_PARTITION_BYTES)
         for runner in (*self._waiting, *self._touched):
             key = self._runners[runner]
             if runner.mirror.wants_fetch(now):
                 cursor = runner.cursor
+                max_bytes = self._throttle.limit(runner.mirror.source.fetch_bytes)
                 part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
                 self._session.want(key, part)
                 self._fetched_as[key] = cursor.fetch_offset, runner

@@ -1,7 +1,8 @@
 """Appends to one target broker: a Produce request carries one batch of each of several partitions.
 
 A broker takes exactly one batch per partition and request, and answers the requests of a connection one after the
-other; so requests are filled across partitions, and up to five travel at a time.
+other; so requests are filled across partitions, and up to five travel at a time. Large ones may be more, as long as all
+together have no more than some megabytes: that is what keeps a far target busy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from protocol.wire import Buffer
 LANE: Final = "mirror-append"
 MAX_IN_FLIGHT: Final = 5
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
+_DEEP: Final = 32
+_DEEP_BYTES: Final = 16 * 1024 * 1024
+_LARGE: Final = 64 * 1024
 _PRODUCE_CAP: Final = 11  # later versions name topics by id, and have transactions of their own kind
 _ANSWER_SHARE: Final = 0.5  # of the request timeout: the broker gives up on its replicas before we give up on it
 
@@ -59,9 +63,11 @@ class Appender:
 
     __slots__ = (
         "_backoff",
+        "_bytes",
         "_cluster",
         "_connecting",
         "_in_flight",
+        "_last_bytes",
         "_may_append",
         "_node",
         "_ready",
@@ -79,6 +85,8 @@ class Appender:
         self._tasks = tasks
         self._ready: dict[AppendedPartition, None] = {}  # in turn
         self._in_flight = 0
+        self._bytes = 0  # of these
+        self._last_bytes = 0  # of the last one that was sent
         self._connecting = False
         self._waits = False  # for the connection to be writable
         self._backoff = Backoff(*cluster.config.reconnect_backoff_s, cluster.rng)
@@ -94,7 +102,7 @@ class Appender:
 
     def pump(self) -> None:
         """Send what can be sent."""
-        while self._ready and self._in_flight < MAX_IN_FLIGHT and self._may_append():
+        while self._ready and self._has_room() and self._may_append():
             connection = self._cluster.cached_connection(self._node, LANE)
             if connection is None:
                 self._connect()
@@ -103,6 +111,11 @@ class Appender:
                 self._wait_writable(connection)
                 return
             self._send(connection)
+
+    def _has_room(self) -> bool:
+        if self._in_flight < MAX_IN_FLIGHT:
+            return True
+        return self._last_bytes >= _LARGE and self._in_flight < _DEEP and self._bytes < _DEEP_BYTES
 
     def _send(self, connection: Connection) -> None:
         topics: dict[str, list[tuple[int, bytes, Buffer]]] = {}
@@ -126,17 +139,21 @@ class Appender:
             if runner.has_more:
                 ready[runner] = None
         self._in_flight += 1
+        self._bytes += size
+        self._last_bytes = size
         try:
             version = connection.version(ApiKey.PRODUCE, _PRODUCE_CAP)
             pieces = build_restamped_body(version, None, -1, self._timeout_ms, topics)
-            connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, version, connection))
+            connection.send(ApiKey.PRODUCE, version, pieces, partial(self._answered, sent, size, version, connection))
         except (NetError, ValueError) as exc:
             self._in_flight -= 1
+            self._bytes -= size
             for runner, _ in sent.values():
                 runner.append_unknown(f"target broker {self._node}: {exc}")
 
-    def _answered(self, sent: _Sent, version: int, connection: Connection, body: memoryview | None) -> None:
+    def _answered(self, sent: _Sent, size: int, version: int, connection: Connection, body: memoryview | None) -> None:
         self._in_flight -= 1
+        self._bytes -= size
         if body is not None:
             try:
                 results = scan_response(body, version)

@@ -1,4 +1,4 @@
-"""The target's side of one partition's mirror: batches in order, at most five of them on their way.
+"""The target's side of one partition's mirror: batches in order, some of them on their way.
 
 Every batch carries its own target offset as sequence number, so the target's broker accepts only the exact
 continuation of its log. What this object adds is pace and recovery:
@@ -30,7 +30,15 @@ from protocol.batch.merge import merged
 from protocol.errors import MalformedFrame
 
 MAX_IN_FLIGHT: Final = 5
-"""Per partition; a broker remembers the last five batches of a producer to tell a duplicate."""
+"""Appends of a partition on their way, of any size: enough for a target at hand."""
+
+DEEP_BYTES: Final = 4 << 20
+"""More may travel while they are large and all together have no more bytes than this: that keeps a far target busy.
+That a broker remembers the last five batches of a producer is no limit here: nothing is sent again before the log end
+was read, so nobody relies on it to tell a duplicate."""
+
+DEEP: Final = 32
+"""And no more appends than this."""
 
 NOT_HELD: Final = 2**63 - 1
 
@@ -41,7 +49,7 @@ MERGED_RECORDS: Final = 4096
 """Most records, each of which costs about a microsecond. Fewer than are read below the position (`WARM_UP_RECORDS`):
 what the copy's last batch was made of is compared with the source's log."""
 
-_SMALL: Final = MERGED_BYTES // 4
+SMALL: Final = MERGED_BYTES // 4
 """Larger batches are not merged: there is little to gain."""
 
 
@@ -62,11 +70,12 @@ class Pending(NamedTuple):
 
 
 class _Flight(NamedTuple):
-    """One append on its way, and the batches that it was made of: one, or several that were merged."""
+    """One append on its way, and the batches that it was made of: one, or several that were merged. `size`: bytes."""
 
     base: int
     following: int
     batches: tuple[Pending, ...]
+    size: int
 
 
 class Append(NamedTuple):
@@ -92,7 +101,7 @@ class AppendWindow:
         position: the next target offset; everything below is known to be on the target.
         source_position: the next source offset: everything below is on the target, or nothing to be copied.
         held_at: batches at this target offset and beyond are not handed out yet: their breakpoints are not durable.
-        most_in_flight: how many appends may travel at a time.
+        most_in_flight: how many appends of any size may travel at a time; 1: and no larger ones beside it.
         most_merged: how many bytes of batches may be put together to one; 0: none.
         pending_bytes: size of the batches not acknowledged yet.
         outstanding: appends handed out and not answered yet.
@@ -104,6 +113,7 @@ class AppendWindow:
     __slots__ = (
         "_alone",
         "_flights",
+        "_flying_bytes",
         "_in_flight",
         "_producer_id",
         "_queue",
@@ -126,6 +136,7 @@ class AppendWindow:
         self._queue: deque[Pending] = deque()  # not handed out yet
         self._flights: deque[_Flight] = deque()
         self._in_flight = 0  # batches
+        self._flying_bytes = 0
         self._alone = True
         self.outcome_unknown = False
         self.outstanding = 0
@@ -170,10 +181,8 @@ class AppendWindow:
 
     def take(self) -> Append | None:
         """The next append to produce, rewritten for the target; None when it is not the time."""
-        queue, flights = self._queue, self._flights
-        if self.outcome_unknown or not queue or len(flights) >= (1 if self._alone else self.most_in_flight):
-            return None
-        if queue[0].base >= self.held_at:
+        queue = self._queue
+        if self.outcome_unknown or not queue or not self._has_room() or queue[0].base >= self.held_at:
             return None
         if len(queue) > MAX_IN_FLIGHT and self.most_merged:
             small = self._small_ones()
@@ -181,7 +190,7 @@ class AppendWindow:
                 return append
         batch = queue.popleft()
         base, following, data, timestamp_ms, _, stamped, _ = batch
-        self._send(_Flight(base, following, (batch,)))
+        self._send(_Flight(base, following, (batch,), 0 if data is None else len(data)))
         sequence = mirror_sequence(base)
         if data is None:
             return Append(base, padding_batch(following - base, sequence, self._producer_id, timestamp_ms))
@@ -190,8 +199,17 @@ class AppendWindow:
         stamp, records = restamped(data, producer_id=self._producer_id, sequence=sequence)
         return Append(base, records, stamp)
 
+    def _has_room(self) -> bool:
+        flights = self._flights
+        if len(flights) < (1 if self._alone else self.most_in_flight):
+            return True
+        if self._alone or self.most_in_flight < MAX_IN_FLIGHT or len(flights) >= DEEP:
+            return False
+        return self._flying_bytes < DEEP_BYTES and all(flight.size > SMALL for flight in flights)
+
     def _send(self, flight: _Flight) -> None:
         self._flights.append(flight)
+        self._flying_bytes += flight.size
         self._in_flight += len(flight.batches)
         self.outstanding += 1
 
@@ -208,7 +226,7 @@ class AppendWindow:
             of_batch = codec_of(data)
             if codec < 0:
                 codec = of_batch
-            if size > most or len(data) > _SMALL or of_batch != codec:
+            if size > most or len(data) > SMALL or of_batch != codec:
                 break
             found.append(batch)
         return tuple(found)
@@ -226,7 +244,7 @@ class AppendWindow:
             return None
         for _ in small:
             self._queue.popleft()
-        self._send(_Flight(base, small[-1].following, small))
+        self._send(_Flight(base, small[-1].following, small, len(records)))
         return Append(base, records, stamp)
 
     def merge_less(self, base: int) -> bool:
@@ -253,8 +271,9 @@ class AppendWindow:
         flights = self._flights
         # In order there is one to drop. Behind an append of unknown outcome, this answer also settles that one.
         while flights and flights[0].base <= base:
-            batches = flights.popleft().batches
+            _, _, batches, size = flights.popleft()
             self._in_flight -= len(batches)
+            self._flying_bytes -= size
             if len(batches) > 1:
                 self.merged += len(batches)
             for batch in batches:
@@ -280,7 +299,7 @@ class AppendWindow:
         queue = self._queue
         while self._flights:
             queue.extendleft(reversed(self._flights.pop().batches))
-        self._in_flight = 0
+        self._in_flight = self._flying_bytes = 0
         while queue and queue[0].following <= log_end:
             self._drop(queue.popleft())
         if queue and queue[0].base < log_end and queue[0].data is not None:
@@ -296,7 +315,7 @@ class AppendWindow:
     def compact(self) -> None:
         """Copy what is queued out of the fetch answers it lies in: a target that stalls must not keep those whole."""
         for index, flight in enumerate(self._flights):
-            if not all(_is_own(batch) for batch in flight.batches):
+            if not all(map(_is_own, flight.batches)):
                 self._flights[index] = flight._replace(batches=tuple(map(_owned, flight.batches)))
         if not all(map(_is_own, self._queue)):
             self._queue = deque(map(_owned, self._queue))
@@ -305,7 +324,7 @@ class AppendWindow:
         """Forget everything queued. Answers still to come are only counted."""
         self._queue.clear()
         self._flights.clear()
-        self._in_flight = 0
+        self._in_flight = self._flying_bytes = 0
         self.pending_bytes = 0
         self.held_at = NOT_HELD
 

@@ -19,8 +19,22 @@ from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import error_name
 
-PAUSE_BYTES: Final = 4 * 1024 * 1024
+PAUSE_BYTES: Final = 16 << 20
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
+
+FETCH_BYTES: Final = 1 << 20
+"""What a fetch asks for at first. Twice as much after each answer that was full, up to half of what may be queued: the
+next fetch is not sent before the answer is there, so what is on its way from a far source must be worth the way."""
+
+BATCHES_AT_ONCE: Final = 2_000
+"""An answer with more batches is not made larger: nothing else happens while they are looked at, some microseconds
+each."""
+
+BATCH_BYTES: Final = 300
+"""Memory that a queued batch takes beside its bytes."""
+
+_FULL: Final = 0.75
+"""An answer ends where a batch ends, so one that is full may be a batch short."""
 
 EMPTY_ANSWERS: Final = 3
 """So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
@@ -33,6 +47,7 @@ class SourceSide:
     stable: its last stable offset, where an open transaction begins; the high watermark when there is none.
     asked: a read of the source's log bounds is under way.
     full: fetching waits for the target.
+    fetch_bytes: how much the next fetch asks for.
     last_error: what is being retried, "" once a fetch went well again.
     pause_bytes: the limit of what may be queued.
     """
@@ -46,6 +61,7 @@ class SourceSide:
         "asked",
         "cursor",
         "end",
+        "fetch_bytes",
         "full",
         "last_error",
         "pause_bytes",
@@ -62,13 +78,14 @@ class SourceSide:
         self.asked = False
         self.full = False
         self.pause_bytes = PAUSE_BYTES
+        self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
         self._failures = 0
         self._fetch_after = 0.0
 
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
-        pending = self._window.pending_bytes
+        pending = self._window.pending_bytes + BATCH_BYTES * len(self._window)
         self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
 
@@ -86,15 +103,24 @@ class SourceSide:
         if records:
             self._empty = 0
             self._known_again()
+            before = len(self._window)
             try:
                 self.cursor.read(records, aborted)
             except CorruptBatch as exc:
                 self.back_off(str(exc), now)
                 return (RefreshSource(),)
+            self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0
             self.last_error = ""
         return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
+
+    def _fit(self, size: int, batches: int) -> None:
+        """How much to ask for after an answer of `size` bytes."""
+        if size >= self.fetch_bytes * _FULL and batches <= BATCHES_AT_ONCE:
+            self.fetch_bytes = max(FETCH_BYTES, min(2 * self.fetch_bytes, self.pause_bytes // 2))
+        elif size < self.fetch_bytes // 4 or batches > BATCHES_AT_ONCE:
+            self.fetch_bytes = max(FETCH_BYTES, self.fetch_bytes // 2)
 
     def _missing(self) -> Commands:
         """No records below the stable end: others took up the answer's size, or there are none up to the end."""

@@ -23,7 +23,9 @@ class Partition:
         self.source_topic_id = topic_id
         self.reader: Any = None
         self.cursor = SimpleNamespace(fetch_offset=0, last_epoch=-1)
-        self.mirror = SimpleNamespace(wants_fetch=self._wants, copying=True, source=SimpleNamespace(full=False))
+        self.mirror = SimpleNamespace(
+            wants_fetch=self._wants, copying=True, source=SimpleNamespace(full=False, fetch_bytes=1)
+        )
         self.wants = True
         self.looks = 0
 
@@ -147,11 +149,11 @@ def test_one_without_an_id_changes_how_all_are_named_until_it_leaves() -> None:
 
 def test_many_share_what_may_be_queued() -> None:
     partitions = [Partition(index) for index in range(600)]
-    fetcher = fetcher_of(*partitions[:64])
-    assert {partition.mirror.source.pause_bytes for partition in partitions[:64]} == {PAUSE_BYTES}
-    for partition in partitions[64:]:
+    fetcher = fetcher_of(*partitions[:16])
+    assert {partition.mirror.source.pause_bytes for partition in partitions[:16]} == {PAUSE_BYTES}
+    for partition in partitions[16:]:
         fetcher.add(cast("PartitionRunner", partition))
-    assert {partition.mirror.source.pause_bytes for partition in partitions} == {PAUSE_BYTES // 16}
+    assert {partition.mirror.source.pause_bytes for partition in partitions} == {PAUSE_BYTES // 64}
     for partition in partitions[1:]:
         fetcher.discard(cast("PartitionRunner", partition))
     assert partitions[0].mirror.source.pause_bytes == PAUSE_BYTES

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.mirror.partition.rules.append_window import (
+    DEEP,
+    DEEP_BYTES,
     MAX_IN_FLIGHT,
     MERGED_BYTES,
     MERGED_RECORDS,
@@ -119,6 +121,50 @@ def test_an_append_is_bounded_in_bytes_and_records() -> None:
     many = MERGED_RECORDS // 4
     window = window_with(*(pending(base, many, value=b"") for base in range(0, 12 * many, many)))
     assert sizes(window)[0] == MERGED_RECORDS
+
+
+def large(count: int, size: int = 100_000) -> AppendWindow:
+    return window_with(*(pending(base, value=b"v" * size) for base in range(count)))
+
+
+def test_large_appends_travel_as_many_as_keep_a_far_target_busy() -> None:
+    window = large(60)
+    assert len(sizes(window)) == DEEP
+    window = large(60, 1_000_000)
+    assert len(sizes(window)) == DEEP_BYTES // 1_000_000 + 1 == MAX_IN_FLIGHT
+    window = large(60, 500_000)
+    assert len(sizes(window)) == DEEP_BYTES // 500_000 + 1
+    window.appended(0, 0)
+    assert len(sizes(window)) == 1
+
+
+def test_a_small_one_among_them_waits() -> None:
+    window = window_with(pending(0), *(pending(base, value=b"v" * 100_000) for base in range(1, 40)))
+    assert len(sizes(window)) == MAX_IN_FLIGHT
+    window.appended(0, 0)
+    assert len(sizes(window)) == DEEP - MAX_IN_FLIGHT + 1
+
+
+def test_where_records_can_vanish_one_travels_whatever_its_size() -> None:
+    window = large(10)
+    window.most_in_flight = 1
+    assert len(sizes(window)) == 1
+    window = large(10)
+    window._alone = True
+    assert len(sizes(window)) == 1
+
+
+def test_after_an_unknown_outcome_the_bytes_on_their_way_are_counted_anew() -> None:
+    window = large(60, 1_000_000)
+    for _ in sizes(window):
+        window.outcome_is_unknown()
+    window.resume(0)
+    window._alone = False
+    assert len(sizes(window)) == MAX_IN_FLIGHT
+    window.clear()
+    for base in range(60):
+        window.push(pending(base, value=b"v" * 1_000_000))
+    assert len(sizes(window)) == MAX_IN_FLIGHT
 
 
 def test_codecs_are_kept() -> None:

@@ -1,0 +1,105 @@
+"""`python -m bench.production`: measure, write the JSON file, print the last line.
+
+Exit code 0 when everything could be measured, 1 otherwise. There are no thresholds: a figure is not a verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from bench.errors import BenchError
+from bench.machine import machine, versions
+from bench.proc import load_average
+from bench.process import ROOT
+from bench.production import backlog, distances, many
+from bench.production.backlog import Say
+from bench.production.figures import FIGURES, last_line
+from bench.production.lab import ProductionLab
+from bench.production.sizes import PROFILES, Sizes
+from bench.stats import Sample, Samples
+from gateway.devcluster import DevClusterError
+
+FORMAT: Final = 1
+_LOADS: Final[Mapping[str, Callable[[ProductionLab, Say], None]]] = {
+    "backlog": backlog.measure,
+    "tail": distances.measure_tail,
+    "far": distances.measure_far,
+    "replicas": distances.measure_replicas,
+    "many": many.measure,
+}
+
+
+def main() -> int:
+    """Run, write, print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.production", description=__doc__)
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="full", help="sizes (default: %(default)s)")
+    parser.add_argument("--only", nargs="*", choices=list(_LOADS), default=list(_LOADS), metavar="LOAD")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench-production", help="logs and data")
+    parser.add_argument("--report", type=Path, default=ROOT / "build" / "bench-production.json")
+    args = parser.parse_args()
+    samples, failures = Samples(), dict[str, str]()
+    began, clock = datetime.now(UTC), time.monotonic()
+
+    def say(sample: Sample) -> None:
+        samples.add(sample)
+        shown = " ".join(f"{key}={value:.4g}" for key, value in sample.metrics.items())
+        sys.stderr.write(f"{time.monotonic() - clock:7.1f} s  {sample.load} {sample.contestant}: {shown}\n")
+
+    lab = ProductionLab(PROFILES[args.profile], args.folder.absolute())
+    try:
+        lab.start()
+        for name in args.only:
+            try:
+                _LOADS[name](lab, say)
+            except BenchError as error:
+                failures[name] = str(error)
+                sys.stderr.write(f"{name}: FAILED: {error}\n")
+    except (BenchError, DevClusterError) as error:
+        failures["bench"] = str(error)
+        sys.stderr.write(f"{error}\n")
+    finally:
+        lab.close()
+    content = report(lab.sizes, samples, failures, began, time.monotonic() - clock)
+    args.report.absolute().write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(last_line(samples) + "\n")
+    return 1 if failures else 0
+
+
+def report(
+    sizes: Sizes, samples: Samples, failures: Mapping[str, str], began: datetime, seconds: float
+) -> dict[str, Any]:
+    """Machine, versions, sizes, raw samples and the figures made of them."""
+    return {
+        "format": FORMAT,
+        "began": began.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "machine": machine(),
+        "load_average": load_average(),
+        "versions": versions(),
+        "sizes": asdict(sizes),
+        "failures": dict(failures),
+        "figures": [
+            {
+                "title": figure.title,
+                "key": figure.key,
+                "unit": figure.unit,
+                "reach": figure.reach,
+                "at_least": figure.at_least,
+                "value": None if (found := figure.value(samples)) is None else asdict(found),
+            }
+            for figure in FIGURES
+        ],
+        "samples": [asdict(sample) for sample in samples.all],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Batches of any size, written as they are: no client library sends a batch of one record 5,000 times a second."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from struct import Struct
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+from crc32c import crc32c
+
+from bench.clients.raw import CLIENT_ID, PRODUCE_VERSION, address
+from bench.errors import BenchError
+from bench.production.sizes import Cell
+from protocol.apis import ApiKey
+from protocol.batch.compression import compress
+from protocol.batch.varints import varint
+from protocol.header import frame_request
+from protocol.produce import build_request_body
+
+_SIZE: Final = Struct(">i")
+_BATCH: Final = Struct(">qiibI")
+_CHECKED: Final = Struct(">hiqqqhii")
+_AT_ONCE: Final = 64
+_LZ4_OR_PLAIN: Final = memoryview(b"")
+
+
+def batch_of(values: Sequence[bytes], codec: int = 0) -> bytes:
+    """One batch with these values, without keys, created now."""
+    now_ms = int(time.time() * 1000)
+    records = bytearray()
+    for index, value in enumerate(values):
+        inside = b"\0\0" + varint(index) + varint(-1) + varint(len(value)) + value + b"\0"
+        records += varint(len(inside)) + inside
+    body = compress(codec, records, _LZ4_OR_PLAIN)
+    count = len(values)
+    checked = _CHECKED.pack(codec, count - 1, now_ms, now_ms, -1, -1, -1, count) + body
+    return _BATCH.pack(0, 9 + len(checked), -1, 2, crc32c(checked)) + checked
+
+
+def values_of(cell: Cell) -> list[bytes]:
+    """Of one batch; half of each compresses well."""
+    half = cell.size // 2
+    return [os.urandom(cell.size - half) + b"v" * half for _ in range(cell.batch)]
+
+
+class Pipe:
+    """Produce requests on one connection with acks=1, many at a time. Raises BenchError for one that failed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._socket = socket.create_connection(address(bootstrap), timeout=60)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reader = self._socket.makefile("rb", buffering=1 << 20)
+        self._room = threading.Semaphore(_AT_ONCE)
+        self._sent = self._answered = 0
+        self._error = ""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def send(self, frame: bytes) -> None:
+        """Send a framed request when there is room."""
+        self._room.acquire()
+        if self._error:
+            raise BenchError(self._error)
+        self._sent += 1
+        self._socket.sendall(frame)
+
+    def close(self) -> None:
+        """When all are answered."""
+        end = time.monotonic() + 60
+        while self._answered < self._sent and not self._error and time.monotonic() < end:
+            time.sleep(0.005)
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        self._socket.close()
+        if self._error or self._answered < self._sent:
+            raise BenchError(self._error or "a broker does not answer")
+
+    def _read(self) -> None:
+        while size := self._reader.read(4):
+            self._reader.read(_SIZE.unpack(size)[0])
+            self._answered += 1
+            self._room.release()
+
+
+def produce_frame(topic: str, batches: dict[int, bytes]) -> bytes:
+    """A framed Produce of one batch for each of some partitions, acks=1."""
+    body = build_request_body(PRODUCE_VERSION, None, 1, 30_000, {topic: list(batches.items())})
+    return frame_request(int(ApiKey.PRODUCE), PRODUCE_VERSION, 1, CLIENT_ID, b"".join(body))
+
+
+def leaders(bootstrap: str, topic: str) -> dict[str, list[int]]:
+    """Address of a broker -> the partitions that it leads."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    found = admin.list_topics(topic, timeout=20)
+    led: dict[str, list[int]] = {}
+    for partition in found.topics[topic].partitions.values():
+        broker = found.brokers[partition.leader]
+        led.setdefault(f"{broker.host}:{broker.port}", []).append(partition.id)
+    return led
+
+
+def fill(bootstrap: str, topic: str, cell: Cell, batches: int) -> int:
+    """Write so many batches to each partition; returns how many records that are in all."""
+    batch = batch_of(values_of(cell), cell.codec)
+    with ThreadPoolExecutor() as pool:
+        writers = [
+            pool.submit(_write, where, produce_frame(topic, dict.fromkeys(led, batch)), batches)
+            for where, led in leaders(bootstrap, topic).items()
+        ]
+        for writer in writers:
+            writer.result()
+    return batches * cell.batch * cell.partitions
+
+
+def _write(where: str, frame: bytes, times: int) -> None:
+    pipe = Pipe(where)
+    for _ in range(times):
+        pipe.send(frame)
+    pipe.close()
