@@ -22,7 +22,8 @@ class PartitionStatus:
     `bytes_per_s` a 5-second moving rate. `phase`: starting | padding | copying | paused | failed | stopped.
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
-    before it shows more records, "" when nothing is known.
+    before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
+    known.
     """
 
     partition: int
@@ -39,6 +40,7 @@ class PartitionStatus:
     last_error: str = ""
     segments: int = 0
     waits_for: str = ""
+    source_start: int | None = None
 
 
 class MirrorEvents(Protocol):

@@ -16,7 +16,7 @@ import structlog
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import config_changes, synced_configs
-from gateway.mirror.interface import MirrorEngine
+from gateway.mirror.interface import MirrorEngine, PartitionStatus
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
@@ -26,7 +26,7 @@ from gateway.state import link_config
 from gateway.state.per_partition import grown
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreError
-from gateway.topics.log_start_sync import Copy, follow_log_starts
+from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
 
 _log = structlog.get_logger("lockgate.control")
@@ -56,6 +56,7 @@ class ConfigSync:
         self._locks = locks
         self._clock = clock
         self._last: dict[str, float] = {}
+        self._log_starts: dict[tuple[str, bool], LogStartSync] = {}  # by link, and whether it is mirrored back
 
     async def run_due(self) -> None:
         """Sync the links whose interval is over. A link that fails is tried again at its next interval."""
@@ -105,10 +106,12 @@ class ConfigSync:
             await self._sync_configs(pair, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
             await self._sync_partitions(pair, found[pair.origin_topic].partitions)
         copies = [Copy(pair.mirror, pair.origin_topic, pair.copy_topic) for pair in present]
-        await follow_log_starts(self._maps.between(present[0].mirror.link), self._copy_ends, copies, origin, copy)
+        link, is_reverse = present[0].mirror.link, present[0].mirror.is_reverse
+        log_starts = self._log_starts.setdefault((link, is_reverse), LogStartSync(self._status))
+        await log_starts.follow(self._maps.between(link), copies, copy)
 
-    def _copy_ends(self, mirror: MirrorRecord) -> Mapping[int, int]:
-        return {one.partition: one.target_end for one in self._engine.status(mirror.link, mirror.mirror_topic)}
+    def _status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
+        return self._engine.status(mirror.link, mirror.mirror_topic)
 
     async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> None:
         mirror = pair.mirror

@@ -259,5 +259,6 @@ class Fetcher:
                     asked=offset,
                     stable=part.last_stable_offset,
                     aborted=part.aborted,
+                    log_start=part.log_start_offset,
                 )
         self._fetched()

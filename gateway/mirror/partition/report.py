@@ -70,6 +70,7 @@ class PartitionReport:
             last_error=mirror.last_error,
             segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
             waits_for=self.waits_for,
+            source_start=mirror.source.start if mirror.source.start >= 0 else None,
         )
 
     def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:

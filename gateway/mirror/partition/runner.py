@@ -168,9 +168,10 @@ class PartitionRunner:
         asked: int = -1,
         stable: int = -1,
         aborted: Sequence[tuple[int, int]] = (),
+        log_start: int = -1,
     ) -> None:
         """A fetch answer, see `PartitionMirror`. The caller pumps the appenders when all partitions have theirs."""
-        self._do(self.mirror.fetched, records, high_watermark, now, asked, stable, aborted)
+        self._do(self.mirror.fetched, records, high_watermark, now, asked, stable, aborted, log_start)
 
     def fetch_failed(self, code: int, now: float) -> None:
         """A fetch answer with an error."""

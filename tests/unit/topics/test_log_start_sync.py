@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.control_parts import config_sync
@@ -40,7 +42,9 @@ async def mirrored(plane: Plane, ends: int, *, readable: bool = True, **changes:
 
 
 async def starts(plane: Plane, sync: ConfigSync, *source: int) -> list[int]:
-    plane.source.existing["orders"].ranges = [(start, 100) for start in source]
+    numbers = plane.engine.numbers["l", "orders"]
+    told = zip(numbers, source, strict=True)
+    plane.engine.numbers["l", "orders"] = [replace(one, source_start=start) for one, start in told]
     await sync.sync_link(plane.store.links["l"])
     return [start for start, _ in plane.target.existing["orders"].ranges]
 
@@ -50,13 +54,36 @@ async def test_the_log_start_follows(plane, sync):
     assert await starts(plane, sync, 10, 0, 50) == [10, 0, 50]
     assert await starts(plane, sync, 10, 20, 50) == [10, 20, 50]
     assert plane.target.calls.count("delete_records") == 2
+    asked = plane.target.calls.count("log_starts")
     await starts(plane, sync, 10, 20, 50)
     assert plane.target.calls.count("delete_records") == 2
+    assert plane.target.calls.count("log_starts") == asked, "nothing has moved: nobody is asked"
 
 
 async def test_what_is_not_mirrored_yet_is_left_to_the_engine(plane, sync):
     await mirrored(plane, 50)
     assert await starts(plane, sync, 51, 90, 0) == [0, 0, 0]
+    numbers = plane.engine.numbers["l", "orders"]
+    plane.engine.numbers["l", "orders"] = [replace(one, target_end=60) for one in numbers]
+    plane.target.existing["orders"].ranges = [(0, 60)] * 3
+    assert await starts(plane, sync, 51, 90, 0) == [51, 0, 0], "it is looked at again when more is copied"
+
+
+async def test_a_delete_that_did_not_go_through_is_made_up_for(plane, sync):
+    await mirrored(plane, 50)
+    plane.target.refuse["delete_records"] = TimeoutError()
+    with pytest.raises(TimeoutError):
+        await starts(plane, sync, 10, 0, 0)
+    del plane.target.refuse["delete_records"]
+    assert await starts(plane, sync, 10, 0, 0) == [10, 0, 0]
+
+
+async def test_another_period_of_the_mirror_is_followed_anew(plane, sync):
+    mirror = await mirrored(plane, 50)
+    assert await starts(plane, sync, 10, 0, 0) == [10, 0, 0]
+    await plane.store.put(changed(mirror, mirror_id=mirror.mirror_id + 1))
+    plane.target.existing["orders"].ranges = [(0, 50)] * 3
+    assert await starts(plane, sync, 10, 0, 0) == [10, 0, 0]
 
 
 async def test_a_mirror_that_begins_later_than_its_source_stays(plane, sync):

@@ -173,6 +173,7 @@ class PartitionMirror(PartitionState):
         asked: int = -1,
         stable: int = -1,
         aborted: Sequence[tuple[int, int]] = (),
+        log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error.
 
@@ -180,6 +181,7 @@ class PartitionMirror(PartitionState):
             asked: the offset it was asked from; in mode translate nothing else tells a late answer from an offset gap.
             stable: the last stable offset, -1 when not told.
             aborted: the aborted transactions in it, (producer id, first offset).
+            log_start: the source's, -1 when not told.
         """
         if self.phase is not PartitionPhase.COPYING:
             return NOTHING
@@ -190,7 +192,7 @@ class PartitionMirror(PartitionState):
             if unknown or (asked >= 0 and asked != self.source.cursor.fetch_offset):
                 return NOTHING
         try:
-            commands = self.source.fetched(records, high_watermark, now, stable, aborted)
+            commands = self.source.fetched(records, high_watermark, now, stable, aborted, log_start)
         except CannotMirror as exc:
             return self.fail(exc.error, str(exc))
         if translator is not None and (planned := translator.planned()) is not None:

@@ -44,6 +44,7 @@ class SourceSide:
     """Attributes.
 
     end: the source's high watermark as last seen; -1 before.
+    start: its log start as last seen; -1 before.
     stable: its last stable offset, where an open transaction begins; the high watermark when there is none.
     asked: a read of the source's log bounds is under way.
     full: fetching waits for the target.
@@ -66,6 +67,7 @@ class SourceSide:
         "last_error",
         "pause_bytes",
         "stable",
+        "start",
     )
 
     def __init__(self, window: AppendWindow) -> None:
@@ -73,6 +75,7 @@ class SourceSide:
         self.cursor = FetchCursor(window.push, ProducerTable())
         self.end = -1
         self.stable = -1
+        self.start = -1
         self._empty = 0  # answers in a row without records, although there should be some
         self._unproven = False
         self.asked = False
@@ -96,9 +99,11 @@ class SourceSide:
         now: float,
         stable: int = -1,
         aborted: Sequence[tuple[int, int]] = (),
+        log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
         self.end = high_watermark
+        self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
         if records:
             self._empty = 0
