@@ -86,13 +86,16 @@ test-audit-mutations: need-test venv ## Seed differences into pairs of logs; the
 	@$(BIN)/python -m tests.audit_mutations $(PYTEST_ARGS)
 
 .PHONY: test-faults
-test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then two minutes of chaos
+test-faults: need-test venv brokers toxiproxy ## Run the tests of single faults, then a minute of chaos
 	@$(PYTEST) tests/faults $(PYTEST_ARGS)
-	@$(BIN)/python -m tests.chaos --duration 120 --gateways $(GATEWAYS) $(SEEDED)
+	@$(BIN)/python -m tests.chaos --duration 60 --gateways $(GATEWAYS) $(SEEDED)
 
-.PHONY: test-slices
-test-slices: need-test venv brokers toxiproxy ## Run what CI runs of test-exact and test-spark
+.PHONY: test-exact-slice
+test-exact-slice: need-test venv brokers toxiproxy ## Run what CI runs of test-exact
 	@$(PYTEST) $(EXACT_SLICE) $(PYTEST_ARGS)
+
+.PHONY: test-spark-slice
+test-spark-slice: need-test venv brokers ## Run what CI runs of test-spark
 	@$(BIN)/pytest $(SPARK_SLICE) $(PYTEST_ARGS)
 
 .PHONY: chaos

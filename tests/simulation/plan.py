@@ -345,7 +345,6 @@ _EVENTS: Final[Mapping[EventKind, tuple[Operation, tuple[str, ...], float]]] = {
     EventKind.PARTITIONS_ADDED: (Operation.PROMOTE, ("mark_pending", "pause_writes", "read_ends"), 1.0),
 }
 """Where an event happens in random runs, and how long it goes on at most."""
-_STATE_WAITS: Final = {EventKind.STATE_UNANSWERED, EventKind.STATE_REFUSED}
 _OF_GROUP: Final = (Operation.GROUP_PROMOTE, Operation.GROUP_GIVEN_UP, Operation.DEMOTE)
 _LIFE: Final[tuple[tuple[Operation, tuple[str, ...]], ...]] = (
     (Operation.CREATE, PLAIN),
@@ -451,8 +450,10 @@ def _events(seed: int, acts: Sequence[Act]) -> tuple[Event, ...]:
     drawn = dice.sample(sorted(_EVENTS.items()), 3)
     kinds = {kind for kind, _ in drawn}
     for kind, (operation, steps, hold_s) in drawn:
-        if kind is EventKind.MEMBER_ON_SOURCE and not kinds & _STATE_WAITS:
-            steps = steps[:-1]  # whoever comes there behind the last look at the members can be seen by nobody
+        if kind is EventKind.MEMBER_ON_SOURCE and EventKind.STATE_REFUSED not in kinds:
+            # Whoever comes there behind the last look at the members can be seen by nobody. Of a commit that was made
+            # and not answered, the last look was before it.
+            steps = steps[:-1]
         act = next((each for each in acts if each.operation is operation), None)
         if act is None:
             continue
