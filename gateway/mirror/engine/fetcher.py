@@ -111,7 +111,8 @@ class Fetcher:
     def touch(self, runner: PartitionRunner) -> None:
         """Something became of this partition: it may be fetched from elsewhere now, or not at all."""
         self._touched[runner] = None
-        self._wake.set()
+        if runner not in self._waiting:  # that one is looked at soon anyway, with all others that wait
+            self._wake.set()
 
     def _key(self, runner: PartitionRunner) -> Key:
         topic = runner.source_topic_id if self._by_id else None

@@ -93,6 +93,16 @@ def test_one_that_waits_is_looked_at_each_time_and_is_left_out() -> None:
     assert looks([waits, full, goes]) == [3, 2, 1]
 
 
+def test_what_becomes_of_one_that_waits_does_not_have_all_of_them_looked_at() -> None:
+    waits = Partition(0)
+    waits.wants = False
+    fetcher = fetcher_of(waits)
+    fetcher._look()
+    fetcher._wake.clear()
+    waits.reader.touch(waits)
+    assert not fetcher._wake.is_set()
+
+
 def test_one_that_does_not_copy_is_looked_at_when_something_becomes_of_it() -> None:
     starts = Partition(0)
     starts.wants = starts.mirror.copying = False
