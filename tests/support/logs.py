@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import KafkaException, NewTopic
 
 from tests.support.writer import Writer
 
@@ -28,9 +28,30 @@ Log = list[Record]
 
 def create_topic(bootstrap: str, topic: str, *, partitions: int, **configs: str) -> None:
     """Create a topic with one replica. `configs` take `_` for `.`."""
-    new = NewTopic(topic, partitions, 1, config={name.replace("_", "."): value for name, value in configs.items()})
+    config = {name.replace("_", "."): value for name, value in configs.items()}
+    create(bootstrap, NewTopic(topic, partitions, 1, config=config))
+
+
+def create(bootstrap: str, new: NewTopic) -> None:
+    """Create any topic.
+
+    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is: then it is
+    sent again.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
-    admin.create_topics([new])[topic].result(30)
+    given_up = False
+    while True:
+        try:
+            admin.create_topics([new])[new.topic].result(30)
+        except KafkaException as exc:
+            code = exc.args[0].code()
+            if given_up and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if given_up or code != KafkaError._DESTROY_BROKER:
+                raise
+            given_up = True
+        else:
+            return
 
 
 def log_ends(bootstrap: str, topic: str, partitions: int) -> list[int]:

@@ -75,7 +75,7 @@ async def test_a_log_that_starts_inside_a_batch(source: DevCluster, target: DevC
         assert any(start.pad_to < start.source_start for start in record.starts)
         lab.engine.start_mirror(record)
         await lab.caught_up(topic)
-        assert lab.events.readable == [topic]
+        await wait_until_async(lambda: lab.events.readable == [topic], what="the copy to be trimmed")
         starts = await list_offsets(lab.target, {topic: dict.fromkeys(range(3), EARLIEST)})
         assert [starts[topic, index].offset for index in range(3)] == [1003, 1999, 0]
         write(source.bootstrap, topic, 3, 300)

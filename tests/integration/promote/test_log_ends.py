@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from gateway.devcluster import DevCluster
@@ -18,6 +17,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import PartitionErrors
 from gateway.kafka.offsets import LATEST, list_offsets
 from tests.support.clusters import running_cluster
+from tests.support.logs import create
 from tests.support.waiting import wait_until_async
 
 
@@ -40,9 +40,7 @@ def write(bootstrap: str, topic: str, count: int) -> None:
 
 
 async def test_log_end_is_ahead_of_the_high_watermark(three: DevCluster, topic: str) -> None:
-    new = NewTopic(topic, 1, 3, config={"min.insync.replicas": "1"})
-    admin = AdminClient({"bootstrap.servers": three.bootstrap})
-    admin.create_topics([new])[topic].result(30)
+    create(three.bootstrap, NewTopic(topic, 1, 3, config={"min.insync.replicas": "1"}))
     cluster = Cluster(ClusterConfig.from_client_properties({"bootstrap.servers": three.bootstrap}))
     await cluster.start()
     try:
