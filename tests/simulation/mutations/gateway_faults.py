@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from gateway.cutover.promote import run as promote_run
@@ -12,12 +12,23 @@ from gateway.fleet.fleet import Fleet
 from gateway.fleet.lease_guard import LeaseGuard
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.groups.promote import GroupPromotions
+from gateway.mirror.partition.rules import append_window
 from gateway.mirror.partition.rules.append_window import AppendWindow
 from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 from gateway.proxy.produce.forwarder import Forwarder
 from tests.mutations.gateway import patches
-from tests.simulation.mutations.lives import Fault, FaultKind, Operation, again, brief, life, sought
+from tests.simulation.mutations.lives import (
+    Event,
+    EventKind,
+    Fault,
+    FaultKind,
+    Operation,
+    again,
+    brief,
+    life,
+    sought,
+)
 from tests.simulation.mutations.patching import Mutation, Patch, Patching
 
 _CREATE, _PROMOTE = Operation.CREATE, Operation.PROMOTE
@@ -35,6 +46,16 @@ def _of(fault: Callable[[], None], *attributes: tuple[Any, str]) -> Patch:
     return patch
 
 
+def _merge_out_of_order(patching: Patching) -> None:
+    """Of batches that are put together, the first two change places: the target's sequence rule cannot see that."""
+
+    def spoilt(batches: Sequence[memoryview], **known: int) -> tuple[bytes, bytes]:
+        first, second, *others = batches
+        return merged([second, first, *others], **known)
+
+    merged = patching.replace(append_window, "merged", spoilt)
+
+
 def _release(patching: Patching) -> None:
     """What `release_after_the_acknowledgement` does is bad luck, and harmless where a cutover is made of one answer."""
     from tests.simulation.mutations.topic_faults import take_what_runs_here
@@ -50,6 +71,13 @@ MUTATIONS: Final = (
     Mutation("drop a batch", _of(patches.drop_a_batch, _PUSH), again(_PROMOTED, 3)),
     Mutation("append twice", _of(patches.append_twice, _PUSH), again(_PROMOTED, 3)),
     Mutation("swap two batches", _of(patches.swap_two_batches, _PUSH, (AppendWindow, "take")), again(_PROMOTED, 3)),
+    sought(
+        "merge out of order",
+        _merge_out_of_order,
+        life(_CREATE, _PROMOTE, pause_s=4.0),
+        runs=6,
+        events=[Event(EventKind.TARGET_BROKER_PAUSED, 1, "", 0.5, 3.0)],
+    ),
     Mutation(
         "ungate early",
         _of(patches.ungate_early, (GroupGates, "status"), (GroupGates, "reads_gated")),
