@@ -38,11 +38,16 @@ _LZ4_SIZE: Final = Struct("<I")
 _LZ4_HAS_SIZE: Final = 0x08
 
 
+class TooLarge(MalformedFrame):
+    """Records of more bytes, decompressed, than were allowed."""
+
+
 def decompress(codec: int, body: memoryview, limit: int = MAX_INFLATED) -> bytes:
     """A record set, decompressed.
 
     Raises:
-        MalformedFrame: an unknown codec, data that is not of it, or more than `limit` bytes.
+        TooLarge: more than `limit` bytes.
+        MalformedFrame: an unknown codec, or data that is not of it.
     """
     try:
         match codec:
@@ -99,8 +104,8 @@ def _begins(body: memoryview, mark: bytes) -> bool:
     return bytes(body[: len(mark)]) == mark
 
 
-def _too_large(limit: int) -> MalformedFrame:
-    return MalformedFrame(f"records of more than {limit} bytes when decompressed")
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"records of more than {limit} bytes when decompressed")
 
 
 def _gunzip(body: memoryview, limit: int) -> bytes:

@@ -25,6 +25,9 @@ _CHECKED: Final = Struct(">hiqqqhii")  # from the attributes to the record count
 _CHECKED_AT: Final = 21
 _LENGTH_BASE: Final = 12
 
+MAX_INFLATED: Final = 2 << 20
+"""Most bytes of records, decompressed, in a merged batch: nothing else happens while they are compressed again."""
+
 _NO_PLACE: Final = CONTROL | LOG_APPEND_TIME
 """Batches with one of these attributes are never merged: the first holds a marker, and the timestamps of the second are
 not those of its records."""
@@ -40,6 +43,7 @@ def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) ->
             records, timestamps and counts are looked at, not their producers.
 
     Raises:
+        TooLarge: compressed ones, that have more than `MAX_INFLATED` bytes together.
         MalformedFrame: they cannot be put together: another codec, a marker, records with gaps or other than the
             header says.
     """
@@ -47,14 +51,15 @@ def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) ->
     attributes, _, start_ms, latest_ms, *_ = _CHECKED.unpack_from(first, _CHECKED_AT)
     codec = attributes & CODEC_MASK
     records: list[bytes | memoryview] = []
-    following = 0
+    following, left = 0, MAX_INFLATED
     for batch in batches:
         attributes, delta, base_ms, max_ms, _, _, _, count = _CHECKED.unpack_from(batch, _CHECKED_AT)
         if attributes & CODEC_MASK != codec or attributes & _NO_PLACE or count != delta + 1:
             raise MalformedFrame(f"a batch of attributes {attributes}, {count} records for {delta} + 1 offsets")
         body: memoryview | bytes = batch[HEADER_BYTES:]
         if codec:
-            body = decompress(codec, batch[HEADER_BYTES:])
+            body = decompress(codec, batch[HEADER_BYTES:], left)
+            left -= len(body)
         try:
             _renumber(records, body, count, following, base_ms - start_ms)
         except IndexError as exc:

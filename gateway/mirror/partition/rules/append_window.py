@@ -21,10 +21,12 @@ offset (TARGET_DIVERGED).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.state.records import MirrorError
+from protocol.batch.compression import TooLarge
 from protocol.batch.header import codec_of, mirror_sequence, padding_batch, restamped
 from protocol.batch.merge import merged
 from protocol.errors import MalformedFrame
@@ -239,6 +241,9 @@ class AppendWindow:
                 producer_id=self._producer_id,
                 sequence=mirror_sequence(base),
             )
+        except TooLarge:
+            self.most_merged = _size_of(small) // 2
+            return None
         except MalformedFrame:  # it goes as it is: the target's broker decides. Nor are others of its kind tried again
             self.most_merged = 0
             return None
@@ -251,7 +256,7 @@ class AppendWindow:
         """The append that expected `base` was too large for the target. False when it was not a merged one."""
         for flight in self._flights:
             if flight.base == base and len(flight.batches) > 1:
-                self.most_merged = sum(len(batch.data) for batch in flight.batches if batch.data is not None) // 2
+                self.most_merged = _size_of(flight.batches) // 2
                 return True
         return False
 
@@ -347,6 +352,11 @@ class AppendWindow:
             self.bytes += len(batch.data)
             self.records += batch.following - batch.base
             self.last_timestamp_ms = batch.timestamp_ms
+
+
+def _size_of(batches: Sequence[Pending]) -> int:
+    """Their bytes."""
+    return sum(len(batch.data) for batch in batches if batch.data is not None)
 
 
 def _is_own(batch: Pending) -> bool:

@@ -16,6 +16,7 @@ from gateway.mirror.partition.rules.append_window import (
 )
 from gateway.mirror.partition.rules.log_tail import CannotMirror
 from protocol.batch.header import HEADER_BYTES, iter_batches, read_batch_header
+from protocol.batch.merge import MAX_INFLATED
 from protocol.batch.record_reader import read_records
 from tests.support.batches import make_batch
 from tests.support.source_log import Given, v2_batch
@@ -188,6 +189,18 @@ def test_less_is_merged_for_a_target_that_says_too_large() -> None:
         assert read_batch_header(append.batch).count < size
     assert size == 1, "a single batch that is too large is the target's last word"
     assert window.outstanding == 1
+
+
+def test_compressed_ones_are_merged_as_far_as_they_do_not_grow_too_large() -> None:
+    """Half a megabyte each, of some hundred bytes."""
+    window = window_with(*(pending(base, value=b"v" * (MAX_INFLATED // 4), codec=4) for base in range(40)))
+    sent = []
+    while (append := window.take()) is not None:
+        sent.append(read_batch_header(append.batch).count)
+        window.appended(append.base, append.base)
+    assert window.position == 40
+    assert max(sent) in (2, 3)
+    assert sent.count(1) < 10
 
 
 def test_records_that_cannot_be_read_go_as_they_are() -> None:
