@@ -51,9 +51,10 @@ def _merge_out_of_order(patching: Patching) -> None:
 
     def spoilt(batches: Sequence[memoryview], **known: int) -> tuple[bytes, bytes]:
         first, second, *others = batches
-        return merged([second, first, *others], **known)
+        found: tuple[bytes, bytes] = merged([second, first, *others], **known)
+        return found
 
-    merged = patching.replace(append_window, "merged", spoilt)
+    merged: Any = patching.replace(append_window, "merged", spoilt)
 
 
 def _release(patching: Patching) -> None:
