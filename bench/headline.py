@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from bench.stats import Samples, Spread, percentile
 
@@ -52,6 +53,21 @@ def _p99(load: str, metric: str, contestant: str = "gateway") -> Callable[[Sampl
         return Spread(percentile(values, 99), values[0], values[-1], len(values))
 
     return value
+
+
+def told(figures: Sequence[Figure], samples: Samples) -> list[dict[str, Any]]:
+    """The figures as plain values, for a report."""
+    return [
+        {
+            "title": figure.title,
+            "key": figure.key,
+            "unit": figure.unit,
+            "reach": figure.reach,
+            "at_least": figure.at_least,
+            "value": None if (found := figure.value(samples)) is None else asdict(found),
+        }
+        for figure in figures
+    ]
 
 
 FIGURES: tuple[Figure, ...] = (

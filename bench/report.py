@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.catalogue import all_loads
-from bench.headline import FIGURES
+from bench.headline import FIGURES, told
 from bench.machine import machine, versions
 from bench.outcome import Outcome
 from bench.stats import Samples, Spread
@@ -33,17 +33,7 @@ def write_report(path: Path, outcome: Outcome) -> None:
         "versions": versions(),
         "profile": outcome.settings(),
         "failures": outcome.failures,
-        "figures": [
-            {
-                "title": figure.title,
-                "key": figure.key,
-                "unit": figure.unit,
-                "reach": figure.reach,
-                "at_least": figure.at_least,
-                "value": None if (found := figure.value(samples)) is None else asdict(found),
-            }
-            for figure in FIGURES
-        ],
+        "figures": told(FIGURES, samples),
         "samples": [asdict(sample) for sample in samples.all],
         "micro": outcome.micro,
     }

@@ -64,9 +64,9 @@ def batch_of_one(value: bytes) -> bytes:
     return batch_around(_varint(len(inside)) + inside, 1)
 
 
-def batch_around(records: bytes, count: int) -> bytes:
-    """The batch header around encoded records."""
-    checked = _CHECKED.pack(0, count - 1, _CREATED_MS, _CREATED_MS, -1, -1, -1, count) + records
+def batch_around(records: bytes, count: int, *, codec: int = 0, created_ms: int = _CREATED_MS) -> bytes:
+    """The batch header around records as they are stored."""
+    checked = _CHECKED.pack(codec, count - 1, created_ms, created_ms, -1, -1, -1, count) + records
     return _BATCH.pack(0, 9 + len(checked), -1, 2, crc32c(checked)) + checked
 
 

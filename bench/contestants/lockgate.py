@@ -119,7 +119,7 @@ class Lockgate:
         self._post(f"/v3/links/{link}/mirrors:promote", {"mirror_topic_names": list(topics)})
 
     def ready(self, link: str) -> int:
-        """How many mirror topics of a link are ACTIVE, each partition of them at its source's end."""
+        """How many mirror topics of a link are ACTIVE and readable."""
         found = self._get(f"/v3/links/{link}/mirrors")["data"]
         return sum(each["mirror_status"] == "ACTIVE" and each["readable"] for each in found)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.errors import BenchError
+from bench.headline import told
 from bench.machine import machine, versions
 from bench.proc import load_average
 from bench.process import ROOT
@@ -86,17 +87,7 @@ def report(
         "versions": versions(),
         "sizes": asdict(sizes),
         "failures": dict(failures),
-        "figures": [
-            {
-                "title": figure.title,
-                "key": figure.key,
-                "unit": figure.unit,
-                "reach": figure.reach,
-                "at_least": figure.at_least,
-                "value": None if (found := figure.value(samples)) is None else asdict(found),
-            }
-            for figure in FIGURES
-        ],
+        "figures": told(FIGURES, samples),
         "samples": [asdict(sample) for sample in samples.all],
     }
 

@@ -12,9 +12,8 @@ from struct import Struct
 from typing import Final
 
 from confluent_kafka.admin import AdminClient
-from crc32c import crc32c
 
-from bench.clients.raw import CLIENT_ID, PRODUCE_VERSION, address
+from bench.clients.raw import CLIENT_ID, PRODUCE_VERSION, address, batch_around
 from bench.errors import BenchError
 from bench.production.sizes import Cell
 from protocol.apis import ApiKey
@@ -24,23 +23,18 @@ from protocol.header import frame_request
 from protocol.produce import build_request_body
 
 _SIZE: Final = Struct(">i")
-_BATCH: Final = Struct(">qiibI")
-_CHECKED: Final = Struct(">hiqqqhii")
 _AT_ONCE: Final = 64
 _LZ4_OR_PLAIN: Final = memoryview(b"")
 
 
 def batch_of(values: Sequence[bytes], codec: int = 0) -> bytes:
     """One batch with these values, without keys, created now."""
-    now_ms = int(time.time() * 1000)
     records = bytearray()
     for index, value in enumerate(values):
         inside = b"\0\0" + varint(index) + varint(-1) + varint(len(value)) + value + b"\0"
         records += varint(len(inside)) + inside
     body = compress(codec, records, _LZ4_OR_PLAIN)
-    count = len(values)
-    checked = _CHECKED.pack(codec, count - 1, now_ms, now_ms, -1, -1, -1, count) + body
-    return _BATCH.pack(0, 9 + len(checked), -1, 2, crc32c(checked)) + checked
+    return batch_around(body, len(values), codec=codec, created_ms=int(time.time() * 1000))
 
 
 def values_of(cell: Cell) -> list[bytes]:

@@ -23,7 +23,7 @@ class PartitionStatus:
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
     before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
-    known.
+    known. `merged_total`: batches that were appended as a part of a merged one.
     """
 
     partition: int
@@ -41,6 +41,7 @@ class PartitionStatus:
     segments: int = 0
     waits_for: str = ""
     source_start: int | None = None
+    merged_total: int = 0
 
 
 class MirrorEvents(Protocol):

@@ -18,6 +18,7 @@ from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import TopicView
 from gateway.mirror.partition.log_start import batch_at, plan_start
+from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.state.records import PartitionStart
@@ -163,6 +164,7 @@ class NetAccess:
             last + 1,
             read_committed=False,
             with_last=True,
+            fetch_bytes=MERGED_BYTES,
             patience_s=self._cluster.config.api_timeout_s,
         )
         found: list[memoryview] = []

@@ -132,6 +132,11 @@ _PARTITION: _Table[PartitionStatus] = (
     ("lockgate_mirror_records_total", "Records mirrored since the start of this process.", lambda p: p.records_total),
     ("lockgate_mirror_bytes_total", "Bytes mirrored since the start of this process.", lambda p: p.bytes_total),
     (
+        "lockgate_mirror_merged_batches_total",
+        "Batches mirrored as a part of a merged one since the start of this process.",
+        lambda p: p.merged_total,
+    ),
+    (
         "lockgate_mirror_bypassed_records",
         "Records of the last 60 s that no gateway forwarded: their producers have not moved.",
         lambda p: p.bypassed_last_minute,

@@ -249,6 +249,15 @@ def mirror_sequence(offset: int) -> int:
     return offset % SEQUENCES
 
 
+def header_of(
+    records: Buffer, *, codec: int, count: int, base_ms: int, latest_ms: int, producer_id: int, sequence: int
+) -> bytes:
+    """Of a batch with these records, as they are stored: base offset 0, no leader epoch, producer epoch 0."""
+    checked = _CHECKED.pack(codec, count - 1, base_ms, latest_ms, producer_id, 0, sequence, count)
+    length = HEADER_BYTES + len(records) - _LENGTH_BASE
+    return _PREFIX.pack(0, length, -1, 2) + _CRC.pack(crc32c(records, crc32c(checked))) + checked
+
+
 def padding_batch(count: int, sequence: int, producer_id: int, timestamp_ms: int) -> bytes:
     """A batch of `count` null records that takes up as many offsets (zstd; see `protocol.batch.padding`).
 
@@ -256,7 +265,13 @@ def padding_batch(count: int, sequence: int, producer_id: int, timestamp_ms: int
         ValueError: `count` is not 1 .. `padding.MAX_PADDING`.
     """
     body = padding_records(count)
-    head = _CHECKED.pack(_ZSTD, count - 1, timestamp_ms, timestamp_ms, producer_id, 0, sequence, count)
-    crc = crc32c(body, crc32c(head))
-    length = HEADER_BYTES + len(body) - _LENGTH_BASE
-    return _PREFIX.pack(0, length, -1, 2) + _CRC.pack(crc) + head + body
+    head = header_of(
+        body,
+        codec=_ZSTD,
+        count=count,
+        base_ms=timestamp_ms,
+        latest_ms=timestamp_ms,
+        producer_id=producer_id,
+        sequence=sequence,
+    )
+    return head + body

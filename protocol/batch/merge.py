@@ -10,20 +10,12 @@ Layout: https://kafka.apache.org/documentation/#record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from protocol.batch.compression import compress, decompress
-from protocol.batch.header import CODEC_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME
+from protocol.batch.header import CONTROL, HEADER_BYTES, LOG_APPEND_TIME, header_of, read_batch_header
 from protocol.batch.varints import read_varint, varint
 from protocol.errors import MalformedFrame
-
-_PREFIX: Final = Struct(">qiibI")  # base offset, length, partition leader epoch, magic, crc
-_CHECKED: Final = Struct(">hiqqqhii")  # from the attributes to the record count
-_CHECKED_AT: Final = 21
-_LENGTH_BASE: Final = 12
 
 MAX_INFLATED: Final = 2 << 20
 """Most bytes of records, decompressed, in a merged batch: nothing else happens while they are compressed again."""
@@ -48,30 +40,36 @@ def merged(batches: Sequence[memoryview], *, producer_id: int, sequence: int) ->
             header says.
     """
     first = batches[0]
-    attributes, _, start_ms, latest_ms, *_ = _CHECKED.unpack_from(first, _CHECKED_AT)
-    codec = attributes & CODEC_MASK
+    header = read_batch_header(first)
+    codec, start_ms, latest_ms = header.codec, header.base_timestamp, header.max_timestamp
     records: list[bytes | memoryview] = []
     following, left = 0, MAX_INFLATED
     for batch in batches:
-        attributes, delta, base_ms, max_ms, _, _, _, count = _CHECKED.unpack_from(batch, _CHECKED_AT)
-        if attributes & CODEC_MASK != codec or attributes & _NO_PLACE or count != delta + 1:
-            raise MalformedFrame(f"a batch of attributes {attributes}, {count} records for {delta} + 1 offsets")
+        header = read_batch_header(batch)
+        if header.codec != codec or header.attributes & _NO_PLACE or not header.is_dense:
+            raise MalformedFrame(f"a batch that cannot be put together with others: {header}")
         body: memoryview | bytes = batch[HEADER_BYTES:]
         if codec:
             body = decompress(codec, batch[HEADER_BYTES:], left)
             left -= len(body)
         try:
-            _renumber(records, body, count, following, base_ms - start_ms)
+            _renumber(records, body, header.count, following, header.base_timestamp - start_ms)
         except IndexError as exc:
             raise MalformedFrame(str(exc)) from None
-        following += count
-        latest_ms = max(latest_ms, max_ms)
+        following += header.count
+        latest_ms = max(latest_ms, header.max_timestamp)
     content = b"".join(records)
     if codec:
         content = compress(codec, content, first[HEADER_BYTES:])
-    checked = _CHECKED.pack(codec, following - 1, start_ms, latest_ms, producer_id, 0, sequence, following)
-    length = HEADER_BYTES - _LENGTH_BASE + len(content)
-    return _PREFIX.pack(0, length, -1, 2, crc32c(content, crc32c(checked))) + checked, content
+    return header_of(
+        content,
+        codec=codec,
+        count=following,
+        base_ms=start_ms,
+        latest_ms=latest_ms,
+        producer_id=producer_id,
+        sequence=sequence,
+    ), content
 
 
 def _renumber(out: list[bytes | memoryview], body: memoryview | bytes, count: int, first: int, later_ms: int) -> None:
@@ -80,10 +78,6 @@ def _renumber(out: list[bytes | memoryview], body: memoryview | bytes, count: in
     Raises:
         IndexError: they are not `count` records without a gap.
     """
-    if not first and not later_ms:  # the first batch: as it is, once it is known to be whole
-        _check(body, count)
-        out.append(body)
-        return
     at = 0
     for index in range(count):
         size = body[at]  # most records have a length of one or two bytes: these are read here
@@ -108,18 +102,5 @@ def _renumber(out: list[bytes | memoryview], body: memoryview | bytes, count: in
         head = varint(delta_ms + later_ms) + varint(first + index)
         out += (varint(1 + len(head) + end - rest), body[at : at + 1], head, body[rest:end])
         at = end
-    if at != len(body):
-        raise IndexError("other records than the header says")
-
-
-def _check(body: memoryview | bytes, count: int) -> None:
-    at = 0
-    for index in range(count):
-        size, at = read_varint(body, at)
-        _, rest = read_varint(body, at + 1)
-        number, rest = read_varint(body, rest)
-        at += size
-        if number != index or rest > at:
-            raise IndexError(f"record {index} has the offset delta {number}, or is shorter than it says")
     if at != len(body):
         raise IndexError("other records than the header says")

@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 
 from gateway.cutover.promote.rules.post_promote_watch import LOOK_S, PostPromoteWatch, TopicOfLink, is_over
-from gateway.errors import ControlError
+from gateway.errors import ControlError, SourceUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.origin_ends import SourceEnds
@@ -88,42 +88,56 @@ class RecordsAfterCutover:
                 await self._lifted.restore(mirror)
             except (NetError, StoreError, TimeoutError, OSError) as exc:
                 _log.warning("topic configs not restored yet", topic=mirror.mirror_topic, error=str(exc))
-        watched = {_key(mirror): mirror for mirror in stopped if not self._is_over(mirror)}
+        watched = {_key(mirror): mirror for mirror in self._watched(stopped)}
         due: dict[str, list[MirrorRecord]] = {}
         for key in self._watch.due(watched, self._clock()):
             due.setdefault(key[0], []).append(watched[key])
         for link in list(self._store.links.values()):
             await self._look_at(link, due.get(link.name, []))
 
-    def _is_over(self, mirror: MirrorRecord) -> bool:
-        link = self._store.links.get(mirror.link)
-        if link is None:
-            return True
-        watch_ms = link_config.parse(link.configs).post_promote_watch_ms
-        return is_over(mirror.cutover.at_ms, watch_ms, self._now_ms())
+    def _watched(self, stopped: Sequence[MirrorRecord]) -> Iterator[MirrorRecord]:
+        now_ms = self._now_ms()
+        watch_ms = {
+            name: link_config.parse(link.configs).post_promote_watch_ms for name, link in self._store.links.items()
+        }
+        for mirror in stopped:
+            if not is_over(mirror.cutover.at_ms, watch_ms.get(mirror.link, 0), now_ms):
+                yield mirror
 
     async def _look_at(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> None:
         health = self._health.get(link.name)
         if health is not None and not health.available:
             return
-        for some in _in_batches(mirrors):
-            for mirror, marks in await self._marks(link, some):
-                try:
-                    at_cutover = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
-                except WrongLength as exc:
-                    _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
-                    continue
-                at_cutover += (0,) * (len(marks) - len(at_cutover))  # of one that was added, all came too late
-                pairs = enumerate(zip(marks, at_cutover, strict=True))
-                beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
-                self._note(mirror, await self._of_others(link, mirror, marks, beyond))
+        try:
+            for some in _in_batches(mirrors):
+                for mirror, marks in await self._marks(link, some):
+                    await self._compare(link, mirror, marks)
+        except SourceUnreachable as exc:  # they stay due, all of them
+            _log.debug("source of promoted topics not read", link=link.name, error=str(exc))
+
+    async def _compare(self, link: LinkRecord, mirror: MirrorRecord, marks: Sequence[int]) -> None:
+        try:
+            at_cutover = of_each(mirror, mirror.cutover.stopped_at, "stopped_at")
+        except WrongLength as exc:
+            _log.debug("source of a promoted topic not compared", topic=mirror.mirror_topic, error=str(exc))
+            return
+        at_cutover += (0,) * (len(marks) - len(at_cutover))  # of a partition that was added, all came too late
+        pairs = enumerate(zip(marks, at_cutover, strict=True))
+        beyond = {index: end - stopped for index, (end, stopped) in pairs if end > stopped}
+        self._note(mirror, await self._of_others(link, mirror, marks, beyond))
 
     async def _marks(
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
     ) -> list[tuple[MirrorRecord, Sequence[int]]]:
-        """The high watermarks of all partitions that the source topics have now; of those that can be read."""
+        """The high watermarks of all partitions that the source topics have now; of those that can be read.
+
+        Raises:
+            SourceUnreachable: the source does not answer: to ask it for one after the other would only take long.
+        """
         try:
             return await self._read(link, mirrors)
+        except SourceUnreachable:
+            raise
         except ControlError as exc:  # shut down by now, or one of the topics was deleted
             if len(mirrors) > 1:
                 return [found for mirror in mirrors for found in await self._marks(link, [mirror])]

@@ -71,6 +71,7 @@ class PartitionReport:
             segments=len(mirror.translator.ledger.map) if mirror.translator and mirror.translates else 0,
             waits_for=self.waits_for,
             source_start=mirror.source.start if mirror.source.start >= 0 else None,
+            merged_total=window.merged,
         )
 
     def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:

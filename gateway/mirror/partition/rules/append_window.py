@@ -48,8 +48,8 @@ MERGED_BYTES: Final = 256 << 10
 """Most bytes of batches that are put together to one, until the target refuses one as too large."""
 
 MERGED_RECORDS: Final = 4096
-"""Most records, each of which costs about a microsecond. Fewer than are read below the position (`WARM_UP_RECORDS`):
-what the copy's last batch was made of is compared with the source's log."""
+"""Most records, each of which costs one or two microseconds. Fewer than are read below the position
+(`WARM_UP_RECORDS`): what the copy's last batch was made of is compared with the source's log."""
 
 SMALL: Final = MERGED_BYTES // 4
 """Larger batches are not merged: there is little to gain."""
@@ -59,7 +59,7 @@ class Pending(NamedTuple):
     """A batch on its way to the target: its base offset there and the offset after it; `data` is None for padding.
 
     `source_following`: the source offset that reading goes on at after it; -1: the same as `following`. `stamped`: its
-    header is the one for the target already. `apart`: it is never merged, the offset map knows it by its checksum.
+    header is the one for the target already, and the offset map knows it by its checksum: it is never merged.
     """
 
     base: int
@@ -68,7 +68,6 @@ class Pending(NamedTuple):
     timestamp_ms: int
     source_following: int = -1
     stamped: bool = False
-    apart: bool = False
 
 
 class _Flight(NamedTuple):
@@ -191,7 +190,7 @@ class AppendWindow:
             if len(small) > 1 and (append := self._merged(small)) is not None:
                 return append
         batch = queue.popleft()
-        base, following, data, timestamp_ms, _, stamped, _ = batch
+        base, following, data, timestamp_ms, _, stamped = batch
         self._send(_Flight(base, following, (batch,), 0 if data is None else len(data)))
         sequence = mirror_sequence(base)
         if data is None:
@@ -222,7 +221,7 @@ class AppendWindow:
         last = self._queue[0].base + MERGED_RECORDS
         for batch in self._queue:
             data = batch.data
-            if data is None or batch.apart or batch.base >= self.held_at or batch.following > last:
+            if data is None or batch.stamped or batch.base >= self.held_at or batch.following > last:
                 break
             size += len(data)
             of_batch = codec_of(data)

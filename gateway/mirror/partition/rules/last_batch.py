@@ -52,14 +52,13 @@ class LastBatch(NamedTuple):
 
 
 def _records_crc(batches: Sequence[memoryview]) -> int:
-    codec = read_batch_header(batches[0]).codec
+    records = batches[0][HEADER_BYTES:]
     try:
-        if len(batches) == 1:
-            return crc32c(decompress(codec, batches[0][HEADER_BYTES:]))
-        _, records = merged(batches, producer_id=-1, sequence=-1)
-        return crc32c(decompress(codec, memoryview(records)))
-    except MalformedFrame:
-        return _NO_RECORDS
+        if len(batches) > 1:
+            records = memoryview(merged(batches, producer_id=-1, sequence=-1)[1])
+        return crc32c(decompress(read_batch_header(batches[0]).codec, records))
+    except MalformedFrame:  # a single one was copied as bytes, whatever they are
+        return crc32c(records) if len(batches) == 1 else _NO_RECORDS
 
 
 def are_alike(source: LastBatch, copy: LastBatch, copied_from: tuple[int, int], *, as_bytes: bool) -> bool:

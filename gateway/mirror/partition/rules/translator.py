@@ -128,24 +128,17 @@ class Translator:
     def _push(self, piece: Piece) -> None:
         window = self._window
         base = window.newest.following if window.newest else window.position
-        data = rewrite_batch(memoryview(piece.data), producer_id=self._producer_id, sequence=mirror_sequence(base))
+        data = memoryview(piece.data)
         found = self._breakpoints(piece, base)
         if found:
+            data = memoryview(rewrite_batch(data, producer_id=self._producer_id, sequence=mirror_sequence(base)))
             crc = _CRC.unpack_from(data, _CRC_AT)[0]
             self._planned.append((base, self.ledger.plan(base, Chunk.of(piece.count, crc, found))))
             self._undurable.append(base)
             window.held_at = min(window.held_at, base)
         self._first_skip = -1  # the batch's breakpoints say it
         window.push(
-            Pending(
-                base,
-                base + piece.count,
-                memoryview(data),
-                piece.max_timestamp,
-                piece.next_source,
-                stamped=True,
-                apart=bool(found),
-            )
+            Pending(base, base + piece.count, data, piece.max_timestamp, piece.next_source, stamped=bool(found))
         )
 
     def _breakpoints(self, piece: Piece, base: int) -> Sequence[Breakpoint]:

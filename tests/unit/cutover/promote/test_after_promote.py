@@ -141,6 +141,25 @@ async def test_a_topic_that_is_deleted_does_not_hide_the_others(
     assert late.of("l", "orders") == {1: 3}
 
 
+async def test_a_source_that_does_not_answer_is_not_asked_for_one_after_the_other(
+    scene: TopicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.promote()
+    clock = Clock()
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    names = [f"t-{number}" for number in range(20)]
+    mirrors = {("l", name): replace(scene.record, source_topic=name, mirror_topic=name) for name in names}
+    monkeypatch.setattr(late, "_store", SimpleNamespace(mirrors=mirrors, links=scene.plane.store.links))
+    scene.ends.down = True
+    scene.ends.reads = 0
+    await late.look()
+    assert scene.ends.reads == 1
+    scene.ends.down = False
+    scene.ends.ends |= {name: [100, 103, 100] for name in names}
+    await late.look()
+    assert {late.of("l", name).get(1) for name in names} == {3}, "they were still to be looked at"
+
+
 async def test_records_in_a_partition_that_was_added_on_the_source_are_late_too(scene: TopicScene) -> None:
     """The promote went by the partitions that there were; what comes to others is told, not missed."""
     await scene.promote()

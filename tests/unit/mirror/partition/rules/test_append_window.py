@@ -96,7 +96,7 @@ def test_the_first_append_of_an_unknown_producer_travels_alone_whatever_it_is_ma
     ("odd", "expected"),
     [
         (pending(10, codec=4), [10, 1, 9]),
-        (pending(10, apart=True), [10, 1, 9]),
+        (pending(10, stamped=True), [10, 1, 9]),
         (Pending(10, 11, None, 1_000), [10, 1, 9]),  # padding
         (pending(10, value=b"v" * (MERGED_BYTES // 4)), [10, 1, 9]),  # large: there is little to gain
     ],
