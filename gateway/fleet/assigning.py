@@ -1,4 +1,4 @@
-"""The leader's part in who mirrors what: partitions are assigned with the group's assignment, one move per round."""
+"""The leader's part in who mirrors what: partitions are assigned with the group's assignment, some moves per round."""
 
 from __future__ import annotations
 

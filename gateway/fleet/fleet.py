@@ -17,7 +17,7 @@ from gateway.fleet.group import FleetGroup
 from gateway.fleet.leadership import Leadership
 from gateway.fleet.parts import FleetHooks, Identity, Term
 from gateway.fleet.peers.channel import Peers
-from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.assignment import PACKED, FleetAssignment
 from gateway.fleet.rules.group import FleetGroupState, GroupRefused
 from gateway.fleet.rules.leases import WriteLease
 from gateway.fleet.rules.membership import Gateway, Role
@@ -182,6 +182,7 @@ class Fleet:
             place=me.place(),
             keys=me.keys,
             owned=self._hooks.owned(),
+            reads=PACKED,
         )
 
     async def _run_group(self) -> None:

@@ -129,7 +129,8 @@ class FleetGroup:
         part = SyncGroupRequest.SyncGroupRequestAssignment
         assignments = []
         if self.state.leads:
-            data = encode_assignment(await self._assign(self.state.members))
+            members = self.state.members
+            data = encode_assignment(await self._assign(members), min(each.reads for each in members.values()))
             assignments = [part(member_id=member_id, assignment=data) for member_id in self.state.members]
         sent_at = self._clock()
         request = SyncGroupRequest(

@@ -3,13 +3,19 @@
 Protocol type `lockgate`, protocol name `fleet-v1`. Both forms begin with a version (int16); a reader takes what it
 knows of a newer minor form: fields are only ever added at the end. Strings are int16 length and UTF-8, arrays int32
 count and elements, all integers big-endian, as in Kafka's own `ConsumerProtocol`.
+
+The coordinator keeps what all members say and are told in one record, and a broker takes 1 MB (`message.max.bytes`). So
+an assignment is packed where all members can read that (`PACKED`), and so is a long list of what a member owns: every
+topic is named once, and deflated. 100,000 partitions at ten gateways then take some 0.4 MB, and 22 MB else.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.mirror.rules.mirror_partition import MirrorPartition
@@ -17,7 +23,14 @@ from gateway.mirror.rules.mirror_partition import MirrorPartition
 PROTOCOL_TYPE = "lockgate"
 PROTOCOL_NAME = "fleet-v1"
 _VERSION = 1
+PACKED: Final = 2
+"""The newest form of an assignment that this version reads: deflated, with the owners as one table."""
+
 _MAX_ITEMS = 1_000_000
+_MAX_INFLATED: Final = 64 << 20
+_PLAIN: Final = 1_000
+"""Partitions that a member lists as they are, for leaders of every version. Of one that has more an older leader takes
+it that it has none, and gives them out anew."""
 
 
 class MalformedAssignment(ValueError):
@@ -48,6 +61,7 @@ class FleetAssignment:
 
 def encode_subscription(gateway: Gateway) -> bytes:
     """A member's metadata in JoinGroup."""
+    is_plain = len(gateway.owned) <= _PLAIN
     return b"".join(
         (
             struct.pack(">h", _VERSION),
@@ -56,9 +70,11 @@ def encode_subscription(gateway: Gateway) -> bytes:
             _string(gateway.role),
             _string(gateway.peer),
             struct.pack(">i", round(gateway.lease_s * 1000)),
-            _partitions(gateway.owned),
+            _partitions(gateway.owned if is_plain else ()),
             _string(gateway.place),
             _string(gateway.keys),
+            struct.pack(">h", gateway.reads),
+            _bytes(b"" if is_plain else zlib.compress(_HEAD + _partitions(gateway.owned))),
         )
     )
 
@@ -76,32 +92,42 @@ def decode_subscription(data: bytes) -> Gateway:
         raise MalformedAssignment(f"gateway {name!r} has the unknown role {role!r}")
     if lease_ms <= 0:
         raise MalformedAssignment(f"gateway {name!r} has a lease of {lease_ms} ms")
+    owned = reader.partitions()
+    place = reader.string() if reader.has_more else ""  # of an older version: nothing is known of the old process
+    keys = reader.string() if reader.has_more else ""
+    reads = reader.unpack(">h")[0] if reader.has_more else _VERSION
+    packed = reader.bytes() if reader.has_more else b""
     return Gateway(
         name=name,
         incarnation=incarnation,
         role=Role(role),
         peer=peer,
         lease_s=lease_ms / 1000,
-        owned=frozenset(reader.partitions()),
-        place=reader.string() if reader.has_more else "",  # of an older version: nothing is known of the old process
-        keys=reader.string() if reader.has_more else "",
+        owned=frozenset(_inflated(packed).partitions() if packed else owned),
+        place=place,
+        keys=keys,
+        reads=reads,
     )
 
 
-def encode_assignment(assignment: FleetAssignment) -> bytes:
-    """The same bytes for every member."""
-    parts = [struct.pack(">hq", _VERSION, assignment.state_offset), _string(assignment.leader)]
+def encode_assignment(assignment: FleetAssignment, form: int = _VERSION) -> bytes:
+    """The same bytes for every member. `form`: the newest one that all of them read."""
+    parts = [_HEAD, struct.pack(">q", assignment.state_offset), _string(assignment.leader)]
     parts.append(struct.pack(">i", len(assignment.peers)))
     parts += [_string(name) + _string(address) for name, address in sorted(assignment.peers.items())]
-    parts.append(struct.pack(">i", len(assignment.owners)))
-    parts += [_string(name) + _partitions(owned) for name, owned in sorted(assignment.owners.items())]
+    if form >= PACKED:
+        parts += _owner_table(assignment.owners)
+    else:
+        parts.append(struct.pack(">i", len(assignment.owners)))
+        parts += [_string(name) + _partitions(owned) for name, owned in sorted(assignment.owners.items())]
     parts.append(struct.pack(">i", len(assignment.paused)))
     parts += [_string(topic) + struct.pack(">i", epoch) for topic, epoch in sorted(assignment.paused.items())]
     parts.append(struct.pack(">qi", assignment.term, len(assignment.closed)))
     parts += [_string(group) for group in sorted(assignment.closed)]
     parts.append(struct.pack(">i", len(assignment.members)))
     parts += [_string(name) + _string(member) for name, member in sorted(assignment.members.items())]
-    return b"".join(parts)
+    data = b"".join(parts)
+    return struct.pack(">h", PACKED) + zlib.compress(data) if form >= PACKED else data
 
 
 def decode_assignment(data: bytes) -> FleetAssignment:
@@ -111,10 +137,16 @@ def decode_assignment(data: bytes) -> FleetAssignment:
         MalformedAssignment: it is none, such as the empty bytes that a member gets which the leader did not know.
     """
     reader = _Reader(data)
+    is_packed = reader.version == PACKED
+    if is_packed:
+        reader = _inflated(data[_SHORT.size :])
     (state_offset,) = reader.unpack(">q")
     leader = reader.string()
     peers = {reader.string(): reader.string() for _ in range(reader.count())}
-    owners = {reader.string(): frozenset(reader.partitions()) for _ in range(reader.count())}
+    if is_packed:
+        owners = reader.owner_table()
+    else:
+        owners = {reader.string(): frozenset(reader.partitions()) for _ in range(reader.count())}
     paused = {reader.string(): reader.unpack(">i")[0] for _ in range(reader.count())}
     (term,) = reader.unpack(">q")
     closed = frozenset(reader.string() for _ in range(reader.count()))
@@ -129,6 +161,41 @@ def decode_assignment(data: bytes) -> FleetAssignment:
         closed=closed,
         members=members,
     )
+
+
+_SHORT: Final = struct.Struct(">h")
+_HEAD: Final = _SHORT.pack(_VERSION)
+
+
+def _inflated(data: bytes) -> _Reader:
+    """Raises MalformedAssignment when it is not, or is longer than any fleet's."""
+    inflating = zlib.decompressobj()
+    try:
+        plain = inflating.decompress(data, _MAX_INFLATED)
+    except zlib.error as exc:
+        raise MalformedAssignment(f"what is packed: {exc}") from None
+    if not inflating.eof:
+        raise MalformedAssignment(f"what is packed ends early, or has more than {_MAX_INFLATED} bytes")
+    return _Reader(plain)
+
+
+def _owner_table(owners: Mapping[str, Iterable[MirrorPartition]]) -> list[bytes]:
+    """Array of names; array of (link, topic, array of partition, as many times int16: which name)."""
+    names = sorted(owners)
+    topics: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for number, name in enumerate(names):
+        for link, topic, index in owners[name]:
+            topics.setdefault((link, topic), []).append((index, number))
+    parts = [struct.pack(">i", len(names)), *map(_string, names), struct.pack(">i", len(topics))]
+    for (link, topic), found in sorted(topics.items()):
+        indexes, numbers = zip(*sorted(found), strict=True)
+        count = len(found)
+        parts += [_string(link), _string(topic), struct.pack(f">i{count}i{count}h", count, *indexes, *numbers)]
+    return parts
+
+
+def _bytes(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
 
 
 def _string(text: str) -> bytes:
@@ -153,9 +220,9 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-        (version,) = self.unpack(">h")
-        if version < 1:
-            raise MalformedAssignment(f"version {version}")
+        (self.version,) = self.unpack(">h")
+        if self.version < 1:
+            raise MalformedAssignment(f"version {self.version}")
 
     @property
     def has_more(self) -> bool:
@@ -192,6 +259,26 @@ class _Reader:
             count = self.count()
             found += [MirrorPartition(link, topic, index) for index in self.unpack(f">{count}i")]
         return found
+
+    def bytes(self) -> bytes:
+        size = self.count()
+        self._need(size)
+        found = self._data[self._at : self._at + size]
+        self._at += size
+        return found
+
+    def owner_table(self) -> dict[str, frozenset[MirrorPartition]]:
+        names = [self.string() for _ in range(self.count())]
+        found: list[set[MirrorPartition]] = [set() for _ in names]
+        for _ in range(self.count()):
+            link, topic = self.string(), self.string()
+            count = self.count()
+            indexes, numbers = self.unpack(f">{count}i"), self.unpack(f">{count}h")
+            for index, number in zip(indexes, numbers, strict=True):
+                if not 0 <= number < len(names):
+                    raise MalformedAssignment(f"the owner {number} of {len(names)}")
+                found[number].add(MirrorPartition(link, topic, index))
+        return {name: frozenset(owned) for name, owned in zip(names, found, strict=True)}
 
     def _need(self, size: int) -> None:
         if size < 0 or self._at + size > len(self._data):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from heapq import heapify, heapreplace
+from typing import Final, NamedTuple
 
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 
@@ -28,7 +29,8 @@ class Gateway:
 
     `name` is what stays over restarts (its advertised listener); `incarnation` tells two processes of one name apart.
     `peer`: host:port for the other gateways. `owned`: what it mirrors now. `place`: where it holds the lock of its name
-    (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`.
+    (`transport/name_lock.py`), '' for nowhere. `keys`: see `GatewayRecord`. `reads`: the newest form of an assignment
+    that it understands (`rules/assignment.py`).
     """
 
     name: str
@@ -39,6 +41,7 @@ class Gateway:
     owned: frozenset[MirrorPartition] = frozenset()
     place: str = ""
     keys: str = ""
+    reads: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +144,19 @@ def pause_quorum(registry: Collection[str], presumed: frozenset[str], acknowledg
 # -- who mirrors what ------------------------------------------------------------------------------------------
 
 
+MOST_MOVES: Final = 250
+_PART_OF_MOVES: Final = 8
+
+
 def assign(
-    nodes: Mapping[str, Collection[MirrorPartition]], partitions: Iterable[MirrorPartition], *, moves: int = 1
+    nodes: Mapping[str, Collection[MirrorPartition]], partitions: Iterable[MirrorPartition], *, moves: int | None = None
 ) -> dict[str, frozenset[MirrorPartition]]:
     """Each node's partitions from now on, given those it has: sticky and, after enough rounds, even.
 
     What nobody owns is given out at once. Of what is owned at most `moves` partitions change their owner, so that a
-    rebalance never interrupts more than that at a time; `balanced` tells whether another round is due. Should two
-    own the same partition (a takeover), the one with fewer keeps it. Deterministic.
+    rebalance never interrupts more than that at a time; by default an eighth of what the fullest node has more than the
+    emptiest, at least one and at most `MOST_MOVES`. `balanced` tells whether another round is due. Should two own the
+    same partition (a takeover), the one with fewer keeps it. Deterministic.
     """
     if not nodes:
         return {}
@@ -159,15 +167,23 @@ def assign(
     for _, name in overrides:
         owned[name] = free.intersection(nodes[name])
         free -= owned[name]
+    emptiest = [(len(held), name) for name, held in owned.items()]
+    heapify(emptiest)
     for partition in sorted(free):
-        owned[_least(owned)].add(partition)
-    for _ in range(moves):
+        count, name = emptiest[0]
+        owned[name].add(partition)
+        heapreplace(emptiest, (count + 1, name))
+    counts = [len(held) for held in owned.values()]
+    usual = max(1, min((max(counts) - min(counts)) // _PART_OF_MOVES, MOST_MOVES))
+    last: dict[str, list[MirrorPartition]] = {}  # of those that give: in order
+    for _ in range(usual if moves is None else moves):
         most, least = max(owned, key=lambda name: (len(owned[name]), name)), _least(owned)
         if len(owned[most]) - len(owned[least]) < 2:
             break
-        partition = max(owned[most])
+        partition = last.setdefault(most, sorted(owned[most])).pop()
         owned[most].remove(partition)
         owned[least].add(partition)
+        last.pop(least, None)
     return {name: frozenset(held) for name, held in owned.items()}
 
 

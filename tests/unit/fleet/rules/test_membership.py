@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.fleet.rules.membership import (
+    MOST_MOVES,
     Gateway,
     Registered,
     Role,
@@ -65,6 +66,18 @@ def test_a_write_pause_waits_for_every_registered_gateway_that_may_still_write()
 owned_sets = st.dictionaries(
     st.sampled_from(["a", "b", "c", "d"]), st.sets(st.sampled_from(PARTITIONS)), min_size=1, max_size=4
 )
+
+
+def test_thousands_move_in_some_rounds_and_never_too_many_at_once() -> None:
+    partitions = [MirrorPartition("l", "t", index) for index in range(4_000)]
+    owned, rounds = assign({"a": partitions, "b": ()}, partitions), 1
+    assert len(owned["b"]) == MOST_MOVES
+    while not balanced(owned):
+        before = len(owned["b"])
+        owned = assign(owned, partitions)
+        assert len(owned["b"]) - before <= MOST_MOVES
+        rounds += 1
+    assert rounds < 40
 
 
 @given(owned_sets, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 3))
