@@ -4,7 +4,7 @@ are."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -13,13 +13,14 @@ import structlog
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.heartbeats import PeerHeartbeat, decode_heartbeat, encode_heartbeat
+from gateway.fleet.rules.rotation import Rotation
 from gateway.fleet.rules.takeover import HEARTBEAT_S, PeerWatch
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.transport.background import kept_running
 
-_ALL_EVERY: Final = 10  # heartbeats: then it is told where everything stands, moved or not
+_MEASURED_EVERY: Final = 10  # heartbeats: what is measured is measured once a second
 _ALONE_S: Final = 1.0  # between two looks while there is nobody to send heartbeats to, unless somebody comes
 _log = structlog.get_logger("lockgate.fleet")
 
@@ -48,8 +49,13 @@ class HeartbeatContent(Protocol):
     def decide(self) -> None:
         """Who is silent has changed."""
 
-    def own_statuses(self) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
-        """Of what is mirrored here."""
+    def moving(self) -> Collection[MirrorPartition]:
+        """Of these, what is measured now: something became of it in the last minute."""
+
+    def own_statuses(
+        self, partitions: Iterable[MirrorPartition]
+    ) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
+        """Of those of these that are mirrored here."""
 
     def written_elsewhere(self, place: TopicPartition, base_offset: int, records: int) -> None:
         """Another gateway wrote to a source partition."""
@@ -72,6 +78,8 @@ class FleetHeartbeats:
         self._forwarded: dict[TopicPartition, tuple[int, int]] = {}
         self._held: dict[str, Mapping[str, str]] = {}
         self._count = 0
+        self._rotation = Rotation()
+        self._heard_by: tuple[str, frozenset[str]] = "", frozenset()
         self._task: asyncio.Task[None] | None = None
         self._company = asyncio.Event()  # somebody is expected
         self.silent: frozenset[str] = frozenset()
@@ -186,21 +194,30 @@ class FleetHeartbeats:
         if not self._expected:
             self._forwarded.clear()
             return
-        whole = self._count % _ALL_EVERY == 0
-        self._count += 1
         of, leads = self._of, self._of.leader == self._name
-        at = self._progress.moved()
-        if whole:
-            at = self._progress.at([(each.topic, each.partition) for each in of.here()])
+        measured = self._count % _MEASURED_EVERY == 0
+        self._count += 1
+        self._note_who_hears()
+        told = set(self._rotation.piece(of.here(), regular=measured))
+        if measured:
+            told.update(of.moving())
+        moved = self._progress.moved() | {(each.topic, each.partition) for each in told}
         forwarded, self._forwarded = self._forwarded, {}
         heartbeat = PeerHeartbeat(
             regular=True,
             leaving=of.leaving,
-            at=at,
+            at=self._progress.at(moved),
             forwarded=forwarded,
             held=of.held(),
             paused_for_job=list(of.paused_for_job()) if leads else None,
         )
         self._peers.heartbeat(encode_heartbeat(heartbeat))
-        if whole and not leads:
-            self._peers.tell(of.leader, encode_heartbeat(PeerHeartbeat(statuses=of.own_statuses())))
+        if told and not leads:
+            self._peers.tell(of.leader, encode_heartbeat(PeerHeartbeat(statuses=of.own_statuses(told))))
+
+    def _note_who_hears(self) -> None:
+        """Positions are told to all, measurements to the leader: who is new in either has heard nothing yet."""
+        leader, connected = self._heard_by
+        self._heard_by = self._of.leader, self._peers.connected()
+        if leader != self._of.leader or self._heard_by[1] - connected:
+            self._rotation.everything()

@@ -16,7 +16,7 @@ from typing import Any
 
 from gateway.fleet.claims import OwnershipOverrides
 from gateway.fleet.heartbeats import FleetHeartbeats
-from gateway.fleet.mirror_map import MirrorMap
+from gateway.fleet.mirror_map import Key, MirrorMap
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.releases import Releases
@@ -74,7 +74,9 @@ class FleetMirrors:
         self._clock = clock
         self._transfer = OwnershipTransfer()
         self._releases = Releases(peers, engine, self._transfer, self._follow, clock, self._kept)
-        self._places: frozenset[TopicPartition] = frozenset()  # what runs here
+        self._places: set[TopicPartition] = set()  # what runs here
+        self._followed: frozenset[MirrorPartition] = frozenset()  # likewise
+        self._known: Mapping[Key, MirrorRecord] = {}  # the records that were decided on
         self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
         self._tags: dict[str, str] = {}
         self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
@@ -164,7 +166,7 @@ class FleetMirrors:
         return self._map.by_name()
 
     def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """All known partitions of a mirror, in order, whoever mirrors them; others' as told in the last second."""
+        """All known partitions of a mirror, in order, whoever mirrors them; others' as they told."""
         return self._progress.merged(link, topic, self._engine.status(link, topic))
 
     def blocked(self, gateway: str, topic: str) -> str:
@@ -194,10 +196,18 @@ class FleetMirrors:
         """A time has passed that `decide` looks at."""
         return self._transfer.due(now)
 
-    def own_statuses(self) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
-        """Of what is mirrored here."""
-        keys = {(each.link, each.topic) for each in self._transfer.here}
-        return {key: self._engine.status(*key) for key in sorted(keys)}
+    def moving(self) -> Collection[MirrorPartition]:
+        """What is measured here now."""
+        return self._engine.moving()
+
+    def own_statuses(
+        self, partitions: Iterable[MirrorPartition]
+    ) -> Mapping[tuple[str, str], Sequence[PartitionStatus]]:
+        """Of those of these that are mirrored here."""
+        indexes: dict[tuple[str, str], list[int]] = {}
+        for link, topic, index in sorted(partitions):
+            indexes.setdefault((link, topic), []).append(index)
+        return {key: self._engine.status(*key, of) for key, of in indexes.items()}
 
     def written_elsewhere(self, place: TopicPartition, base_offset: int, records: int) -> None:
         """Another gateway wrote to a source partition, perhaps one that is mirrored here."""
@@ -206,15 +216,14 @@ class FleetMirrors:
 
     def decide(self) -> None:
         """Work out what is to run here, and have it so."""
-        records = list(self._records())
-        self._note(records)
+        changed = self._read_records()
         absent = self._heartbeats.silent | self._heartbeats.leaving
-        found = self._map.find(records, absent)
+        found = self._map.find(self._known, changed, absent)
         wanted, holders = self.here(), dict[MirrorPartition, str]()
         if not self._leaving:
-            wanted = found.get(self._name, frozenset()) | self._kept()
-            holders = dict(self._map.whom_to_ask(wanted, self._others()))
-        ask = self._transfer.want(wanted, holders, self._clock(), at_once=self._banned(records), silent=absent)
+            wanted = found.mine | self._kept()
+            holders = dict(self._map.whom_to_ask(wanted - self.here(), self._others()))
+        ask = self._transfer.want(wanted, holders, self._clock(), at_once=self._banned(), silent=absent)
         self._map.keep(found)
         self._follow()
         for holder, partitions in ask.items():
@@ -223,38 +232,57 @@ class FleetMirrors:
     def _kept(self) -> frozenset[MirrorPartition]:
         """What runs here and stays: a promote or a failover of this gateway stands on it."""
         under_way = frozenset(self.promoted())
-        keys = {
-            (record.link, record.mirror_topic)
-            for record in self._records()
-            if record.state is MirrorState.PENDING_STOPPED and (record.link, record.mirror_topic) in under_way
-        } | self._map.overridden
-        return frozenset(each for each in self.here() if (each.link, each.topic) in keys)
+        keys = set(self._map.overridden)
+        if under_way:
+            keys |= {
+                key
+                for record in self._records()
+                if record.state is MirrorState.PENDING_STOPPED
+                and (key := (record.link, record.mirror_topic)) in under_way
+            }
+        return frozenset(each for each in self.here() if (each.link, each.topic) in keys) if keys else frozenset()
 
     def _others(self) -> frozenset[str]:
         """The other nodes that can be asked: also those that are leaving."""
         return self._map.nodes(self._heartbeats.silent - self._heartbeats.leaving)
 
-    def _banned(self, records: Sequence[MirrorRecord]) -> frozenset[MirrorPartition]:
+    def _banned(self) -> frozenset[MirrorPartition]:
         """What must not run here: paused by another gateway, or copied by a job. The leader knows what it does."""
-        if self.leader == self._name:
-            return frozenset()
         paused, paused_for_job = frozenset(self.paused()), self._heartbeats.paused_for_job
-        out = (r for r in records if r.mirror_topic in paused or (r.link, r.mirror_topic) in paused_for_job)
+        if self.leader == self._name or not (paused or paused_for_job):
+            return frozenset()
+        out = (record for key, record in self._known.items() if key[1] in paused or key in paused_for_job)
         return frozenset(each for record in out for each in partitions_of(record))
 
-    def _note(self, records: Sequence[MirrorRecord]) -> None:
+    def _read_records(self) -> Collection[Key]:
+        """Which mirrors have other records than before, or none any more."""
+        before, self._known = self._known, {(one.link, one.mirror_topic): one for one in self._records()}
+        gone = sorted(before.keys() - self._known.keys())
+        changed = [key for key, record in self._known.items() if before.get(key) is not record]
+        for key in (*gone, *changed):  # a topic may be another link's now
+            self._note(key, self._known.get(key))
+        return (*gone, *changed)
+
+    def _note(self, key: Key, record: MirrorRecord | None) -> None:
         """A topic whose mirror is another one now, or gone: what was known of it counts no more."""
-        mirrors = {record.mirror_topic: (record.link, tag_of(record)) for record in records}
-        for topic, (link, tag) in self._mirrors.items():
-            if mirrors.get(topic) != (link, tag):
-                self._progress.forget(link, topic)
-        self._mirrors = mirrors
-        self._tags.clear()
-        self._tags.update({topic: tag for topic, (_, tag) in mirrors.items()})
+        link, topic = key
+        before, now = self._mirrors.get(topic), None if record is None else (link, tag_of(record))
+        if before == now or (now is None and before is not None and before[0] != link):
+            return
+        if before is not None:
+            self._progress.forget(before[0], topic)
+        self._mirrors.pop(topic, None)
+        self._tags.pop(topic, None)
+        if now is not None:
+            self._mirrors[topic] = now
+            self._tags[topic] = now[1]
 
     def _follow(self) -> None:
         """Have the engine run what is to run here."""
-        here = self._transfer.here
-        self._places = frozenset((each.topic, each.partition) for each in here)
+        here, before = self._transfer.here, self._followed
+        if here is not before:
+            self._places.difference_update([(each.topic, each.partition) for each in before - here])
+            self._places.update([(each.topic, each.partition) for each in here - before])
+            self._followed = here
         self._engine.own(here)
         self._changed.set()

@@ -54,10 +54,10 @@ class PeerProgress:
 
     # -- what is told --------------------------------------------------------------------------------------
 
-    def moved(self) -> Mapping[str, tuple[str, Mapping[int, int]]]:
+    def moved(self) -> set[TopicPartition]:
         """What has moved here since the last time, for a heartbeat."""
         places, self._progress.moved = self._progress.moved or set(), set()
-        return self.at(places)
+        return places
 
     def at(self, places: Collection[TopicPartition]) -> Mapping[str, tuple[str, Mapping[int, int]]]:
         """Where these stand, of those that are mirrored here."""

@@ -134,8 +134,11 @@ class OwnedMirrors(Protocol):
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
         """Wait until no append of stopped partitions of these (link, mirror topic) is in flight; False: not in time."""
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """The partitions that run here, in order."""
+    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+        """The partitions that run here, in order; of these, or of all."""
+
+    def moving(self) -> Collection[MirrorPartition]:
+        """What runs here and is measured: something became of it in the last minute."""
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
         """A client's Produce was written to the source by some gateway."""

@@ -1,9 +1,8 @@
 """What gateways of a fleet tell one another ten times a second, as JSON and back. Pure.
 
 A heartbeat says how far the sender's mirrors have come: what has moved since the heartbeat before, and once a second
-all of it
-with measurements, so that a heartbeat that was dropped is made up for. A position counts only for the very mirror it
-was measured of: `tag_of` differs when a topic was created anew or has changed its direction.
+what was measured; `rotation.py` has what is told again. A position counts only for the very mirror it was measured of:
+`tag_of` differs when a topic was created anew or has changed its direction.
 """
 
 from __future__ import annotations

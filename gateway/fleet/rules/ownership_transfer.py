@@ -55,8 +55,8 @@ class OwnershipTransfer:
         }
         self._wanted = wanted = wanted.difference(self._given, at_once)
         self._asked &= wanted
-        for each in wanted:
-            self._lingering.pop(each, None)
+        for each in [each for each in self._lingering if each in wanted]:
+            del self._lingering[each]
         for each in self.here - wanted:
             self._lingering.setdefault(each, now + LINGER_S)
         ask: dict[str, set[MirrorPartition]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from gateway.kafka.cluster import Cluster
@@ -127,7 +127,7 @@ class Engine(PartlyOwned):
             back[1].close()
         found = self._links.pop(link, None)
         if found is not None:
-            for topic in found.topics:
+            for topic in found.topics.values():
                 self._forget(topic)
             await found.close()
 
@@ -149,12 +149,15 @@ class Engine(PartlyOwned):
         if not mirror.is_reverse:
             self._runners.update(_by_place(link, mirror.mirror_topic))
 
-    def runners_changed(self) -> None:
+    def runners_changed(self, topics: Iterable[str] | None = None) -> None:
         """For `forwarded`, which is asked for each Produce."""
-        self._runners.clear()
+        if topics is None:
+            self._runners.clear()
         for link in self._links.values():
-            for topic in link.topics:
-                self._runners.update(_by_place(link, topic))
+            for topic in link.topics if topics is None else topics:
+                if topic in link.topics:
+                    self._forget(link.topics[topic])
+                    self._runners.update(_by_place(link, topic))
 
     # -- the end of mirrors ------------------------------------------------------------------------------------
 
@@ -162,7 +165,7 @@ class Engine(PartlyOwned):
         """Stop fetching and wait for the appends in flight."""
         found = self._link_mirror_with(link, topic)
         if found is not None:
-            self._forget(topic)
+            self._forget(found.topics[topic])
             await found.remove(topic)
 
     def _failback(self, link: LinkMirror) -> LinkMirror:
@@ -186,9 +189,9 @@ class Engine(PartlyOwned):
         """The way that a topic is mirrored now; None when it is not."""
         return next((link_mirror for link_mirror in self._link_mirrors_of(link) if topic in link_mirror.topics), None)
 
-    def _forget(self, topic: str) -> None:
-        for key in [key for key in self._runners if key[0] == topic]:
-            del self._runners[key]
+    def _forget(self, topic: TopicMirror) -> None:
+        for index in topic.partitions:
+            self._runners.pop((topic.record.mirror_topic, index), None)
 
     async def close(self) -> None:
         """Stop every link."""
@@ -218,10 +221,10 @@ class Engine(PartlyOwned):
             for name, topic in link_mirror.topics.items()
         }
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
-        """The partitions of a mirror, in order; empty if it is not run."""
+    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+        """The partitions of a mirror that run here, in order; of these, or of all. Empty if it is not run."""
         found = self._link_mirror_with(link, topic)
-        return () if found is None else found.topics[topic].status()
+        return () if found is None else found.topics[topic].status(partitions)
 
     def running_partitions(self, mirror: MirrorRecord) -> RunningPartitions:
         """See `MirrorEngine`."""

@@ -29,8 +29,8 @@ class PartlyOwned(ABC):
         """Every link at work, each way."""
 
     @abstractmethod
-    def runners_changed(self) -> None:
-        """Other partitions run now."""
+    def runners_changed(self, topics: Iterable[str] | None = None) -> None:
+        """Other partitions run now, of these mirror topics, or of all."""
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
         """Of the mirrors that are started, now or later, run these partitions only; None: all of them.
@@ -42,14 +42,32 @@ class PartlyOwned(ABC):
         self._carried.clear()  # what was not started by now grows old
 
     def _fit(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        self._owned = partitions
-        self._indexes = {}
-        for link, topic, index in partitions or ():
-            self._indexes.setdefault((link, topic), set()).add(index)
+        before, self._owned = self._owned, partitions
+        if before is None or partitions is None:
+            self._indexes = {}
+            self._note(partitions or ())
+            for link_mirror in self.link_mirrors():
+                for topic in tuple(link_mirror.topics):
+                    link_mirror.fit(topic)
+            self.runners_changed()
+            return
+        gone, new = before - partitions, partitions - before
+        for link, topic, index in gone:
+            self._indexes[link, topic].discard(index)
+        self._note(new)
+        changed = sorted({(each.link, each.topic) for each in gone | new})
+        for key in changed:
+            if not self._indexes[key]:
+                del self._indexes[key]
         for link_mirror in self.link_mirrors():
-            for topic in tuple(link_mirror.topics):
-                link_mirror.fit(topic)
-        self.runners_changed()
+            for link, topic in changed:
+                if link == link_mirror.record.name and topic in link_mirror.topics:
+                    link_mirror.fit(topic)
+        self.runners_changed({topic for _, topic in changed})
+
+    def _note(self, partitions: Iterable[MirrorPartition]) -> None:
+        for link, topic, index in partitions:
+            self._indexes.setdefault((link, topic), set()).add(index)
 
     def running(self) -> frozenset[MirrorPartition]:
         """What runs here."""
@@ -59,6 +77,15 @@ class PartlyOwned(ABC):
             for name, topic in link_mirror.topics.items()
             for index in topic.runners
         )
+
+    def moving(self) -> Collection[MirrorPartition]:
+        """What runs here and is measured: something became of it in the last minute."""
+        return [
+            MirrorPartition(link_mirror.record.name, name, index)
+            for link_mirror in self.link_mirrors()
+            for name, topic in link_mirror.topics.items()
+            for index in topic.moving()
+        ]
 
     async def release(
         self, partitions: frozenset[MirrorPartition]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -207,9 +207,14 @@ class TopicMirror:
         translator = None if runner is None else runner.mirror.translator
         return None if translator is None else translator.ledger.map
 
-    def status(self) -> Sequence[PartitionStatus]:
-        """The partitions that run here, in order."""
-        return tuple(self.runners[index].status() for index in sorted(self.runners))
+    def status(self, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
+        """The partitions that run here, in order; of these, or of all."""
+        found = sorted(self.runners) if partitions is None else partitions
+        return tuple(self.runners[index].status() for index in found if index in self.runners)
+
+    def moving(self) -> Iterator[int]:
+        """The partitions that are measured."""
+        return (runner.partition for runner in self._moving if self.runners.get(runner.partition) is runner)
 
     def running_partitions(self) -> RunningPartitions:
         """What runs here, and how far it is."""

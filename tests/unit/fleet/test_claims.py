@@ -41,7 +41,7 @@ class Engine:
 def test_a_partition_of_which_nobody_has_told_is_waited_for(told: Sequence[PartitionStatus], come: bool) -> None:
     """Of partition 0 the source's end was told before it moved; of partition 1 its end is the one seen from here."""
     known, engine = MirrorMap("a"), Engine()
-    known._holders = dict.fromkeys(PARTS, "a")
+    known._topics = {("l", "t"): dict.fromkeys(PARTS, "a")}
     claims = OwnershipOverrides(known, engine, lambda: PARTS, engine.status, lambda: None)  # type: ignore[arg-type]
     engine.told = told
     assert claims._has_come_to("l", "t", {0: 90}) is come

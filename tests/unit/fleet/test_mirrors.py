@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from gateway.fleet import mirrors, releases
+from gateway.fleet import heartbeats, mirrors, releases
 from gateway.fleet.mirrors import FleetMirrors, StillAppending
 from gateway.fleet.peers.channel import Peers
+from gateway.fleet.rules import rotation
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
@@ -36,13 +37,16 @@ def parts(*indexes: int) -> frozenset[MirrorPartition]:
 
 
 class FakeEngine:
-    """`owned`: what it runs. `tables`: what it was handed over. `busy`: its appends are not answered."""
+    """`owned`: what it runs. `tables`: what it was handed over. `busy`: its appends are not answered. `measured`: what
+    is at work. `records`: how many each partition has copied."""
 
     def __init__(self) -> None:
         self.owned: frozenset[MirrorPartition] | None = None
         self.tables: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
         self.told: list[tuple[str, int, int, int]] = []
         self.busy = False
+        self.measured: frozenset[MirrorPartition] = frozenset()
+        self.records = 0
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
         self.owned = partitions
@@ -62,7 +66,10 @@ class FakeEngine:
     async def quiet(self, topics: Collection[tuple[str, str]]) -> bool:
         return not self.busy
 
-    def status(self, link: str, topic: str) -> Sequence[PartitionStatus]:
+    def moving(self) -> Collection[MirrorPartition]:
+        return self.measured & self.running()
+
+    def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
         return [
             PartitionStatus(
                 partition=each.partition,
@@ -73,8 +80,10 @@ class FakeEngine:
                 lag=0,
                 lag_ms=0,
                 bytes_per_s=0.0,
+                records_total=self.records,
             )
             for each in sorted(self.running())
+            if partitions is None or each.partition in partitions
         ]
 
     def forwarded(self, topic: str, partition: int, base_offset: int, records: int) -> None:
@@ -194,6 +203,44 @@ async def test_positions_and_measurements_come_with_the_heartbeats(fleet: Fleet)
     await wait_until_async(lambda: fleet["side"].progress.position("t", 2) == 7, 2.0)
     await wait_until_async(lambda: len(fleet["a"].mirrors.status("l", "t")) == 4, 3.0)
     assert [one.partition for one in fleet["a"].mirrors.status("l", "t")] == [0, 1, 2, 3]
+
+
+def told(fleet: Fleet, at: str) -> dict[int, int]:
+    return {one.partition: one.records_total for one in fleet[at].mirrors.status("l", "t")}
+
+
+async def test_what_moves_is_measured_and_told_once_a_second(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    await wait_until_async(lambda: len(told(fleet, "a")) == 4, 3.0)
+    monkeypatch.setattr(rotation, "PIECE", 0)  # nothing is told again in turn
+    fleet["b"].engine.measured, fleet["b"].engine.records = parts(3), 5
+    await wait_until_async(lambda: told(fleet, "a")[3] == 5, 3.0)
+    assert told(fleet, "a")[2] == 0
+
+
+async def test_what_lies_still_is_told_again_in_turn(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    await wait_until_async(lambda: len(told(fleet, "a")) == 4, 3.0)
+    monkeypatch.setattr(rotation, "PIECE", 1)
+    fleet["b"].engine.records = 5
+    await wait_until_async(lambda: sorted(told(fleet, "a").items())[2:] == [(2, 5), (3, 5)], 5.0)
+
+
+async def test_a_new_leader_is_told_everything_at_once(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    await wait_until_async(lambda: len(told(fleet, "a")) == 4, 3.0)
+    monkeypatch.setattr(heartbeats, "_MEASURED_EVERY", 1_000_000)
+    fleet.assign("b", a=parts(0, 1), b=parts(2, 3))
+    await wait_until_async(lambda: len(told(fleet, "b")) == 4, 3.0)
+
+
+async def test_whoever_comes_later_is_told_everything_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running("a", "late") as made:
+        made["a"].peers.expect({})
+        made.assign("a", a=parts(0, 1, 2, 3), late=parts())
+        made["a"].progress.advance("t", 2, 7)
+        await wait_until_async(lambda: not made["a"].progress.moved, 2.0)
+        monkeypatch.setattr(heartbeats, "_MEASURED_EVERY", 1_000_000)
+        assert made["late"].progress.position("t", 2) is None
+        made["a"].peers.expect({"late": f"127.0.0.1:{made['late'].port}"})
+        await wait_until_async(lambda: made["late"].progress.position("t", 2) == 7, 2.0)
 
 
 async def test_a_position_of_another_mirror_of_the_topic_does_not_count(fleet: Fleet) -> None:

@@ -1,0 +1,130 @@
+"""Who mirrors what: what is worked out of changes is what is worked out of all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.fleet.mirror_map import Key, MirrorMap
+from gateway.fleet.rules.assignment import FleetAssignment
+from gateway.fleet.rules.ownership import mirrored_by, owners_now
+from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.records import MirrorRecord, MirrorState, PartitionStart
+
+NAMES = ("a", "b", "c")
+KEYS: list[Key] = [("l", "t"), ("l", "u"), ("m", "t"), ("m", "v")]
+
+records = st.builds(
+    lambda key, partitions, state, readable: MirrorRecord(
+        link=key[0],
+        source_topic=key[1],
+        mirror_topic=key[1],
+        mirror_id=1,
+        readable=readable,
+        state=state,
+        starts=(PartitionStart(0, 0),) * partitions,
+    ),
+    st.sampled_from(KEYS),
+    st.integers(1, 3),
+    st.sampled_from(MirrorState),
+    st.booleans(),
+)
+partitions = st.builds(lambda key, index: MirrorPartition(key[0], key[1], index), st.sampled_from(KEYS), st.integers(0, 2))
+assignments = st.builds(
+    lambda leader, owned: FleetAssignment(
+        leader=leader,
+        owners={name: frozenset(each for each, at in owned.items() if at == name) for name in NAMES},
+    ),
+    st.sampled_from((*NAMES, "sidecar")),
+    st.dictionaries(partitions, st.sampled_from(NAMES), max_size=8),
+)
+changes = st.one_of(
+    records,
+    st.sampled_from(KEYS).map(lambda key: ("gone", key)),
+    st.sampled_from(KEYS).map(lambda key: ("override", key)),
+    assignments,
+    st.frozensets(st.sampled_from(("b", "c")), max_size=2).map(lambda absent: ("absent", absent)),
+)
+
+
+def expected(
+    assignment: FleetAssignment | None, known: dict[Key, MirrorRecord], absent: frozenset[str], overridden: set[Key]
+) -> dict[MirrorPartition, str]:
+    if assignment is None:
+        return {}
+    owners = {
+        name: frozenset(each for each in held if (each.link, each.topic) not in overridden)
+        for name, held in assignment.owners.items()
+    }
+    found = mirrored_by(owners_now(assignment.leader, owners, known.values()), absent)
+    return {each: name for name, held in found.items() for each in held}
+
+
+@given(st.lists(st.lists(changes, max_size=3), max_size=12))
+def test_a_change_is_worked_out_as_all_of_it_would_be(steps: list[list[object]]) -> None:
+    one, known = MirrorMap("a"), dict[Key, MirrorRecord]()
+    absent: frozenset[str] = frozenset()
+    one.assignment = FleetAssignment(leader="a", owners={name: frozenset() for name in NAMES})
+    for step in steps:
+        changed: set[Key] = set()
+        for change in step:
+            match change:
+                case MirrorRecord():
+                    key = change.link, change.mirror_topic
+                    known[key] = change
+                    changed.add(key)
+                case FleetAssignment():
+                    one.assignment = change
+                case ("gone", tuple() as key):
+                    if known.pop(key, None) is not None:
+                        changed.add(key)
+                case ("override", tuple() as key):
+                    one.overridden ^= {key}
+                case ("absent", frozenset() as silent):
+                    absent = silent
+        found = one.find(known, changed, absent)
+        one.keep(found)
+        held = expected(one.assignment, known, absent, one.overridden)
+        assert found.mine == {each for each, name in held.items() if name == "a"}
+        assert {each: name for name, of in one.by_name().items() for each in of} == held
+        assert all(one.holder(each) == name for each, name in held.items())
+        for link, topic in KEYS:
+            assert one.of(link, topic) == {each for each in held if (each.link, each.topic) == (link, topic)}
+
+
+def test_a_record_that_changes_is_all_that_is_looked_at() -> None:
+    one = MirrorMap("a")
+    known = {
+        ("l", f"t{number}"): MirrorRecord(
+            link="l",
+            source_topic=f"t{number}",
+            mirror_topic=f"t{number}",
+            mirror_id=number,
+            readable=True,
+            starts=(PartitionStart(0, 0),) * 2,
+        )
+        for number in range(5)
+    }
+    one.assignment = FleetAssignment(leader="a", owners={"a": frozenset(), "b": frozenset()})
+    one.keep(one.find(known, known, frozenset()))
+    known["l", "t3"] = replace(known["l", "t3"], state=MirrorState.PAUSED)
+    found = one.find(known, [("l", "t3")], frozenset())
+    assert found.partial
+    assert set(found.topics) == {("l", "t3")}
+    one.keep(found)
+    one.assignment = FleetAssignment(leader="b", owners={"a": frozenset(), "b": frozenset()})
+    assert not one.find(known, [], frozenset()).partial
+
+
+def test_who_is_new_asks_everybody_and_later_whoever_has_it() -> None:
+    one, wanted = MirrorMap("a"), frozenset({MirrorPartition("l", "t", 0)})
+    assert one.whom_to_ask(wanted, frozenset({"b"})) == dict.fromkeys(wanted, "*")
+    assert one.whom_to_ask(wanted, frozenset()) == {}
+    known = {("l", "t"): MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1, readable=True)}
+    known["l", "t"] = replace(known["l", "t"], starts=(PartitionStart(0, 0),))
+    one.assignment = FleetAssignment(leader="a", owners={"a": frozenset(), "b": wanted})
+    one.keep(one.find(known, known, frozenset()))
+    assert one.whom_to_ask(wanted, frozenset({"b"})) == dict.fromkeys(wanted, "b")
+    assert one.whom_to_ask(wanted, frozenset({"c"})) == {}
