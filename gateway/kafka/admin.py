@@ -214,9 +214,13 @@ async def alter_topic_configs(
 
 
 async def describe_topic_configs(
-    cluster: Cluster, names: Collection[str], *, timeout_s: float | None = None
+    cluster: Cluster,
+    names: Collection[str],
+    *,
+    only: Collection[str] | None = None,
+    timeout_s: float | None = None,
 ) -> dict[str, dict[str, ConfigEntry]]:
-    """The configs in force of each topic, defaults included.
+    """The configs in force of each topic, defaults included; these `only`, if some are named: a topic has some 40.
 
     Raises:
         AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -225,7 +229,7 @@ async def describe_topic_configs(
     if not names:
         return {}
     request = DescribeConfigsRequest(
-        resources=[_resource(TOPIC_RESOURCE, name) for name in names],
+        resources=[_resource(TOPIC_RESOURCE, name, only) for name in names],
         include_synonyms=False,
         include_documentation=False,
     )
@@ -252,9 +256,9 @@ async def describe_broker_configs(
     return _entries(response.results[0].configs)
 
 
-def _resource(kind: int, name: str) -> Any:
+def _resource(kind: int, name: str, only: Collection[str] | None = None) -> Any:
     return DescribeConfigsRequest.DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=None
+        resource_type=kind, resource_name=name, configuration_keys=None if only is None else list(only)
     )
 
 

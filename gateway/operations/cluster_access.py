@@ -65,8 +65,10 @@ class ClusterAccess(Protocol):
             BrokerError: one of them may not be seen by this principal.
         """
 
-    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-        """The effective configs of each topic, defaults included."""
+    async def topic_configs(
+        self, names: Iterable[str], only: Collection[str] | None = None
+    ) -> Mapping[str, Mapping[str, str]]:
+        """The effective configs of each topic, defaults included; these `only`, if some are named."""
 
     async def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]

@@ -84,9 +84,11 @@ class NetAccess:
             found[name] = _info(name, topic)
         return found
 
-    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    async def topic_configs(
+        self, names: Iterable[str], only: Collection[str] | None = None
+    ) -> Mapping[str, Mapping[str, str]]:
         """See `ClusterAccess.topic_configs`; sensitive ones, which topics have none of, are left out."""
-        described = await admin.describe_topic_configs(self._cluster, tuple(names))
+        described = await admin.describe_topic_configs(self._cluster, tuple(names), only=only)
         return {
             topic: {name: entry.value for name, entry in configs.items() if entry.value is not None}
             for topic, configs in described.items()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
@@ -108,8 +109,13 @@ def parse(configs: Mapping[str, str]) -> LinkConfig:
     Raises:
         LinkConfigError: an unknown option or a bad value.
     """
+    return _parsed(tuple(configs.items()))
+
+
+@lru_cache(maxsize=256)  # links; they are asked for with every record that changes
+def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     values: dict[str, Any] = {}
-    for name, text in canonical(configs).items():
+    for name, text in canonical(dict(configs)).items():
         option = _OPTIONS.get(name)
         if option is None:
             raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")

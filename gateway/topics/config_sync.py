@@ -15,7 +15,7 @@ import structlog
 
 from gateway.errors import ControlError
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.rules.topic_configs import config_changes, synced_configs
+from gateway.kafka.rules.topic_configs import CONCERNED, config_changes, synced_configs
 from gateway.mirror.interface import MirrorEngine, PartitionStatus
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.offset_translation import OffsetMaps
@@ -100,8 +100,8 @@ class ConfigSync:
         present = [pair for pair in pairs if _is_itself(pair, found.get(pair.origin_topic))]
         if not present:
             return
-        origin_configs = await origin.topic_configs([pair.origin_topic for pair in present])
-        copy_configs = await copy.topic_configs([pair.copy_topic for pair in present])
+        origin_configs = await origin.topic_configs([pair.origin_topic for pair in present], CONCERNED)
+        copy_configs = await copy.topic_configs([pair.copy_topic for pair in present], CONCERNED)
         for pair in present:
             await self._sync_configs(pair, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
             await self._sync_partitions(pair, found[pair.origin_topic].partitions)

@@ -56,6 +56,7 @@ class EngineEvents:
         self._translated = maps.turned_translated
         self._lost: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._news = asyncio.Event()
+        self._settled_at = -1  # offset of the state up to which nothing was left to do
         deleted.subscribe(self._forget)
 
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
@@ -90,26 +91,29 @@ class EngineEvents:
         self._news.set()
 
     async def run(self) -> None:
-        """Reconcile at each event, and once a second for what time alone changes."""
+        """Reconcile at each event, and once a second when the records have changed or something was left undone."""
         while True:
             with suppress(TimeoutError):
                 # Not wait_for: in 3.11 it loses a cancellation that comes together with the event.
                 async with asyncio.timeout(_TICK_S):
                     await self._news.wait()
-            self._news.clear()
-            await self.reconcile()
-            self._publisher.refresh()  # drops the producer tables of old promotes
+            if self._news.is_set() or self._settled_at != self._store.applied:
+                self._news.clear()
+                await self.reconcile()
+            self._publisher.look()
 
     async def reconcile(self) -> None:
         """Bring every mirror's record in line with what the engine has told."""
+        applied, is_settled = self._store.applied, True
         for mirror in list(self._store.mirrors.values()):
             try:
                 await self._reconcile(mirror)
             except (WrongState, ControlError):
-                continue  # an operator was faster; what is left to do shows at the next tick
+                is_settled = False  # an operator was faster; what is left to do shows at the next tick
             except StoreError as exc:
                 _log.warning("state not written, will be tried again", topic=mirror.mirror_topic, error=str(exc))
                 return
+        self._settled_at = applied if is_settled else -1
 
     async def _reconcile(self, mirror: MirrorRecord) -> None:
         key = (mirror.link, mirror.mirror_topic)

@@ -112,9 +112,15 @@ class FakeKafka:
         await self._called("topics")
         return {name: self.existing[name].info for name in names if name in self.existing}
 
-    async def topic_configs(self, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    async def topic_configs(
+        self, names: Iterable[str], only: Collection[str] | None = None
+    ) -> Mapping[str, Mapping[str, str]]:
         await self._called("topic_configs")
-        return {name: dict(self.existing[name].configs) for name in names}
+        found = {name: self.existing[name].configs for name in names}
+        return {
+            name: {key: value for key, value in configs.items() if only is None or key in only}
+            for name, configs in found.items()
+        }
 
     async def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.cutover.write_pause.rules.cutovers_seen import CutoversSeen
 from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
-from gateway.cutover.write_pause.rules.routing_build import routing_from
-from gateway.cutover.write_pause.rules.write_pause import Pause, WritePauses, recorded
+from gateway.cutover.write_pause.rules.routing_build import RouteBuilder
+from gateway.cutover.write_pause.rules.write_pause import Pause, Recorded, WritePauses, recorded
 from gateway.state.records import MirrorRecord
 from gateway.state.store import StateStore
 from gateway.transport.host import MACHINE
@@ -35,6 +35,9 @@ class RoutingPublisher:
         self._readable: set[str] = set()
         self._reserved: dict[str, MirrorRecord] = {}
         self._phases: Mapping[str, WritePhase] = {}  # as published
+        self._routes = RouteBuilder()
+        self._retried: frozenset[str] = frozenset()
+        self._recorded: dict[str, tuple[MirrorRecord, bool, Recorded]] = {}
         self.pauses = WritePauses()
         self.on_resumed: list[Callable[[Sequence[Pause]], None]] = []
         store.subscribe(self.refresh)
@@ -49,9 +52,15 @@ class RoutingPublisher:
 
         False when one of them comes too late, or its topic is not known here.
         """
-        begun = [self.pauses.pause(pause) for pause in pauses]
-        self.refresh()
+        wanted = tuple(pauses)
+        begun = [self.pauses.pause(pause) for pause in wanted]
+        if any(self._is_news(pause.topic) for pause in wanted):  # each of a set is paused again when it is asked for
+            self.refresh()
         return all(begun)
+
+    def _is_news(self, topic: str) -> bool:
+        known = self.pauses.get(topic)
+        return known is not None and known.phase is not self._phases.get(topic)
 
     def resume(self, pauses: Iterable[Pause]) -> None:
         """Nothing came of these: what the topics' records say is in force again, unless another pause is."""
@@ -97,14 +106,26 @@ class RoutingPublisher:
         self._readable.discard(topic)
         self.refresh()
 
+    def look(self) -> None:
+        """Once in a while: drops the producer tables of cutovers that are long ago."""
+        if self._cutovers.retried(self._clock()) != self._retried:
+            self.refresh()
+
+    def _found(self, topic: str, mirror: MirrorRecord, retried: bool) -> tuple[MirrorRecord, bool, Recorded]:
+        known = self._recorded.get(topic)
+        if known is not None and known[0] is mirror and known[1] == retried:
+            return known
+        return mirror, retried, recorded(mirror, retried=retried)
+
     def refresh(self) -> None:
         """Build the snapshot from what is known now, and publish it if it is a new one."""
         mirrors = {**self._reserved, **{mirror.mirror_topic: mirror for mirror in self._store.mirrors.values()}}
         now = self._clock()
         self._cutovers.saw(mirrors.values(), now)
-        retried = self._cutovers.retried(now)
-        self.pauses.records({topic: recorded(mirror, retried=topic in retried) for topic, mirror in mirrors.items()})
-        routing = routing_from(
+        self._retried = retried = self._cutovers.retried(now)
+        self._recorded = {topic: self._found(topic, mirror, topic in retried) for topic, mirror in mirrors.items()}
+        self.pauses.records({topic: found for topic, (_, _, found) in self._recorded.items()})
+        routing = self._routes.build(
             self._store.links, mirrors.values(), self.pauses, readable=self._readable, retried=retried
         )
         phases = {topic: route.phase for topic, route in routing.topics.items()}

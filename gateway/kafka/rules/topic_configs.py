@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 BEFORE_MAX = "message.timestamp.before.max.ms"
 AFTER_MAX = "message.timestamp.after.max.ms"
@@ -57,6 +58,9 @@ LIFTED = {
     "retention.bytes": "-1",
 }
 """What a mirror topic has while it is mirrored. The timestamp limits come on top, under the names the target knows."""
+
+CONCERNED: Final = tuple(dict.fromkeys((*ALWAYS_SYNCED, *DEFAULT_SYNCED, *OPTIONALLY_SYNCED, *LIFTED)))
+"""All that is looked at here: a topic has twice as many configs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ async def test_a_restore_waits_while_brokers_do_not_agree_whether_the_topic_is_t
     scene.ends.failure, scene.ends.on_read = refused, read
     configs, unheard = source.topic_configs, 0
 
-    async def topic_configs(names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    async def topic_configs(names: Iterable[str], only: object = None) -> Mapping[str, Mapping[str, str]]:
         nonlocal unheard
         if unheard < 2 and source.ids > 1:
             unheard += 1

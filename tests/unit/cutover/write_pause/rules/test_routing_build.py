@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
-from gateway.cutover.write_pause.rules.routing_build import routing_from
+from gateway.cutover.write_pause.rules.routing_build import RouteBuilder
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePauses, phase_of, recorded
 from gateway.kafka.rules.topic_ids import topic_id_text
 from gateway.state.ack import Ack
@@ -33,7 +33,7 @@ def routing(
     pauses.records({"t": recorded(record, retried="t" in retried)})
     if paused:
         assert pauses.pause(Pause("t", 1, 0))
-    return routing_from(LINKS, [record], pauses, retried=retried, **more)
+    return RouteBuilder().build(LINKS, [record], pauses, retried=retried, **more)
 
 
 def route(record: MirrorRecord, **more: Any):
@@ -63,7 +63,7 @@ def test_what_clients_may_write_through_the_link():
         record = mirror(source_topic="on-source-t")
         pauses = WritePauses()
         pauses.records({"t": recorded(record, retried=False)})
-        assert routing_from(links, [record], pauses).topics["t"].by_clients is found
+        assert RouteBuilder().build(links, [record], pauses).topics["t"].by_clients is found
 
 
 def test_writes_are_counted_before_the_mirror_back_begins():
@@ -139,7 +139,7 @@ def test_topic_ids_lead_to_names():
 
 
 def test_a_mirror_without_its_link_has_no_route():
-    assert routing_from({}, [mirror()], {}).topics == {}
+    assert RouteBuilder().build({}, [mirror()], {}).topics == {}
 
 
 def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
@@ -149,6 +149,30 @@ def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
         "b": LinkRecord(name="b", link_id=2, source_cluster_id="B", client={}, configs={"link.prefix": "eu_"}),
     }
 
-    found = routing_from(links, [], {})
+    found = RouteBuilder().build(links, [], {})
 
     assert [found.group_at(cluster, "usa_g") for cluster in ("A", "B", "")] == ["g", "usa_g", "usa_g"]
+
+
+def test_what_has_not_changed_is_not_built_again_and_what_has_is():
+    builder, pauses, record = RouteBuilder(), WritePauses(), mirror(producers=TABLE)
+    other = replace(record, source_topic="u", mirror_topic="u")
+
+    def build(*records: MirrorRecord, links=LINKS, **more: Any) -> Any:
+        pauses.records({each.mirror_topic: recorded(each, retried=False) for each in records})
+        return builder.build(links, records, pauses, **more).topics
+
+    first = build(record, other)
+    assert build(record, other)["t"] is first["t"]
+    changed = replace(record, readable=True)
+    found = build(changed, other)
+    assert found["t"].readable
+    assert found["u"] is first["u"]
+    assert build(record, other, readable={"t"})["t"].readable
+    assert build(record, other, retried={"t"})["t"].producers == TABLE
+    assert build(record, other)["t"] == first["t"]
+    other_link = {"l": replace(LINKS["l"], configs={"ack": "source"})}
+    assert build(record, other, links=other_link)["t"].ack is Ack.SOURCE
+    build(other)
+    again = build(record, other)["t"]
+    assert again.pause is pauses["t"], "its mirror was deleted and made anew"
