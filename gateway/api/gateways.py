@@ -35,6 +35,7 @@ class GatewayData(BaseModel):
     peer: str
     lease_s: float
     lease_left_s: float | None = Field(None, description="Of a lost one: for how long it is waited for yet.")
+    workers: int = Field(description="Its processes.")
     mirror_partitions: int
     admitted_ms: int
 
@@ -43,13 +44,14 @@ class GatewayData(BaseModel):
         """From the view."""
         record = view.record
         return cls(
-            name=record.name,
+            name=view.name,
             role=record.role,
             state=view.state,
             leads=view.leads,
             peer=record.peer,
             lease_s=record.lease_ms / 1000,
             lease_left_s=None if view.lease_left_s is None else round(view.lease_left_s, 1),
+            workers=view.workers,
             mirror_partitions=len(view.mirrors),
             admitted_ms=record.since_ms,
         )

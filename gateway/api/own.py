@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from gateway.api import docs, errors, status
-from gateway.api.status import Checks, MetricsText
+from gateway.api.status import Checks, MetricsText, no_checks
 from gateway.control_plane import StatusView
 from gateway.version import VERSION
 
@@ -17,7 +17,7 @@ def create_own_app(
     view: Callable[[], StatusView],
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]],
-    checks: Checks = dict,
+    checks: Checks = no_checks,
     document: Callable[[], Mapping[str, Any]] = dict,
 ) -> FastAPI:
     """The application.

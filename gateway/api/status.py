@@ -6,7 +6,7 @@ serve: so a liveness probe does not end every gateway of a fleet because their t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
 from fastapi import APIRouter, Request, Response
@@ -17,7 +17,7 @@ from gateway.api.models import HealthData, StatusData
 from gateway.control_plane import StatusView
 from gateway.version import VERSION
 
-Checks = Callable[[], Mapping[str, str]]
+Checks = Callable[[], Awaitable[Mapping[str, str]]]
 """What must be so for a gateway to serve: name of a check -> '' or why it fails."""
 
 LIVE: Final = ("listeners",)
@@ -27,8 +27,13 @@ LIVE: Final = ("listeners",)
 class MetricsText(Protocol):
     """What is served at /metrics."""
 
-    def render(self) -> tuple[bytes, str]:
+    async def text(self) -> tuple[bytes, str]:
         """The text and its content type."""
+
+
+async def no_checks() -> Mapping[str, str]:
+    """Of what has none."""
+    return {}
 
 
 _FAILS: Final[dict[int | str, dict[str, object]]] = {
@@ -41,7 +46,7 @@ def router(
     status_view: Callable[[], StatusView],
     metrics: MetricsText,
     listeners: Callable[[], Mapping[str, str]],
-    checks: Checks = dict,
+    checks: Checks = no_checks,
 ) -> APIRouter:
     """The routes about the gateway itself."""
     routes = APIRouter(tags=["gateway"])
@@ -63,15 +68,15 @@ def router(
 
     @routes.get("/health", summary="Does this process work", responses=_FAILS)
     async def health(request: Request) -> JSONResponse:
-        return _checked({name: why for name, why in checks().items() if name in LIVE}, request)
+        return _checked({name: why for name, why in (await checks()).items() if name in LIVE}, request)
 
     @routes.get("/ready", summary="Does this gateway serve, with all that it needs", responses=_FAILS)
     async def ready(request: Request) -> JSONResponse:
-        return _checked(checks(), request)
+        return _checked(await checks(), request)
 
     @routes.get("/metrics", summary="Prometheus metrics", response_class=Response)
     async def prometheus() -> Response:
-        text, content_type = metrics.render()
+        text, content_type = await metrics.text()
         return Response(text, media_type=content_type)
 
     return routes

@@ -52,6 +52,7 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
             ("Role", answer["role"]),
             ("State", answer["state"]),
             ("Leads", "yes" if answer["leads"] else ""),
+            ("Workers", _several(answer.get("workers", 1))),
             ("Mirror partitions", answer["mirror_partitions"]),
             ("Address for the others", answer["peer"]),
             ("Write lease", duration(answer["lease_s"])),
@@ -66,6 +67,10 @@ def forget(name: Name, url: Url = DEFAULT_URL) -> None:
     """Wait no more for a lost gateway. Only when it has stopped for certain: it must not write to a source any more."""
     ask(url, lambda api: api.delete(f"/v3/gateways/{segment(name)}"))
     typer.echo(f"forgotten {name}")
+
+
+def _several(workers: int) -> str:
+    return str(workers) if workers > 1 else ""
 
 
 def _lease(one: dict[str, Any]) -> str:

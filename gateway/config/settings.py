@@ -58,10 +58,11 @@ class Fleet(Section):
     `name`: of this gateway, the same over restarts, no two alike; empty: from the listener's address. `lease_s`: for
     how long it may write to sources without having been heard of, 5 s to a day; who promotes waits that long for one
     that was lost. `peer_host`, `peer_port`: where the other gateways reach it; by default the listener's address, and
-    any free port. `tls`: certificates of the channel between gateways; by default they make them themselves.
+    any free port; with `workers` each has one, from `peer_port` on. `tls`: certificates of the channel between
+    gateways; by default they make them themselves.
     """
 
-    name: str = ""
+    name: Annotated[str, Field(pattern=r"^[^#]*$")] = ""
     lease_s: Annotated[float, Field(ge=5, le=86_400)] = 600.0
     peer_host: str = ""
     peer_port: Annotated[int, Field(ge=0, le=65_535)] = 0
@@ -79,13 +80,14 @@ class Settings(BaseSettings):
     """All settings. `target` holds Kafka client properties under Kafka's own names.
 
     `listeners`: besides the first, by name. `role`: a `node` mirrors and may lead the fleet, a `sidecar` serves
-    clients only.
+    clients only. `workers`: processes of this gateway, `auto`: one for each core; see docs/fleet.md.
     """
 
     model_config = SettingsConfigDict(extra="forbid", frozen=True)
 
     target: dict[str, str]
     role: Literal["node", "sidecar"] = "node"
+    workers: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] = 1
     fleet: Fleet = Fleet()
     listener: Listener = Listener()
     limits: Limits = Limits()

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.errors import NotFound
 from gateway.fleet.registry import FleetRegistry
+from gateway.fleet.rules.worker_names import gateway_of
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.store import StateStore
 
+_STATES: Final = ("up", "silent", "lost")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayView:
-    """One gateway. `state`: up | silent (not heard for a moment) | lost (not in the group).
+    """One gateway, with all of its processes. `state`: up | silent (not heard for a moment) | lost (not in the group).
 
+    `record`: of its first process. `workers`: how many there are. One that is away makes the gateway so.
     `lease_left_s`: of a lost one, after which it is waited for no more; None while that is not known. `mirrors`: what
     it mirrors.
     """
 
     record: GatewayRecord
+    name: str
+    workers: int
     state: str
     leads: bool
     lease_left_s: float | None
@@ -45,38 +52,63 @@ class Gateways:
 
     def list(self) -> list[GatewayView]:
         """All that may write to sources, by name."""
-        return [self._view(self._store.gateways[name]) for name in sorted(self._store.gateways)]
+        return [self._view(name, members) for name, members in sorted(self._members().items())]
 
     def describe(self, name: str) -> GatewayView:
         """One of them; NotFound if there is none."""
-        record = self._store.gateways.get(name)
-        if record is None:
+        members = self._members().get(name)
+        if members is None:
             raise NotFound(f"the fleet has no gateway '{name}'")
-        return self._view(record)
+        return self._view(name, members)
 
     async def forget(self, name: str) -> None:
-        """Wait no more for a lost gateway: the operator knows that it has stopped.
+        """Wait no more for a lost gateway, or a lost process of one: the operator knows that it has stopped.
 
         Raises:
             NotFound: there is none.
-            Conflict: it is there.
+            Conflict: it is there, all of it.
             StoreError: not written.
         """
-        self.describe(name)
-        await self._registry.forget_absent(name, "an operator says that it has stopped")
+        if name in self._store.gateways and name not in self._members():
+            members = [name]  # one process by its own name, as a promote that waits for it says
+        else:
+            self.describe(name)
+            members = [one.name for one in self._members()[name]]
+        lost = [each for each in members if self._registry.is_lost(each)]
+        for each in lost or members[:1]:
+            await self._registry.forget_absent(each, "an operator says that it has stopped")
+
+    def _members(self) -> Mapping[str, Sequence[GatewayRecord]]:
+        return _by_gateway(self._store.gateways)
 
     def _runs(self, partition: MirrorPartition) -> bool:
         mirror = self._store.mirrors.get((partition.link, partition.topic))
         return mirror is not None and mirror.created and is_mirroring(mirror.state)
 
-    def _view(self, record: GatewayRecord) -> GatewayView:
-        name, registry = record.name, self._registry
-        lost = registry.is_lost(name)
-        state = "up" if not lost else "silent" if name in registry.members else "lost"
+    def _view(self, name: str, members: Sequence[GatewayRecord]) -> GatewayView:
+        mirrored, names = self._mirrored(), [one.name for one in members]
+        lost = [each for each in names if self._registry.is_lost(each)]
+        left = [self._registry.lease_left_s(each) for each in lost]
+        known = [left_s for left_s in left if left_s is not None]
         return GatewayView(
-            record=record,
-            state=state,
-            leads=name == self._me,
-            lease_left_s=registry.lease_left_s(name) if lost else None,
-            mirrors=frozenset(each for each in self._mirrored().get(name, ()) if self._runs(each)),
+            record=members[0],
+            name=name,
+            workers=len(members),
+            state=max((self._state(each) for each in names), key=_STATES.index),
+            leads=self._me in names,
+            lease_left_s=max(known) if known and len(known) == len(left) else None,
+            mirrors=frozenset(each for of in names for each in mirrored.get(of, ()) if self._runs(each)),
         )
+
+    def _state(self, member: str) -> str:
+        if not self._registry.is_lost(member):
+            return "up"
+        return "silent" if member in self._registry.members else "lost"
+
+
+def _by_gateway(members: Mapping[str, GatewayRecord]) -> Mapping[str, Sequence[GatewayRecord]]:
+    """The processes of each gateway, the first one first."""
+    found: dict[str, list[GatewayRecord]] = {}
+    for name in sorted(members):
+        found.setdefault(gateway_of(name), []).append(members[name])
+    return found

@@ -43,6 +43,7 @@ class DataPlane:
 
     store_ports: makes new ports of brokers known to all gateways; called in the background.
     leads: whether this gateway leads the fleet.
+    shares_ports: with the other processes of this gateway.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class DataPlane:
         store_ports: Callable[[Mapping[int, int]], Awaitable[None]],
         leads: Callable[[], bool] = lambda: True,
         host: Host = MACHINE,
+        shares_ports: bool = False,
     ) -> None:
         self._settings = settings
         self._views = views
@@ -87,6 +89,7 @@ class DataPlane:
             idle_timeout_s=listener.idle_timeout_s,
             rng=host.rng,
             plain_sockets=host.plain_sockets,
+            shares_ports=shares_ports,
         )
         self.forwarder = forwarder = Forwarder(host.monotonic)
         counted = CountedWrites(sessions=sessions.open, clock=host.monotonic, stats=sessions.stats, forwarder=forwarder)

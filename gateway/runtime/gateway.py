@@ -26,6 +26,7 @@ from gateway.control_plane import StatusView
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable
 from gateway.fleet.parts import Term
+from gateway.fleet.rules.worker_names import gateway_of
 from gateway.groups.gate.by_record import GatesByRecord
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
@@ -44,6 +45,8 @@ from gateway.runtime.identity import act_for_clients, require_token_listeners
 from gateway.runtime.keys import sealing_keys
 from gateway.runtime.peering import Peering, Shared
 from gateway.runtime.term import LeaderTerm, TermDependencies
+from gateway.runtime.workers.share import ALONE, Worker
+from gateway.runtime.workers.siblings import Siblings
 from gateway.state.mirror_states import shown
 from gateway.state.store import StateStore, StoreError
 from gateway.telemetry.metrics import Metrics
@@ -61,7 +64,7 @@ class StartError(Exception):
     """The gateway cannot start. One line for the operator."""
 
 
-def _require_free(settings: Settings) -> None:
+def require_free(settings: Settings) -> None:
     """Raises StartError when one of the fixed ports is taken."""
     api = settings.api
     fixed = [
@@ -82,8 +85,10 @@ def _require_free(settings: Settings) -> None:
 class Gateway:
     """One process. `stopped` is set by `stop`; `failed` says why it could not go on."""
 
-    def __init__(self, settings: Settings, host: Host = MACHINE) -> None:
+    def __init__(self, settings: Settings, host: Host = MACHINE, worker: Worker = ALONE) -> None:
+        """`worker`: which of the gateway's processes it is; `settings` are its own."""
         self.settings = settings
+        self._worker = worker
         self._host = host
         self.stopped = asyncio.Event()
         self.failed = ""
@@ -117,9 +122,9 @@ class Gateway:
 
     async def _start(self) -> None:
         settings = self.settings
-        if self._host.plain_sockets:
+        if self._host.plain_sockets and self._worker.count == 1:  # else the supervisor has looked
             # Before the fleet hears of it: a second process of one name must not replace the first.
-            _require_free(settings)
+            require_free(settings)
         config = ClusterConfig.from_client_properties(settings.target)
         self._target = NetAccess(config, self._host)
         self._closers.push_async_callback(self._target.close)
@@ -144,9 +149,10 @@ class Gateway:
         await self._data.listeners.start()
         self._target.cluster.on_view.append(lambda _view: self._data.listeners.brokers_changed())
         self._open_audit_topic(settings.api.audit_topic)
-        api = (self._host.serve_api or ApiServer)(self._forwarding, settings.api)
-        api.start()
-        self._closers.push_async_callback(api.close)
+        if self._worker.serves_api:
+            api = (self._host.serve_api or ApiServer)(self._forwarding, settings.api)
+            api.start()
+            self._closers.push_async_callback(api.close)
         self._closers.push_async_callback(self._data.tokens.close)
         self._closers.push_async_callback(self._data.listeners.close, SHUTDOWN_GRACE_S)
         _log.info(
@@ -160,7 +166,7 @@ class Gateway:
 
     def _open_audit_topic(self, name: str) -> None:
         if name:
-            self._audit_topic = AuditTopic(self._target.cluster, name, lambda: self._peering.name, self._host.wall_ms)
+            self._audit_topic = AuditTopic(self._target.cluster, name, lambda: self._name, self._host.wall_ms)
             self._audit_topic.start()
             self._closers.push_async_callback(self._audit_topic.stop)
 
@@ -205,20 +211,25 @@ class Gateway:
             leads=lambda: self._term is not None,
             store_ports=PortBook(self._store, peering.peers, lambda: peering.fleet.leader).keep,
             host=self._host,
+            shares_ports=self._worker.count > 1,
         )
+        siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks)
         own = (self._host.create_own_app or create_own_app)(
-            self._status, self._metrics, self._data.names, self._checks, self._document
+            self._status, siblings, self._data.names, siblings.checks, self._document
         )
         # Once, and not when a term begins: it takes 50 ms, in which everything else would stand still.
         self._app = (self._host.create_app or create_app)(
             lambda: self._led.service, self._metrics, self._data.names, lambda: self._led.gateways
         )
-        audit = AuditTrail(lambda: peering.name, self._store, self._host.wall_ms)
-        self._forwarding = LeaderForwarding(
-            own, peering.peers, lambda: peering.fleet.leader, audit, lambda: peering.name
-        )
+        audit = AuditTrail(lambda: self._name, self._store, self._host.wall_ms)
+        self._forwarding = LeaderForwarding(own, peering.peers, lambda: peering.fleet.leader, audit, lambda: self._name)
         self._metrics.proxy = self._data.numbers
         self._metrics.fleet = self._fleet_numbers
+
+    @property
+    def _name(self) -> str:
+        """The gateway's, whichever of its processes this is."""
+        return gateway_of(self._peering.name)
 
     def _open_or_close_gates(self, routing: Routing) -> None:
         self._gates.enabled = bool(routing.topics)
@@ -307,7 +318,7 @@ class Gateway:
         """Of this gateway, whoever leads."""
         fleet = self._peering.fleet
         if self._term is not None:
-            return replace(self._term.service.status(), gateway=self._peering.name, leader=fleet.leader)
+            return replace(self._term.service.status(), gateway=self._name, leader=gateway_of(fleet.leader))
         store = self._store
         return StatusView(
             gateway_id=store.instance,
@@ -316,6 +327,6 @@ class Gateway:
             mirrors=dict(Counter(shown(mirror).value for mirror in store.mirrors.values())),
             groups=dict(Counter(group.state.value for group in store.groups.values())),
             ports={node: record.port for node, record in store.ports.items()},
-            gateway=self._peering.name,
-            leader=fleet.leader,
+            gateway=self._name,
+            leader=gateway_of(fleet.leader),
         )

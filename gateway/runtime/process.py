@@ -1,4 +1,4 @@
-"""A `lockgate serve` process: one gateway, until a signal or a failure ends it."""
+"""A `lockgate serve` process: one gateway, or the supervisor of its workers, until a signal or a failure ends it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,68 @@ import structlog
 import uvloop
 
 from gateway.config.settings import Settings
-from gateway.runtime.gateway import Gateway, StartError
+from gateway.runtime.gateway import Gateway, StartError, require_free
 from gateway.runtime.limits import set_limits
 from gateway.runtime.memory import find_trim, keep_trimmed
+from gateway.runtime.workers.share import ALONE, Worker, settings_of, workers_of
+from gateway.runtime.workers.supervisor import Life, Supervisor
 from gateway.transport.background import kept_running
 
 _log = structlog.get_logger("lockgate")
 CLOSE_S = 28.0  # what sends SIGTERM commonly waits for 30 s before SIGKILL
+_WORKERS_CLOSE_S = 29.0
 
 
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code: 0, or 1 when it could not start or go on."""
     set_limits()
+    count = workers_of(settings)
     try:
-        return uvloop.run(_serve(settings))
+        if count == 1:
+            return uvloop.run(_serve(settings))
+        require_free(settings)
+    except StartError as error:
+        _log.error("cannot start", reason=str(error))
+        return 1
+    return Supervisor(
+        count, lambda index, life: _run_worker(settings, Worker(index, count), life), _WORKERS_CLOSE_S
+    ).run()
+
+
+def _run_worker(settings: Settings, worker: Worker, life: Life) -> int:
+    structlog.contextvars.bind_contextvars(worker=worker.index + 1)
+    try:
+        return uvloop.run(_serve(settings_of(settings, worker), worker, life))
     except StartError as error:
         _log.error("cannot start", reason=str(error))
         return 1
 
 
-async def _serve(settings: Settings) -> int:
-    gateway = Gateway(settings)
+async def _serve(settings: Settings, worker: Worker = ALONE, life: Life | None = None) -> int:
+    gateway = Gateway(settings, worker=worker)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, gateway.stop)
+    if life is not None:
+        loop.add_reader(life.parent, _stop_alone, gateway, life)
     trimming = asyncio.create_task(kept_running(lambda: keep_trimmed(find_trim()), "memory"), name="memory")
     try:
         await gateway.start()
+        if life is not None:
+            life.serves()
         await gateway.stopped.wait()
     finally:
         trimming.cancel()
         await _close(gateway)
         _log.info("stopped")
     return 1 if gateway.failed else 0
+
+
+def _stop_alone(gateway: Gateway, life: Life) -> None:
+    """The supervisor is gone: nobody would start this worker again, or stop it."""
+    asyncio.get_running_loop().remove_reader(life.parent)
+    _log.error("the supervisor of this worker has ended: it stops")
+    gateway.stop()
 
 
 async def _close(gateway: Gateway) -> None:

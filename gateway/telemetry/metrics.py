@@ -65,6 +65,10 @@ class Metrics:
         """The text for Prometheus, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
+    async def text(self) -> tuple[bytes, str]:
+        """For `/metrics` of one process."""
+        return self.render()
+
 
 class _Scrape(Collector):
     def __init__(self, metrics: Metrics) -> None:

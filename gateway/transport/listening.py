@@ -75,9 +75,18 @@ class Acceptor:
 
 
 async def listen(
-    loop: asyncio.AbstractEventLoop, host: str, port: int, backlog: int, accepted: Callable[[socket.socket], None]
+    loop: asyncio.AbstractEventLoop,
+    host: str,
+    port: int,
+    backlog: int,
+    accepted: Callable[[socket.socket], None],
+    *,
+    shared: bool = False,
 ) -> Acceptor:
     """Listen on all addresses of `host` ("" for every interface).
+
+    Args:
+        shared: other processes of this user may listen there, too, if they say so likewise (SO_REUSEPORT).
 
     Raises:
         OSError: it does not resolve, or the port is taken.
@@ -86,7 +95,7 @@ async def listen(
     sockets: list[socket.socket] = []
     try:
         for family, address in dict.fromkeys((info[0], info[4]) for info in infos):
-            listening = socket.create_server(address, family=family, backlog=backlog)
+            listening = socket.create_server(address, family=family, backlog=backlog, reuse_port=shared)
             listening.setblocking(False)
             sockets.append(listening)
     except BaseException:

@@ -22,7 +22,7 @@ PRINCIPALS = ("viewer", "operator", "admin")
 
 
 class _NoMetrics:
-    def render(self) -> tuple[bytes, str]:
+    async def text(self) -> tuple[bytes, str]:
         return b"", "text/plain"
 
 

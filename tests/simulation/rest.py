@@ -31,8 +31,8 @@ class Answer(NamedTuple):
 
 
 class _Metrics:
-    def render(self) -> tuple[bytes, str]:
-        text: tuple[bytes, str] = _PARTS.get()[1].render()
+    async def text(self) -> tuple[bytes, str]:
+        text: tuple[bytes, str] = await _PARTS.get()[1].text()
         return text
 
 

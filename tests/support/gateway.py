@@ -35,6 +35,7 @@ class GatewayProcess:
         host: str = "127.0.0.1",
         beside: GatewayProcess | None = None,
         role: str = "node",
+        workers: int = 1,
         **sections: dict[str, Any],
     ) -> None:
         """`sections` are merged over the settings, such as `listener={"idle_timeout_s": 1}`.
@@ -58,7 +59,7 @@ class GatewayProcess:
         }
         for name, values in sections.items():
             settings.setdefault(name, {}).update(values)
-        self._settings.write_text(yaml.safe_dump({**settings, "role": role}), encoding="utf-8")
+        self._settings.write_text(yaml.safe_dump({**settings, "role": role, "workers": workers}), encoding="utf-8")
 
     def start(self) -> None:
         """Start it and wait until it serves."""

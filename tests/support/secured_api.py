@@ -50,11 +50,14 @@ class SecuredApi:
         metrics = Metrics()
         metrics.control = plane.service.numbers
         self.app = create_app(lambda: plane.service, metrics)
-        own = create_own_app(plane.service.status, metrics, dict, lambda: self.checks, self.app.openapi)
+        own = create_own_app(plane.service.status, metrics, dict, self._found, self.app.openapi)
         trail = AuditTrail(lambda: name, plane.store, lambda: plane.now_ms)
         self.forwarding = LeaderForwarding(own, self.peers, lambda: self.leader, trail, lambda: name)
         self._server = ApiServer(self.forwarding, settings)
         self._handler = _Lines(self.audit)
+
+    async def _found(self) -> Mapping[str, str]:
+        return self.checks
 
     @property
     def token(self) -> str:

@@ -49,6 +49,8 @@ class Listeners:
         every: the listeners as given.
         target_down: serves those whose broker cannot be reached.
         target_tls: of the sessions to their brokers; None without TLS.
+
+    `shares_ports`: with the other processes of this gateway.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Listeners:
         idle_timeout_s: float,
         rng: random.Random,
         plain_sockets: bool = True,
+        shares_ports: bool = False,
     ) -> None:
         self._sessions = sessions
+        self._shares_ports = shares_ports
         self._target = target
         self.target_down = TargetDown(target, sessions.routing, sessions.handlers, sessions.rights, self.advertised)
         self.every = tuple(listeners)
@@ -151,7 +155,12 @@ class Listeners:
         made: asyncio.Server | Acceptor
         if self._accepts_sockets:
             made = await listen(
-                loop, listener.host, port, BACKLOG, lambda sock: self._accepted(listener, node_id, sock)
+                loop,
+                listener.host,
+                port,
+                BACKLOG,
+                lambda sock: self._accepted(listener, node_id, sock),
+                shared=self._shares_ports,
             )
         else:
             tls = None if listener.tls is None else listener.tls()

@@ -1,0 +1,55 @@
+"""The metrics of several processes as those of one. Pure: texts in, text out.
+
+Counters and histograms are summed, and gauges too, but those that are no amounts (`_RULES`). A family that one process
+alone has is taken as it is, without a look at its samples: the leader's have a line for every partition.
+
+Format: https://prometheus.io/docs/instrumenting/exposition_formats/, version 0.0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+_RULES: Final[dict[str, Callable[[Iterable[float]], float]]] = {
+    "lockgate_write_lease_seconds": min,
+    "lockgate_fleet_leader": max,
+    "lockgate_build": max,
+    "lockgate_build_info": max,
+    "lockgate_write_pause_duration_seconds_created": min,
+}
+"""Which number counts where not the sum does."""
+
+_HELP: Final = "# HELP "
+
+
+def summed(texts: Sequence[str]) -> str:
+    """One text, families and samples in the order in which they are first seen."""
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        for block in _blocks(text):
+            name = block[len(_HELP) : block.index(" ", len(_HELP))]
+            families.setdefault(name, []).append(block)
+    return "".join(blocks[0] if len(blocks) == 1 else _sum(name, blocks) for name, blocks in families.items())
+
+
+def _blocks(text: str) -> Iterable[str]:
+    """A family each: from its HELP to the next one."""
+    found = text.split(f"\n{_HELP}")
+    for index, block in enumerate(found):
+        if block.strip():
+            yield (block if index == 0 else _HELP + block).rstrip("\n") + "\n"
+
+
+def _sum(name: str, blocks: Sequence[str]) -> str:
+    head: list[str] = []
+    samples: dict[str, list[float]] = {}
+    for block in blocks:
+        lines = block.splitlines()
+        head = head or [line for line in lines if line.startswith("#")]
+        for line in lines:
+            if not line.startswith("#"):
+                key, _, value = line.rpartition(" ")
+                samples.setdefault(key, []).append(float(value))
+    rule = _RULES.get(name, sum)
+    return "".join(f"{line}\n" for line in (*head, *(f"{key} {rule(values)!r}" for key, values in samples.items())))

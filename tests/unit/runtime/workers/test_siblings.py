@@ -1,0 +1,86 @@
+"""What the first worker answers for all of its gateway, over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.fleet.peers.channel import Peers
+from gateway.fleet.rules.worker_names import worker_name
+from gateway.runtime.workers import siblings
+from gateway.runtime.workers.share import ALONE, Worker
+from gateway.runtime.workers.siblings import Siblings
+from gateway.telemetry.metrics import Metrics
+from tests.support.waiting import wait_until_async
+
+
+class Process:
+    """One worker. `checks`: its own."""
+
+    def __init__(self, index: int, count: int) -> None:
+        self.name = worker_name("gw", index)
+        self.peers = Peers(self.name, "1", lambda: "s", lambda *_: None)
+        self.checks: dict[str, str] = {"lease": "", "target": ""}
+        metrics = Metrics()
+        metrics.pause_ended("l", "stopped", 0.01)
+        self.siblings = Siblings("gw", Worker(index, count), self.peers, metrics, lambda: self.checks)
+
+
+@asynccontextmanager
+async def running(count: int) -> AsyncIterator[list[Process]]:
+    made = [Process(index, count) for index in range(count)]
+    ports = {one.name: f"127.0.0.1:{await one.peers.listen('127.0.0.1', 0)}" for one in made}
+    try:
+        for one in made:
+            one.peers.expect(ports)
+        await wait_until_async(lambda: all(len(one.peers.connected()) == count - 1 for one in made), 5.0)
+        yield made
+    finally:
+        for one in made:
+            await one.peers.close()
+
+
+def value(text: bytes, name: str) -> float:
+    (line,) = [line for line in text.decode().splitlines() if line.startswith(name)]
+    return float(line.rpartition(" ")[2])
+
+
+async def test_metrics_are_summed() -> None:
+    async with running(3) as made:
+        text, _ = await made[0].siblings.text()
+    assert value(text, "lockgate_workers ") == 3
+    assert value(text, "lockgate_write_pause_duration_seconds_count") == 3
+
+
+async def test_a_check_fails_when_it_fails_at_any() -> None:
+    async with running(3) as made:
+        assert not any((await made[0].siblings.checks()).values())
+        made[2].checks["lease"] = "it is over"
+        assert await made[0].siblings.checks() == {"lease": "gw#3: it is over", "target": ""}
+        made[0].checks["lease"] = "mine"
+        assert await made[0].siblings.checks() == {"lease": "mine", "target": ""}
+
+
+async def test_one_that_does_not_answer_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(siblings, "_ANSWER_S", 0.2)
+    async with running(3) as made:
+        await made[1].peers.close()
+        made[2].checks["lease"] = "it is over"
+        text, _ = await made[0].siblings.text()
+        checks = await made[0].siblings.checks()
+    assert value(text, "lockgate_workers ") == 2
+    assert value(text, "lockgate_write_pause_duration_seconds_count") == 2
+    assert checks == {"lease": "gw#3: it is over", "target": ""}
+
+
+async def test_a_gateway_of_one_process_asks_nobody() -> None:
+    def none() -> Mapping[str, str]:
+        return {"lease": "over"}
+
+    peers = Peers("gw", "1", lambda: "s", lambda *_: None)
+    alone = Siblings("gw", ALONE, peers, Metrics(), none)
+    assert await alone.checks() == {"lease": "over"}
+    assert b"lockgate_workers" not in (await alone.text())[0]
+    assert not peers.handlers
