@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import yaml
 
 from bench.errors import BenchError
@@ -27,8 +28,11 @@ class Lockgate:
 
     name = "gateway"
 
-    def __init__(self, folder: Path, target_bootstrap: str, certificate: Certificate | None = None) -> None:
-        """`certificate`: of a second listener, which speaks TLS."""
+    def __init__(
+        self, folder: Path, target_bootstrap: str, certificate: Certificate | None = None, *, workers: int = 1
+    ) -> None:
+        """`certificate`: of a second listener, which speaks TLS. `workers`: its processes."""
+        self._workers = workers
         self._ports = claim_ports(6, consecutive=True)
         api, bootstrap, base, by_tls, base_by_tls = self._ports[:5]
         self.bootstrap = f"{HOST}:{bootstrap}"
@@ -44,6 +48,7 @@ class Lockgate:
             "target": {"bootstrap.servers": target_bootstrap},
             "listener": {"bootstrap_port": bootstrap, "base_port": base},
             "api": {"port": api, "token_file": str(self.token_file)},
+            "workers": workers,
         }
         if certificate is not None:
             tls = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
@@ -57,6 +62,12 @@ class Lockgate:
         """See `Contestant`."""
         return None if self._server is None else self._server.pid
 
+    def worker_pids(self) -> list[int]:
+        """Its processes that serve, while it runs."""
+        if self.pid is None or self._workers == 1:
+            return [] if self.pid is None else [self.pid]
+        return sorted(child.pid for child in psutil.Process(self.pid).children())
+
     def start(self) -> None:
         """See `Contestant`."""
         program = str(Path(sys.executable).with_name("lockgate"))
@@ -65,6 +76,8 @@ class Lockgate:
         def healthy() -> bool:
             server.check_alive()
             try:
+                if self._workers > 1 and f"lockgate_workers {self._workers}.0" not in self._api.get("/metrics").text:
+                    return False
                 return self._api.get("/health").is_success
             except httpx.TransportError:
                 return False

@@ -20,7 +20,7 @@ from bench.headline import told
 from bench.machine import machine, versions
 from bench.proc import load_average
 from bench.process import ROOT
-from bench.production import backlog, distances, many
+from bench.production import backlog, distances, many, workers
 from bench.production.backlog import Say
 from bench.production.figures import FIGURES, last_line
 from bench.production.lab import ProductionLab
@@ -35,6 +35,7 @@ _LOADS: Final[Mapping[str, Callable[[ProductionLab, Say], None]]] = {
     "far": distances.measure_far,
     "replicas": distances.measure_replicas,
     "many": many.measure,
+    "workers": workers.measure,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench.headline import Figure
+from bench.production import workers
 from bench.production.backlog import load_of
 from bench.production.sizes import K16_1, TINY_1, TINY_6, Cell
 from bench.stats import Samples, Spread
@@ -25,6 +26,10 @@ def _of(load: str, metric: str) -> Value:
 
 def _far(far: str) -> Value:
     return lambda samples: samples.ratio("far", "mb_per_s", far, "0 ms")
+
+
+def _two_workers(samples: Samples) -> Spread | None:
+    return samples.ratio(workers.LOAD, _MILLION, workers.name_of(2), workers.name_of(1))
 
 
 FIGURES: Final = (
@@ -54,6 +59,14 @@ FIGURES: Final = (
     Figure("creating 1,000 partitions", _of("many-4000", "create_s_per_1000"), 5, key="create_s_per_1000", unit="s"),
     Figure("write pause of a set of 1,000", _of("many-1000", "pause_ms"), 150, key="pause_1000_ms", unit="ms"),
     Figure("write pause of a set of 4,000", _of("many-4000", "pause_ms"), 500, key="pause_4000_ms", unit="ms"),
+    Figure("CPU of a small request: two workers / one", _two_workers, 1.1, key="workers2_cpu_x"),
+    Figure(
+        "of two workers, what the smaller one serves",
+        lambda samples: samples.spread(workers.LOAD, workers.name_of(2), "share"),
+        0.4,
+        True,
+        "workers2_share",
+    ),
 )
 
 

@@ -41,6 +41,7 @@ class Sizes:
         many: partitions of a link.
         rest_s: seconds at rest.
         settle_s: seconds before, in which figures settle.
+        flood: small requests through a gateway, at full speed.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Sizes:
     many: tuple[int, ...]
     rest_s: float
     settle_s: float
+    flood: int
 
 
 FULL: Final = Sizes(
@@ -74,6 +76,7 @@ FULL: Final = Sizes(
     many=(1_000, 4_000, 10_000),
     rest_s=20.0,
     settle_s=70.0,
+    flood=400_000,
 )
 
 QUICK: Final = replace(
@@ -88,6 +91,7 @@ QUICK: Final = replace(
     far_ms=(100,),
     many=(1_000, 4_000),
     rest_s=10.0,
+    flood=200_000,
 )
 
 SMOKE: Final = replace(
@@ -102,6 +106,7 @@ SMOKE: Final = replace(
     many=(40,),
     rest_s=1.0,
     settle_s=1.0,
+    flood=5_000,
 )
 
 PROFILES: Final = {sizes.name: sizes for sizes in (FULL, QUICK, SMOKE)}

@@ -31,7 +31,7 @@ def test_all_loads(tmp_path: Path) -> None:
     result = json.loads(report.read_text(encoding="utf-8"))
     assert result["failures"] == {}
     loads = {sample["load"] for sample in result["samples"]}
-    assert loads >= {"backlog-1x100-p6", "backlog-16x1000-p1", "tail", "far", "replicas-1x100-p1", "many-40"}
+    assert loads >= {"backlog-1x100-p6", "backlog-16x1000-p1", "tail", "far", "replicas-1x100-p1", "many-40", "workers"}
     last = done.stdout.splitlines()[-1]
     assert last.startswith("bench-production: ")
     assert re.findall(r"(\w+)=", last) == [figure.key for figure in FIGURES]
