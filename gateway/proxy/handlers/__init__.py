@@ -72,7 +72,11 @@ def install(
     """
     routing = sessions.routing
     forwarder.transactions = TransactionPauses(transactions, placements, sessions.clock)
+    after_cutover = AfterCutover(
+        routing=routing, target=target, sources=sources, clock=sessions.clock, spawn=sessions.spawn
+    )
     writes = SourceWrites(
+        unanswered=after_cutover.unanswered,
         forwarder=forwarder,
         sources=sources,
         progress=progress,
@@ -100,9 +104,7 @@ def install(
             placements=placements,
             stats=sessions.stats,
             passes_writes=sessions.passes_writes,
-            after_cutover=AfterCutover(
-                routing=routing, target=target, sources=sources, clock=sessions.clock, spawn=sessions.spawn
-            ),
+            after_cutover=after_cutover,
         ),
         ApiKey.FETCH: FetchHandler(
             routing=routing, gates=gates, groupless_allowed=groupless_allowed, clock=sessions.clock, loop=sessions.loop

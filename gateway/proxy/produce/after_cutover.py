@@ -59,12 +59,16 @@ class AfterCutover:
         """A write pause holds the request."""
         self._order.held(self._batches(body, parts))
 
+    def unanswered(self, body: Buffer, parts: Sequence[Part]) -> None:
+        """The connection to the source was lost with the request: if that is a failover's doing, it comes again."""
+        self._order.unanswered(self._batches(body, parts))
+
     def admits(self, connection: int, body: Buffer, plan: ProducePlan) -> bool:
         """Whether the request may be sent now; notes in the plan who is to hear of the answer, if somebody is."""
-        if not self._order or not self._order.watches(self._clock()):  # nearly always nothing but a look at a dict
+        if not self._order or not self._order.watches(now := self._clock()):  # nearly always nothing but a look
             return True
         batches = self._batches(body, [*plan.target, *(part for parts in plan.source.values() for part in parts)])
-        if early := self._order.too_early(connection, batches):
+        if early := self._order.too_early(connection, batches, now):
             for batch in early:
                 self._ask(batch)
             return False

@@ -51,7 +51,7 @@ class SourceWrites:
 
     `sources`: by link. `on_forwarded`: (mirror topic, partition, base offset, records) committed by the source.
     `lease_valid`: may an answer be passed on now? See `fleet/rules/leases.py`. `clock`: monotonic seconds.
-    `quotas`: of writes to sources.
+    `quotas`: of writes to sources. `unanswered`: told of what was under way when its connection broke.
     """
 
     forwarder: Forwarder
@@ -62,6 +62,7 @@ class SourceWrites:
     lease_valid: Callable[[], bool]
     clock: Callable[[], float]
     quotas: WriteQuotas
+    unanswered: Callable[[Buffer, Sequence[Part]], None]
     loop: asyncio.AbstractEventLoop
 
 
@@ -146,6 +147,7 @@ class ForwardedProduce:
             known = body is not None and writes.lease_valid()
             forwarder.end(topics, unknown=not known)
             if body is None:
+                writes.unanswered(self._body, parts)
                 self._session.close("source connection lost: the outcome of a produce is unknown")
                 return
             if not known:

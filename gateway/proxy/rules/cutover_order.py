@@ -3,11 +3,16 @@
 A broker that has never seen a producer takes any first sequence, and the cluster that is written from now on has never
 seen those of the other one. What waited for the write pause waits per connection. When the leader of a partition moves
 meanwhile, a producer has its later batches on another connection than the earlier ones, which come to a broker that
-leads no more, and come again too late: the later ones are in the log already, and clients give the earlier ones a new
-epoch. So until the cluster is known to have taken a batch of a producer, only the one passes that the broker before
-would have taken next: what follows the last batch that was handed over with the cutover, or, of a producer that nobody
-knew there, the first one that was held here. The others are refused, and come again. Another gateway may have sent the
-earlier ones: so of whoever is refused the cluster is asked whether it knows the producer by now.
+leads no more, and come again too late: the later ones are in the log already. Java gives the earlier ones a new epoch,
+and librdkafka takes them for acknowledged, since no broker would have taken the later ones without them. So until the
+cluster is known to have taken a batch of a producer, only the one passes that the broker before would have taken next:
+what follows the last batch that was handed over with the cutover, or, of a producer that nobody knew there, the first
+one that was held here. The others are refused, and come again. Another gateway may have sent the earlier ones: so of
+whoever is refused the cluster is asked whether it knows the producer by now.
+
+After a failover the last batch that was handed over need not be the producer's last one: some may be left behind. So
+what does not follow it waits only for a while, in which earlier ones that another gateway has held come again; then the
+first one counts that was held here, or was under way when the source was given up.
 
 What is not seen: two connections of a producer that had never written to the partition before, to two gateways, or the
 second one made behind the cutover of a topic of which no producer is known.
@@ -25,6 +30,8 @@ from gateway.state.records import ProducerEntry
 
 WATCHED_S = 35.0
 """Longer than a client waits for the answer of a broker that is gone (request.timeout.ms is 30 s)."""
+LATE_S = 3.0
+"""Clients send again after 1 s at most (retry.backoff.max.ms); here for the second time, too."""
 _SEQUENCES = 0x7FFFFFFF  # counted round: after 2^31 - 1 comes 0
 
 _Producer = tuple[int, int]  # partition, producer id
@@ -46,10 +53,12 @@ class SentBatch(NamedTuple):
 class _Cutover:
     """`held`: epoch and first sequence of the earliest batch. `known`: producers of whom the cluster has a batch.
 
-    `sent`: what is on its way: connection, epoch, its first sequence and the one that follows it.
+    `goes_on`: the first batch of a producer follows what was handed over. `sent`: what is on its way: connection,
+    epoch, its first sequence and the one that follows it.
     """
 
-    until: float
+    since: float
+    goes_on: bool
     held: dict[_Producer, tuple[int, int]]
     known: set[_Producer] = field(default_factory=set)
     sent: dict[_Producer, tuple[int, int, int, int]] = field(default_factory=dict)
@@ -71,20 +80,20 @@ class CutoverOrder:
 
     def watches(self, now: float) -> bool:
         """False when there is nothing to look at any more."""
-        for topic in [topic for topic, found in self._watched.items() if now >= found.until]:
+        for topic in [topic for topic, found in self._watched.items() if now >= found.since + WATCHED_S]:
             del self._watched[topic]
         return bool(self._watched)
 
     def routing_changed(self, routing: Routing, now: float) -> None:
-        """A cutover is one that was seen here as a write pause, of which nothing was left behind (as in a failover)."""
+        """A cutover is one that was seen here as a write pause."""
         for topic, route in routing.topics.items():
             side = route.phase, route.failback_epoch
             if side[0] is WritePhase.PAUSED:
                 self._paused.add(topic)
                 continue
             before, held = self._sides.get(topic), self._held.pop(topic, {})
-            if topic in self._paused and before is not None and before != side and route.goes_on:
-                self._watched[topic] = _Cutover(now + WATCHED_S, held)
+            if topic in self._paused and before is not None and before != side:
+                self._watched[topic] = _Cutover(now, route.goes_on, held)
             self._paused.discard(topic)
             self._sides[topic] = side
         for topic in self._sides.keys() - routing.topics.keys():
@@ -102,9 +111,13 @@ class CutoverOrder:
             if earliest is None or earliest[0] != batch.epoch or _precedes(batch.first_sequence, earliest[1]):
                 held[key] = batch.epoch, batch.first_sequence
 
-    def too_early(self, connection: int, batches: Sequence[SentBatch]) -> list[SentBatch]:
+    def unanswered(self, batches: Iterable[SentBatch]) -> None:
+        """They were under way, and their connection is gone: whoever has sent them sends them again, to be held."""
+        self.held(batch for batch in batches if batch.topic in self._paused)
+
+    def too_early(self, connection: int, batches: Sequence[SentBatch], now: float) -> list[SentBatch]:
         """Those that must not be sent yet, by that client's connection; if there are none, all count as sent."""
-        if early := [batch for batch in batches if not self._admits(connection, batch)]:
+        if early := [batch for batch in batches if not self._admits(connection, batch, now)]:
             return early
         for batch in batches:
             found = self._watched.get(batch.topic)
@@ -127,16 +140,18 @@ class CutoverOrder:
         if known:
             found.known.add(key)
 
-    def _admits(self, connection: int, batch: SentBatch) -> bool:
+    def _admits(self, connection: int, batch: SentBatch, now: float) -> bool:
         found, key = self._watched.get(batch.topic), (batch.partition, batch.producer_id)
         if found is None or key in found.known:
             return True
         sent = found.sent.get(key)
         if sent is not None and sent[:2] == (connection, batch.epoch) and batch.first_sequence in sent[2:]:
             return True  # the one that is on its way, or right behind it, to the same broker
-        if batch.entries:
+        if batch.entries and (found.goes_on or now < found.since + LATE_S or _follows(batch)):
             return _follows(batch)
-        return found.held.get(key, (batch.epoch, batch.first_sequence)) == (batch.epoch, batch.first_sequence)
+        epoch, first = found.held.get(key, (batch.epoch, batch.first_sequence))
+        begins_anew = batch.epoch > epoch and batch.first_sequence == 0  # the client has given up what was held
+        return begins_anew or (epoch, first) == (batch.epoch, batch.first_sequence)
 
 
 def _follows(batch: SentBatch) -> bool:

@@ -11,12 +11,24 @@ from gateway.cutover.promote.promoter import TopicPromoter
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.groups.gate.fleet import FleetGates
 from gateway.proxy.handlers.produce import ProduceHandler
+from gateway.proxy.rules.cutover_order import CutoverOrder
 from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import StoreUncertain
 from gateway.state.views import StateViews
 from tests.simulation.cast import TABLE
-from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, again, brief, life, sought
+from tests.simulation.mutations.lives import (
+    Event,
+    EventKind,
+    Fault,
+    FaultKind,
+    Operation,
+    again,
+    brief,
+    life,
+    seeds,
+    sought,
+)
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import NEWCOMER, SET
 
@@ -131,6 +143,17 @@ def as_young_as_its_last_change(patching: Patching) -> None:
     patching.replace(StateViews, "apply", applied)
 
 
+def any_batch_first_after_a_failover(patching: Patching) -> None:
+    """What was held is let go to a target that takes any first sequence."""
+    admits = CutoverOrder._admits
+
+    def admitting(self: Any, connection: int, batch: Any, now: float) -> bool:
+        found = self._watched.get(batch.topic)
+        return (found is not None and not found.goes_on) or bool(admits(self, connection, batch, now))
+
+    patching.replace(CutoverOrder, "_admits", admitting)
+
+
 _WAITS: Final = brief(
     life(_CREATE, Operation.FAILOVER, pause_s=2.0),
     gateways=1,  # its own clients' writes are those that it lets go
@@ -175,6 +198,7 @@ MUTATIONS: Final = (
         seed=3,
     ),
     Mutation("past: a failover of unknown outcome lets writes go", an_unknown_failover_lets_go, again(_WAITS, 3)),
+    Mutation("past: after a failover any batch comes first", any_batch_first_after_a_failover, seeds(339)),
     sought(
         "past: a batch overtakes the one before it",
         batches_overtake,

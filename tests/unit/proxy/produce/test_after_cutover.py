@@ -8,7 +8,7 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.proxy.produce import after_cutover
-from gateway.proxy.rules.cutover_order import WATCHED_S
+from gateway.proxy.rules.cutover_order import LATE_S, WATCHED_S
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.state.records import ProducerEntry
 from protocol.apis import ApiKey
@@ -166,5 +166,9 @@ async def test_nothing_is_looked_at_but_right_after_a_cutover_that_was_seen(
     cut_over(talk, producers=TABLE, goes_on=how != "failed over")
     if how == "long ago":
         talk.clock.now += WATCHED_S
+    if how == "failed over":
+        new.sends(11)
+        assert new.errors() == [EARLY], "what it follows may be held at another gateway"
+        talk.clock.now += LATE_S
     new.sends(11)
     assert len(new.broker_got()) == 1
