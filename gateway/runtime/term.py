@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -140,9 +141,9 @@ class LeaderTerm:
         dependencies.metrics.control = service.numbers
 
     async def leave(self) -> None:
-        """The gateway is about to stop: what holds writes comes to its end first."""
+        """The gateway is about to stop: what holds writes comes to its end first, promotes and failovers."""
         limit_s = self._dependencies.settings.promote.pause_timeout_s + _COMMIT_S
-        await self._topics.leave(limit_s)
+        await asyncio.gather(self._topics.leave(limit_s), self.service.failbacks.leave(limit_s))
 
     async def close(self) -> None:
         """End what runs. What it has paused stays so until the next leader's assignment: it may have been cut over."""

@@ -84,6 +84,19 @@ class Recorder:
         """Under a new epoch, with doubt whether they are there already."""
         self.resent.setdefault(key, set()).update(records)
 
+    def under_way(self, key: str, since: float) -> list[str]:
+        """Records of sends to a partition that were not answered by then."""
+        open_sends: dict[tuple[str, Any], list[str]] = {}
+        for op in self.ops:
+            if op["f"] not in ("send", "txn"):
+                continue
+            number = op["process"], op.get("id")
+            if op["type"] == "invoke":
+                open_sends[number] = [part[2] for part in op["value"] if part[0] == "send" and part[1] == key]
+            elif op["time"] / 1e9 < since:
+                open_sends.pop(number, None)
+        return [text for texts in open_sends.values() for text in texts]
+
     def now_ns(self) -> int:
         """Of the virtual clock."""
         return int(self._clock() * 1e9)

@@ -90,8 +90,9 @@ class Scale:
             await asyncio.sleep(_SETTLED_S)
             self._cpu.take()
             await self._step(f"{_REST_S:g} s at rest", lambda: asyncio.sleep(_REST_S))
-            await self._step("a gateway is restarted in order", self._restart)
-            await self._step("mirrors are spread evenly again", self._even)
+            if len(self._gateways) > 1:
+                await self._step("a gateway is restarted in order", self._restart)
+                await self._step("mirrors are spread evenly again", self._even)
             await self._step("all is promoted", self._promote)
             await asyncio.sleep(_SETTLED_S)
             self._cpu.take()

@@ -151,6 +151,10 @@ class Failbacks:
 
     # -- failover ----------------------------------------------------------------------------------------------
 
+    async def leave(self, limit_s: float) -> None:
+        """This gateway is about to stop: see `Failover.leave`. What leads back goes on from its records elsewhere."""
+        await self._failover.leave(limit_s)
+
     async def failover_plan(self, link: str, topic: str) -> FailoverPlan:
         """See `Failover.plan`."""
         return await self._failover.plan(link, topic)

@@ -7,6 +7,7 @@ mirror back it only ends the mirror: the target is written already, and stays so
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ class Failover:
         self._locks = locks
         self._background = background
         self._running: dict[tuple[str, str], FailoverRun] = {}
+        self._leaving = ""
+        self._over = asyncio.Event()
 
     def waiting_for(self, link: str, topic: str) -> str:
         """What a failover of the topic waits for; '' when none runs."""
@@ -99,6 +102,8 @@ class Failover:
         """
         before = self._records.mirror(link, topic)
         require(MirrorOperation.FAILOVER, before)
+        if self._leaving:
+            raise Conflict(f"{self._leaving}; ask again in a moment")
         async with AsyncExitStack() as alone:
             await alone.enter_async_context(self._without_promote(link, topic))
             async with self._locks.hold(f"mirror/{topic}"):
@@ -118,8 +123,26 @@ class Failover:
         try:
             await run.finish()
         finally:
-            self._running.pop((link, topic), None)
+            self._ended((link, topic))
         return self._records.mirror(link, topic)
+
+    async def leave(self, limit_s: float) -> None:
+        """This gateway is about to stop: what runs comes to its end, at most `limit_s` are waited; nothing begins now.
+
+        Before partitions are given away: what the mirror knows of its source and of producers goes into the record.
+        """
+        self._leaving = "this gateway is being stopped"
+        try:
+            async with asyncio.timeout(limit_s):
+                while self._running:
+                    self._over.clear()
+                    await self._over.wait()
+        except TimeoutError:
+            _log.warning("failovers are not over yet", topics=sorted(topic for _, topic in self._running))
+
+    def _ended(self, key: tuple[str, str]) -> None:
+        self._running.pop(key, None)
+        self._over.set()
 
     async def _cut_over(self, run: FailoverRun, record: MirrorRecord) -> None:
         if written_on_target(record):
@@ -134,7 +157,7 @@ class Failover:
         if run.outcome_unknown:
             self._background.spawn(self._when_known(run, key, alone.pop_all()), f"failover {' '.join(key)}")
         else:
-            self._running.pop(key, None)
+            self._ended(key)
 
     async def _when_known(self, run: FailoverRun, key: tuple[str, str], alone: AsyncExitStack) -> None:
         """The cutover is stored, or it is not; nobody who asked for it hears of it any more."""
@@ -148,7 +171,7 @@ class Failover:
         except (ControlError, StoreError) as exc:
             _log.warning("the failover was not stored", link=key[0], topic=key[1], reason=str(exc))
         finally:
-            self._running.pop(key, None)
+            self._ended(key)
 
 
 def _require_readable(record: MirrorRecord) -> None:

@@ -61,6 +61,8 @@ from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 WATCH: Final = "watch"
 _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _MADE_ANEW: Final = (MirrorState.PENDING_RESTORE_MIRROR, MirrorState.ACTIVE)
+_SEEN_LATE_S: Final = 1.0
+"""A record is looked at within that time."""
 _REMEMBERED_S: Final = 1.0
 """For so long before a record what a group had committed is remembered: longer than a promote may be without a look at
 its members."""
@@ -226,7 +228,11 @@ class Judge:
         return at
 
     def _excuse(self, mirror: MirrorRecord) -> None:
-        """What a failover leaves on the source alone is lost by command."""
+        """What a failover leaves on the source alone is lost by command. Where it says that a retry may come twice,
+        what is under way may."""
+        for index in mirror.cutover.retries_unknown:
+            key = f"{mirror.mirror_topic}/{index}"
+            self._recorder.sent_again(key, self._recorder.under_way(key, self._clock() - _SEEN_LATE_S))
         for pair in self._pairs(mirror):
             judge_stopped(pair, self.findings, self._clock())
             alone = pair.source[common(pair) :]

@@ -280,6 +280,35 @@ async def test_a_failover_whose_caller_is_cut_off_takes_all_back(scene: Scene) -
     assert (await asyncio.wait_for(scene.failover(), 10)).state is S.STOPPED
 
 
+async def test_a_gateway_that_leaves_ends_its_failovers_first_and_begins_none(scene: Scene) -> None:
+    """What the mirror here knows of producers goes into the record: a retry over the failover is answered by it."""
+    scene.topic.forwarder.silent = True
+    run = asyncio.create_task(scene.failover())
+    await wait_until_async(lambda: scene.phase is WritePhase.PAUSED)
+    leaving = asyncio.create_task(scene.periods.leave(10.0))
+    await wait_until_async(lambda: bool(scene.periods._failover._leaving))
+    assert not leaving.done()
+    scene.topic.forwarder.silent = False
+    assert (await asyncio.wait_for(run, 10)).state is S.STOPPED
+    await asyncio.wait_for(leaving, 10)
+
+
+async def test_a_failover_that_does_not_end_is_not_waited_for_without_end(scene: Scene) -> None:
+    scene.topic.forwarder.silent = True
+    run = asyncio.create_task(scene.failover())
+    await wait_until_async(lambda: scene.phase is WritePhase.PAUSED)
+    await asyncio.wait_for(scene.periods.leave(0.01), 5)
+    run.cancel()
+    await asyncio.wait([run])
+
+
+async def test_a_gateway_that_leaves_begins_no_failover(scene: Scene) -> None:
+    await scene.periods.leave(1.0)
+    with pytest.raises(Conflict, match="this gateway is being stopped; ask again in a moment"):
+        await scene.failover()
+    assert (scene.record.state, scene.phase) == (S.ACTIVE, WritePhase.FORWARD)
+
+
 async def test_a_gateway_that_does_not_hold_its_writes_ends_the_failover(scene: Scene) -> None:
     async def refuses(pause: Pause) -> None:
         raise OSError("no route to host")
