@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.routed import ByLeader
 from gateway.kafka.topic_partition import TopicPartition
-from protocol.messages import DeleteRecordsRequest, ListOffsetsRequest
+from protocol.list_offsets import ListOffsets, OffsetFound
+from protocol.messages import DeleteRecordsRequest
 
 LATEST = -1
 EARLIEST = -2
@@ -47,26 +48,15 @@ async def list_offsets(
     """
     timestamps = {(topic, index): at for topic, indexes in wanted.items() for index, at in indexes.items()}
 
-    def build(partitions: Collection[TopicPartition]) -> Any:
-        part = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
-        topics = [
-            ListOffsetsRequest.ListOffsetsTopic(
-                name=topic,
-                partitions=[
-                    part(partition_index=index, current_leader_epoch=-1, timestamp=timestamps[topic, index])
-                    for index in indexes
-                ],
-            )
-            for topic, indexes in by_topic(partitions)
-        ]
-        replica = _DEBUGGING if log_end else _CONSUMER
-        return ListOffsetsRequest(replica_id=replica, isolation_level=int(read_committed), topics=topics)
+    def build(partitions: Collection[TopicPartition]) -> ListOffsets:
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append((index, timestamps[topic, index]))
+        return ListOffsets(topics, replica_id=_DEBUGGING if log_end else _CONSUMER, read_committed=read_committed)
 
-    def parse(response: Any) -> Iterable[tuple[TopicPartition, int, OffsetAt]]:
-        for topic in response.topics:
-            for part in topic.partitions:
-                found = OffsetAt(part.offset, part.timestamp, part.leader_epoch)
-                yield (topic.name, part.partition_index), part.error_code, found
+    def parse(found: Sequence[OffsetFound]) -> Iterable[tuple[TopicPartition, int, OffsetAt]]:
+        for topic, index, code, timestamp, offset, epoch in found:
+            yield (topic, index), code, OffsetAt(offset, timestamp, epoch)
 
     return await ByLeader(cluster, "ListOffsets", build, parse).run(timestamps, timeout_s)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -
     """The view after a MetadataResponse to a request for the topics `asked` (None: all).
 
     Topics that were asked for and do not exist leave the view. A partition whose leader epoch went backwards
-    (the broker that answered lags behind) keeps what is known.
+    (the broker that answered lags behind) keeps what is known. A topic of which nothing has changed is the same object.
     """
     topics = {} if asked is None else dict(view.topics)
     for name in asked or ():
@@ -89,6 +89,11 @@ def next_view(view: ClusterView, response: Any, asked: Collection[str] | None) -
     )
 
 
+def changed_topics(before: ClusterView, now: ClusterView, topics: Iterable[str]) -> list[str]:
+    """Which of these topics another view shows otherwise."""
+    return [name for name in topics if before.topics.get(name) is not now.topics.get(name)]
+
+
 def _topic(topic: Any, known: TopicView | None) -> TopicView:
     topic_id = topic.topic_id.bytes if topic.topic_id is not None else bytes(16)
     same = known.partitions if known is not None and known.topic_id == topic_id else {}
@@ -100,4 +105,5 @@ def _topic(topic: Any, known: TopicView | None) -> TopicView:
         )
         old = same.get(index)
         partitions[index] = old if old is not None and old.leader_epoch > fresh.leader_epoch >= 0 else fresh
-    return TopicView(topic_id, partitions, topic.error_code, topic.is_internal)
+    fresh_topic = TopicView(topic_id, partitions, topic.error_code, topic.is_internal)
+    return known if known == fresh_topic else fresh_topic

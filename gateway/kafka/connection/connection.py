@@ -16,6 +16,7 @@ from gateway.transport.sockets import connect_reason
 from protocol.apis import APIS, ApiKey, api_name
 from protocol.codec import decode_response, encode_body
 from protocol.errors import MalformedFrame
+from protocol.raw import RawRequest
 from protocol.wire import Buffer
 
 
@@ -126,7 +127,8 @@ class Connection(PipelinedConnection):
         self.send_now(key, version, pieces, on_response, expect_response, timeout_s)
 
     async def request(self, message: Any, *, cap: int | None = None, timeout_s: float | None = None) -> Any:
-        """Send one message of `protocol.messages` and return the decoded response, at the highest common version.
+        """Send one message of `protocol.messages`, or a `RawRequest`, and return the decoded response, at the highest
+        common version.
 
         Raises:
             UnsupportedVersion: no common version.
@@ -136,9 +138,11 @@ class Connection(PipelinedConnection):
         key = int(message.API_KEY)
         codec_max = int(message.max_version)
         version = self.version(key, codec_max if cap is None else min(cap, codec_max))
-        body = await self.exchange(self.send, key, version, encode_body(message, version), timeout_s)
+        is_raw = isinstance(message, RawRequest)
+        asked = message.encode(version) if is_raw else encode_body(message, version)
+        body = await self.exchange(self.send, key, version, asked, timeout_s)
         try:
-            return decode_response(key, version, body)
+            return message.decode(body, version) if is_raw else decode_response(key, version, body)
         except MalformedFrame as exc:
             self.close(f"a malformed {api_name(key)} response: {exc}")
             raise ConnectionClosed(f"{self.host}:{self.port}: {self.close_reason}") from exc

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.kafka.cluster import Cluster, ClusterView
+from gateway.kafka.view import changed_topics
 from gateway.mirror.partition.appender import Appender
 from gateway.mirror.partition.runner import PartitionRunner
 from gateway.transport.tasks import Tasks
@@ -20,19 +21,23 @@ class Destination:
         self.cluster = cluster
         self._may_append = may_append
         self._tasks = tasks
-        self._runners: dict[PartitionRunner, None] = {}
+        self._runners: dict[str, dict[PartitionRunner, None]] = {}  # by topic
+        self._view = cluster.view
         self._leaderless: dict[PartitionRunner, None] = {}
         self._appenders: dict[int, Appender] = {}
         cluster.on_view.append(self._view_changed)
 
     def assign(self, runner: PartitionRunner) -> None:
         """Append the partition's batches to its leader, now and after every move of it."""
-        self._runners[runner] = None
+        self._runners.setdefault(runner.key[0], {})[runner] = None
         self._assign(runner)
 
     def release(self, runner: PartitionRunner) -> None:
         """Append nothing more of this partition."""
-        self._runners.pop(runner, None)
+        of_topic = self._runners.get(runner.key[0], {})
+        of_topic.pop(runner, None)
+        if not of_topic:
+            self._runners.pop(runner.key[0], None)
         self._leaderless.pop(runner, None)
         runner.assign(None)
 
@@ -51,9 +56,11 @@ class Destination:
         """Watch the cluster no longer."""
         self.cluster.on_view.remove(self._view_changed)
 
-    def _view_changed(self, _: ClusterView) -> None:
-        for runner in self._runners:
-            self._assign(runner)
+    def _view_changed(self, view: ClusterView) -> None:
+        before, self._view = self._view, view
+        for topic in changed_topics(before, view, self._runners):
+            for runner in self._runners[topic]:
+                self._assign(runner)
         self.pump()
 
     def _assign(self, runner: PartitionRunner) -> None:

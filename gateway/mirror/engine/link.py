@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
+from gateway.kafka.view import changed_topics
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.fetcher import Fetcher
 from gateway.mirror.engine.topic import TopicDependencies, TopicMirror
@@ -92,6 +93,7 @@ class LinkMirror:
         self._available = True
         self._lost_since: float | None = None
         self._told = ""
+        self._view = source.view
         source.on_view.append(self._view_changed)
 
     def start(self) -> None:
@@ -192,12 +194,14 @@ class LinkMirror:
             events.source_available(name, False, reason)
         self._available, self._told = False, reason
 
-    def _view_changed(self, _: ClusterView) -> None:
-        now = self._dependencies.clock()
-        for topic in tuple(self.topics.values()):
+    def _view_changed(self, view: ClusterView) -> None:
+        now, before = self._dependencies.clock(), self._view
+        self._view = view
+        changed = frozenset(changed_topics(before, view, (topic.period.origin for topic in self.topics.values())))
+        for topic in [topic for topic in self.topics.values() if topic.period.origin in changed]:
             topic.look(now)
-        for runner in tuple(self.runners()):
-            self._assign_source(runner)
+            for runner in tuple(topic.runners.values()):
+                self._assign_source(runner)
 
     def _assign_source(self, runner: PartitionRunner) -> None:
         """Fetch the partition from its leader."""

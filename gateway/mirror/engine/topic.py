@@ -87,6 +87,7 @@ class TopicMirror:
             )
         self.runners: dict[int, PartitionRunner] = {}
         self._moving: dict[PartitionRunner, float | None] = {}  # what is measured; since when nothing became of it
+        self._settled: dict[PartitionRunner, PartitionStatus] = {}  # of those that are not
         self._stopping: dict[PartitionRunner, None] = {}
         self._quiet = asyncio.Event()
         _log.info("link %s: mirroring %s", dependencies.link, record.mirror_topic)
@@ -104,6 +105,7 @@ class TopicMirror:
     def drop(self, index: int) -> PartitionRunner:
         """Run a partition here no more; `quiet` waits for its appends. Returns it, stopped."""
         runner = self.runners.pop(index)
+        self._settled.pop(runner, None)
         self._stopping[runner] = None
         runner.stop(lambda: self._is_quiet(runner))
         return runner
@@ -171,6 +173,9 @@ class TopicMirror:
                 self._moving[runner] = now
             elif now - since > SETTLED_S and runner.rest():
                 del self._moving[runner]
+                status = runner.status()
+                if status.lag == 0:  # else its age grows
+                    self._settled[runner] = status
         self.look(now)
 
     def look(self, now: float) -> None:
@@ -210,7 +215,10 @@ class TopicMirror:
     def status(self, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
         """The partitions that run here, in order; of these, or of all."""
         found = sorted(self.runners) if partitions is None else partitions
-        return tuple(self.runners[index].status() for index in found if index in self.runners)
+        return tuple(self._status(self.runners[index]) for index in found if index in self.runners)
+
+    def _status(self, runner: PartitionRunner) -> PartitionStatus:
+        return self._settled.get(runner) or runner.status()
 
     def moving(self) -> Iterator[int]:
         """The partitions that are measured."""
@@ -302,6 +310,7 @@ class TopicMirror:
     def touched(self, runner: PartitionRunner) -> None:
         """Measure it."""
         self._moving[runner] = None
+        self._settled.pop(runner, None)
 
     def advanced(self, runner: PartitionRunner, position: int) -> None:
         """Tell whoever waits."""

@@ -207,6 +207,7 @@ class PartitionRunner:
     def target_unreachable(self, message: str) -> None:
         """There is no connection to append on; what is queued waits."""
         self.mirror.target.last_error = message
+        self._effects.touched(self)
 
     # from above
 
@@ -294,6 +295,7 @@ class PartitionRunner:
         """The offset map cannot be read or written now."""
         if not self.mirror.ended:
             self.mirror.target.last_error = message
+            self._effects.touched(self)
 
     def looked_ahead(self, offset: int, bound: int, following: int | None) -> None:
         """Where the source's next batch from an offset on is; None when it sent none."""

@@ -31,7 +31,9 @@ records = st.builds(
     st.sampled_from(MirrorState),
     st.booleans(),
 )
-partitions = st.builds(lambda key, index: MirrorPartition(key[0], key[1], index), st.sampled_from(KEYS), st.integers(0, 2))
+partitions = st.builds(
+    lambda key, index: MirrorPartition(key[0], key[1], index), st.sampled_from(KEYS), st.integers(0, 2)
+)
 assignments = st.builds(
     lambda leader, owned: FleetAssignment(
         leader=leader,

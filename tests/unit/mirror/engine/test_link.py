@@ -40,7 +40,7 @@ def link_to(source: SimpleNamespace, told: Told) -> LinkMirror:
 
 async def test_a_lost_source_is_told_once_for_each_reason():
     told = Told()
-    source = SimpleNamespace(available=True, last_error="", on_view=[])
+    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None)
     link = link_to(source, told)
     link.tick(0.0)
     source.available, source.last_error = False, "connection refused"
@@ -61,7 +61,7 @@ async def test_a_lost_source_is_told_once_for_each_reason():
 
 async def test_a_source_that_is_lost_again_is_told_again():
     told = Told()
-    source = SimpleNamespace(available=False, last_error="", on_view=[])
+    source = SimpleNamespace(available=False, last_error="", on_view=[], view=None)
     link = link_to(source, told)
     for now in (0.0, 5.0):
         link.tick(now)

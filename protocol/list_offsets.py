@@ -1,0 +1,126 @@
+"""ListOffsets v1-7 by position: a promote asks for thousands of partitions while writes are paused.
+
+Layout: https://kafka.apache.org/protocol#The_Messages_ListOffsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from protocol.apis import ApiKey, is_flexible
+from protocol.errors import MalformedFrame
+from protocol.raw import RawRequest
+from protocol.wire import INT32, Buffer, array_reader, array_size, parser, skip_tags, string, string_reader
+
+_ISOLATION_FROM: Final = 2
+_EPOCH_FROM: Final = 4
+_ASKED: Final = Struct(">iq")  # partition, timestamp
+_ASKED_EPOCH: Final = Struct(">iiq")  # with the current leader epoch
+_ASKED_FLEXIBLE: Final = Struct(">iiqB")  # with an empty section of tags
+_TOLD: Final = Struct(">ihqq")  # partition, error, timestamp, offset
+_TOLD_EPOCH: Final = Struct(">ihqqi")  # with the leader epoch
+_TOLD_FLEXIBLE: Final = Struct(">ihqqiB")
+_NO_EPOCH: Final = -1
+_MAX_PARTS: Final = 1_000_000
+
+
+class OffsetFound(NamedTuple):
+    """Of one partition. Offset, timestamp and epoch are -1 where there is none."""
+
+    topic: str
+    partition: int
+    error_code: int
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class ListOffsets(RawRequest):
+    """`topics`: name -> (partition, timestamp). `replica_id`: -1 of a consumer, -2 to see the leader's log end."""
+
+    API_KEY = ApiKey.LIST_OFFSETS
+    max_version = 7
+
+    def __init__(
+        self, topics: Mapping[str, Sequence[tuple[int, int]]], *, replica_id: int = -1, read_committed: bool = False
+    ) -> None:
+        self._topics = topics
+        self._replica_id = replica_id
+        self._read_committed = read_committed
+
+    def encode(self, version: int) -> bytes:
+        """See `RawRequest`. Raises ValueError for a version that cannot say it."""
+        if self._read_committed and version < _ISOLATION_FROM:
+            raise ValueError(f"ListOffsets v{version} knows no isolation level")
+        flexible = is_flexible(ApiKey.LIST_OFFSETS, version)
+        tags = b"\0" if flexible else b""
+        pieces = [INT32.pack(self._replica_id)]
+        if version >= _ISOLATION_FROM:
+            pieces.append(b"\1" if self._read_committed else b"\0")
+        pieces.append(array_size(len(self._topics), flexible))
+        for topic, partitions in self._topics.items():
+            pieces += (string(topic, flexible), array_size(len(partitions), flexible))
+            if flexible:
+                pieces += [_ASKED_FLEXIBLE.pack(index, _NO_EPOCH, at, 0) for index, at in partitions]
+            elif version >= _EPOCH_FROM:
+                pieces += [_ASKED_EPOCH.pack(index, _NO_EPOCH, at) for index, at in partitions]
+            else:
+                pieces += [_ASKED.pack(index, at) for index, at in partitions]
+            pieces.append(tags)
+        pieces.append(tags)
+        return b"".join(pieces)
+
+    def decode(self, body: Buffer, version: int) -> list[OffsetFound]:
+        """See `RawRequest`."""
+        return offsets_found(body, version)
+
+
+@parser
+def offsets_found(body: Buffer, version: int) -> list[OffsetFound]:
+    """Read an answer.
+
+    Raises:
+        MalformedFrame: it is none.
+    """
+    view = body if isinstance(body, memoryview) else memoryview(body)
+    flexible = is_flexible(ApiKey.LIST_OFFSETS, version)
+    read_size, read_name = array_reader(flexible), string_reader(flexible)
+    topics, at = read_size(view, 4 if version >= _ISOLATION_FROM else 0)
+    found: list[OffsetFound] = []
+    for _ in range(topics):
+        topic, at = read_name(view, at)
+        count, at = read_size(view, at)
+        if topic is None or not 0 <= count <= _MAX_PARTS:
+            raise MalformedFrame(f"topic {topic!r} with {count} partitions")
+        if flexible:
+            at = _add_flexible(found, topic, view, at, count)
+            at = skip_tags(view, at)
+        elif version >= _EPOCH_FROM:
+            end = at + count * _TOLD_EPOCH.size
+            found += [OffsetFound(topic, p, c, ms, o, e) for p, c, ms, o, e in _all_of(_TOLD_EPOCH, view, at, end)]
+            at = end
+        else:
+            end = at + count * _TOLD.size
+            found += [OffsetFound(topic, p, c, ms, o, _NO_EPOCH) for p, c, ms, o in _all_of(_TOLD, view, at, end)]
+            at = end
+    return found
+
+
+def _add_flexible(found: list[OffsetFound], topic: str, view: memoryview, at: int, count: int) -> int:
+    end = at + count * _TOLD_FLEXIBLE.size
+    if end <= len(view) and not any(view[at + _TOLD_EPOCH.size : end : _TOLD_FLEXIBLE.size]):
+        found += [OffsetFound(topic, p, c, ms, o, e) for p, c, ms, o, e, _ in _all_of(_TOLD_FLEXIBLE, view, at, end)]
+        return end
+    for _ in range(count):  # there are tags
+        index, code, timestamp, offset, epoch = _TOLD_EPOCH.unpack_from(view, at)
+        found.append(OffsetFound(topic, index, code, timestamp, offset, epoch))
+        at = skip_tags(view, at + _TOLD_EPOCH.size)
+    return at
+
+
+def _all_of(form: Struct, view: memoryview, at: int, end: int) -> Iterator[tuple[int, ...]]:
+    if end > len(view):
+        raise IndexError("the frame ends inside the partitions")
+    return form.iter_unpack(view[at:end])
