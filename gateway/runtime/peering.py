@@ -82,7 +82,7 @@ class Peering:
         self._lock = host.name_lock(self.name)
         self.incarnation = f"{host.wall_ms():015d}-{host.new_id()[:8]}"
         self.peers = Peers(self.name, self.incarnation, self._secret, self._heartbeat, host, self._certificates())
-        self.events = FleetEvents(self.peers, lambda: self.fleet.leader)
+        self.events = FleetEvents(self.peers, lambda: self.fleet.leader, lambda: shared.store.mirrors)
         self.engine = Engine(
             shared.target,
             shared.progress,

@@ -9,6 +9,7 @@ from gateway.cutover.failback import copy_setup, destination
 from gateway.cutover.failover.run import FailoverRun
 from gateway.cutover.promote.promoter import TopicPromoter
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
+from gateway.fleet.rules.mirror_news import MirrorNews
 from gateway.groups.gate.fleet import FleetGates
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.rules.cutover_order import CutoverOrder
@@ -143,6 +144,11 @@ def as_young_as_its_last_change(patching: Patching) -> None:
     patching.replace(StateViews, "apply", applied)
 
 
+def told_once(patching: Patching) -> None:
+    """What a leader has heard counts as written down."""
+    patching.replace(MirrorNews, "is_written", lambda self, record: True)
+
+
 def any_batch_first_after_a_failover(patching: Patching) -> None:
     """What was held is let go to a target that takes any first sequence."""
     admits = CutoverOrder._admits
@@ -198,6 +204,7 @@ MUTATIONS: Final = (
         seed=3,
     ),
     Mutation("past: a failover of unknown outcome lets writes go", an_unknown_failover_lets_go, again(_WAITS, 3)),
+    Mutation("past: what a leader has heard counts as written down", told_once, seeds(1711)),
     Mutation("past: after a failover any batch comes first", any_batch_first_after_a_failover, seeds(339)),
     sought(
         "past: a batch overtakes the one before it",
