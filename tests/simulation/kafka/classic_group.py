@@ -159,7 +159,9 @@ class ClassicGroup:
         names = list(names)
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
-        return self.protocol_type == protocol_type and bool(self._common() & set(names))
+        if self.protocol_type != protocol_type:
+            return False
+        return bool(self._common() & set(names) if self.members else names)  # all have left, and one is on its way
 
     def _common(self) -> frozenset[str]:
         each = [frozenset(member.protocols) for member in self.members.values()]

@@ -246,3 +246,15 @@ def test_assignments_that_cannot_be_written_are_not_given_out() -> None:
     answer = lab.sync(joined[0], {joined[0].member_id: b"all"})
     assert (answer[0].error, answer[0].assignment) == (ErrorCode.NOT_COORDINATOR, b"")
     assert lab.rules.heartbeat(1, joined[0].member_id, None) == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_one_joins_a_group_that_all_have_left_in_a_rebalance() -> None:
+    """As long as somebody is on its way the group is not empty yet (`supportsProtocols`: none of none has it)."""
+    lab = Lab()
+    (member,) = lab.stable()
+    asked = lab.join(knows=False)[0]
+    assert lab.rules.leave(member.member_id, None) == 0
+    assert lab.group.state is GroupState.PREPARING
+    heard = lab.join(asked.member_id)
+    lab.clock.advance(REBALANCE_MS)
+    assert [each.error for each in heard] == [0]
