@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 
 import structlog
 import uvloop
@@ -35,7 +36,7 @@ def run(settings: Settings) -> int:
         _log.error("cannot start", reason=str(error))
         return 1
     return Supervisor(
-        count, lambda index, life: _run_worker(settings, Worker(index, count), life), _WORKERS_CLOSE_S
+        count, lambda index, life: _run_worker(settings, Worker(index, count), life), _WORKERS_CLOSE_S, time.monotonic
     ).run()
 
 

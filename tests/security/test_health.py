@@ -68,11 +68,11 @@ async def test_metrics_need_a_viewer_or_the_option(tmp_path: Path) -> None:
 
 
 _PROGRAM = """
-import ctypes, json, resource
+import ctypes, json, resource, types
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 from gateway.runtime import process
 process.uvloop.run = lambda work: work.close() or 0
-process.run(None)
+process.run(types.SimpleNamespace(workers=1))
 print(json.dumps([resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CORE),
                   ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)]))
 """

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -45,10 +44,12 @@ class Supervisor:
 
     run: what a worker does: its index and `Life` -> its exit code. Called in the child.
     close_s: for how long workers may take to end once they were told.
+    clock: seconds, monotonic.
     """
 
-    def __init__(self, count: int, run: Callable[[int, Life], int], close_s: float) -> None:
+    def __init__(self, count: int, run: Callable[[int, Life], int], close_s: float, clock: Callable[[], float]) -> None:
         self._run = run
+        self._clock = clock
         self._close_s = close_s
         self._rules = Restarts(count)
         self._indexes: dict[int, int] = {}  # by process id
@@ -62,7 +63,7 @@ class Supervisor:
         self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS))  # type: ignore[arg-type]
         try:
             while (code := self._rules.exit_code) is None:
-                for index in self._rules.due(time.monotonic()):
+                for index in self._rules.due(self._clock()):
                     self._start(index)
                 self._wait()
             return code
@@ -80,7 +81,7 @@ class Supervisor:
             self._be_worker(index, tells)
         os.close(tells)
         self._indexes[pid], self._serving[index] = index, told
-        self._rules.started(index, time.monotonic())
+        self._rules.started(index, self._clock())
         _log.info("worker started", worker=index + 1, pid=pid)
 
     def _be_worker(self, index: int, tells: int) -> None:
@@ -103,14 +104,14 @@ class Supervisor:
 
     def _wait(self) -> None:
         """For a signal, or for the time to start a worker, or to end them all the hard way."""
-        now = time.monotonic()
+        now = self._clock()
         waits = [self._rules.wait_s(now), None if self._kill_at is None else max(0.0, self._kill_at - now)]
         known = [wait_s for wait_s in waits if wait_s is not None]
         found = signal.sigtimedwait(_SIGNALS, min(known)) if known else signal.sigwaitinfo(_SIGNALS)
         if found is not None and found.si_signo in (signal.SIGTERM, signal.SIGINT):
             self._stop()
         self._reap()
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+        if self._kill_at is not None and self._clock() >= self._kill_at:
             _log.error("workers did not come to their end in time: they are killed", workers=len(self._indexes))
             self._tell(signal.SIGKILL)
             self._kill_at = None
@@ -118,7 +119,7 @@ class Supervisor:
     def _stop(self) -> None:
         self._rules.stop()
         if self._kill_at is None:
-            self._kill_at = time.monotonic() + self._close_s
+            self._kill_at = self._clock() + self._close_s
         self._tell(signal.SIGTERM)
 
     def _tell(self, number: signal.Signals) -> None:
@@ -140,7 +141,7 @@ class Supervisor:
         told = self._serving.pop(index)
         served, was_stopping = _has_said(told), self._rules.stopping
         os.close(told)
-        again_s = self._rules.ended(index, code, served=served, now=time.monotonic())
+        again_s = self._rules.ended(index, code, served=served, now=self._clock())
         if again_s is not None:
             _log.error("worker ended: it is started again", worker=index + 1, code=code, after_s=again_s)
         elif not was_stopping:

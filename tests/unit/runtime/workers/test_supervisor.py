@@ -34,7 +34,7 @@ def worker(index, life):
     (folder / f"orphan-{index}").write_text("")
     return 0
 
-sys.exit(Supervisor(2, worker, 1.0).run())
+sys.exit(Supervisor(2, worker, 1.0, time.monotonic).run())
 """
 
 
