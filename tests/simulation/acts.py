@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from tests.simulation.recorder import SOURCE, TARGET
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+_PATIENCE_S = 10.0
+_LOOK_S = 0.1
 
 
 class Acts:
@@ -134,8 +138,18 @@ class Acts:
         await self._world.join()
 
     async def _do_restart(self, act: Act) -> None:
-        for gateway in list(self._world.gateways):
+        order = list(self._world.gateways)
+        if any(fault.act == act.number for fault in self._world.plan.faults):
+            await self._led()
+            order.sort(key=lambda gateway: gateway is self._world.leader())  # a fault of the leader finds one
+        for gateway in order:
             if gateway.runs:
                 await gateway.stop()
             if not gateway.runs:
                 await gateway.start()
+
+    async def _led(self) -> None:
+        """One gateway leads, or none does for so long that nobody would wait."""
+        until = self._world.loop.time() + _PATIENCE_S
+        while self._world.leader() is None and self._world.loop.time() < until:
+            await asyncio.sleep(_LOOK_S)
