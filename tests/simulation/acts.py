@@ -151,5 +151,5 @@ class Acts:
     async def _led(self) -> None:
         """One gateway leads, or none does for so long that nobody would wait."""
         until = self._world.loop.time() + _PATIENCE_S
-        while self._world.leader() is None and self._world.loop.time() < until:
+        while self._world.leader() is None and self._world.loop.time() < until:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(_LOOK_S)
