@@ -46,6 +46,7 @@ from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceE
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
 from gateway.state.store import StateStore
+from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.config_sync import ConfigSync
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.paused_for_job import PausedForJob
@@ -94,6 +95,7 @@ class ControlParts:
         self.locks = KeyedLocks()
         self.background = Background()
         self.deleted = DeletedMirrors()
+        self.drift = ConfigDrift(host.wall_ms, self.deleted)
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -300,4 +302,5 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         maps=parts.maps,
         locks=parts.locks,
         clock=clock or parts.clock,
+        drift=parts.drift,
     )

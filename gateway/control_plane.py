@@ -9,6 +9,8 @@ import structlog
 
 from gateway.control_parts import ControlParts, config_sync
 from gateway.cutover.failback.operations import Failbacks
+from gateway.cutover.failback.reversals import Reversals
+from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
 from gateway.groups.reports import GroupReports
@@ -21,12 +23,17 @@ from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
+from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
 from gateway.topics.create import MirrorCreator
+from gateway.topics.delete import MirrorDeletion
 from gateway.topics.events import EngineEvents
 from gateway.topics.links import Links
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import MirrorPlanner, PlanStart
+from gateway.topics.promote_plan import PromotePlanner
+from gateway.topics.repair import MirrorRepair
 from gateway.topics.running_links import RunningLinks
+from gateway.topics.topic_configs import TargetConfigs
 
 _SYNC_TICK_S = 1.0
 _LEASE_TICK_S = 1.0
@@ -122,10 +129,48 @@ class ControlService:
             creator=creator,
             readers=SourceReaders(parts.records, parts.views, parts.clock),
             promoter=topic_promoter,
-            failback_waits=failbacks.waiting_for,
+            failback_waits=lambda link, topic: (
+                failbacks.waiting_for(link, topic) or self.reversals.waiting_for(link, topic)
+            ),
             locks=parts.locks,
             background=parts.background,
             deleted=parts.deleted,
+            drift=parts.drift,
+            configs=TargetConfigs(parts.records, parts.target),
+            trouble=failbacks.trouble,
+        )
+        self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
+        self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter, self.catch_ups)
+        self.mirror_deletion = MirrorDeletion(
+            records=parts.records,
+            sources=parts.sources,
+            target=parts.target,
+            engine=parts.engine,
+            publisher=parts.publisher,
+            progress=parts.progress,
+            catch_ups=self.catch_ups,
+            readers=lambda link, topics: unpromoted_groups(parts.records.store, parts.sources, link, topics),
+            without_promote=failbacks.without_promote,
+            fleet=parts.fleet,
+            locks=parts.locks,
+            background=parts.background,
+            deleted=parts.deleted,
+        )
+        self.mirror_repair = MirrorRepair(
+            records=parts.records,
+            sources=parts.sources,
+            target=parts.target,
+            engine=parts.engine,
+            creator=creator,
+            locks=parts.locks,
+        )
+        self._copy_watch = CopyWatch(
+            records=parts.records,
+            sources=parts.sources,
+            target=parts.target,
+            measure=parts.measure,
+            background=parts.background,
+            clock=parts.clock,
         )
         self.groups = Groups(
             records=parts.records,
@@ -171,13 +216,18 @@ class ControlService:
         for link in list(self._store.links.values()):
             self._background.spawn(self._first_contact(link), f"first contact {link.name}")
         for mirror in list(self._store.mirrors.values()):
-            if not mirror.created:
+            if mirror.deletion:
+                finish_delete = self.mirror_deletion.finish(mirror.link, mirror.mirror_topic)
+                self._background.spawn(finish_delete, f"finish delete {mirror.mirror_topic}")
+            elif not mirror.created:
                 finish = self.mirrors.finish_create(mirror.link, mirror.mirror_topic)
                 self._background.spawn(finish, f"finish create {mirror.mirror_topic}")
         await run_by_records(self._engine, lambda: list(self._store.mirrors.values()))
         self._running_links.start()
         self._background.spawn(self.events.run(), "engine events")
         self._background.every(_SYNC_TICK_S, self._sync.run_due, "topic config sync")
+        self._background.every(LOOK_EVERY_S, self._copy_watch.look, "topics of the copies")
+        self._background.every(_SYNC_TICK_S, self.reversals.look, "reverses that follow a promote")
         self._background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
 
     def target_cluster_id(self) -> str:

@@ -17,6 +17,12 @@ class MirrorNames(Body):
     mirror_topic_names: list[str]
 
 
+class ReverseMirrors(MirrorNames):
+    """Several mirror topics. `force`: of those that are promoted first, as for a promote."""
+
+    force: bool = False
+
+
 class FailoverPlanData(BaseModel):
     """What a failover now would leave behind on the source, by partition; -1 where nobody knows.
 

@@ -15,8 +15,10 @@ from gateway.api.failback_models import (
     MirrorNames,
     RestorePlanData,
     RestorePlanList,
+    ReverseMirrors,
 )
 from gateway.api.mirror_models import MirrorData, MirrorList
+from gateway.api.models import ForceOption
 from gateway.api.plane import Plane
 from gateway.state.records import MirrorRecord
 
@@ -28,13 +30,17 @@ def router(plane: Plane) -> APIRouter:
     def view(records: Sequence[MirrorRecord]) -> MirrorData:
         return MirrorData.of(plane().mirrors.view(records[0]))
 
-    @routes.post("/{topic}:reverse-and-start-mirror", status_code=202, summary="Mirror a promoted topic back")
-    async def reverse_and_start(link: str, topic: str) -> MirrorData:
-        return view(await plane().failbacks.reverse(link, [topic]))
+    @routes.post(
+        "/{topic}:reverse-and-start-mirror",
+        status_code=202,
+        summary="Mirror a topic back; one that is mirrored is promoted first",
+    )
+    async def reverse_and_start(link: str, topic: str, body: ForceOption | None = None) -> MirrorData:
+        return view(await plane().reversals.reverse(link, [topic], force=bool(body and body.force)))
 
     @routes.post("/{topic}:reverse-and-pause-mirror", status_code=202, summary="The same, and leave it paused")
-    async def reverse_and_pause(link: str, topic: str) -> MirrorData:
-        return view(await plane().failbacks.reverse(link, [topic], pause=True))
+    async def reverse_and_pause(link: str, topic: str, body: ForceOption | None = None) -> MirrorData:
+        return view(await plane().reversals.reverse(link, [topic], pause=True, force=bool(body and body.force)))
 
     @routes.post("/{topic}:failover", summary="Write on the target at once, whatever the source does")
     async def failover(link: str, topic: str, validate_only: bool = False) -> MirrorData | FailoverPlanData:
@@ -62,13 +68,17 @@ def batch_router(plane: Plane) -> APIRouter:
     def views(records: Sequence[MirrorRecord]) -> MirrorList:
         return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
 
-    @routes.post(":reverse-and-start-mirror", status_code=202, summary="Mirror promoted topics back")
-    async def reverse_and_start_all(link: str, body: MirrorNames) -> MirrorList:
-        return views(await plane().failbacks.reverse(link, body.mirror_topic_names))
+    @routes.post(
+        ":reverse-and-start-mirror",
+        status_code=202,
+        summary="Mirror topics back; those that are mirrored are promoted first",
+    )
+    async def reverse_and_start_all(link: str, body: ReverseMirrors) -> MirrorList:
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
 
     @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
-    async def reverse_and_pause_all(link: str, body: MirrorNames) -> MirrorList:
-        return views(await plane().failbacks.reverse(link, body.mirror_topic_names, pause=True))
+    async def reverse_and_pause_all(link: str, body: ReverseMirrors) -> MirrorList:
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, pause=True, force=body.force))
 
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
     async def failover_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | FailoverPlanList:

@@ -6,23 +6,64 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from gateway.api.link_models import ConfigEntry
 from gateway.api.models import Body
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.errors import BadRequest
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.mirror_states import shown
 from gateway.state.records import MirrorDirection
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
+from gateway.topics.plan import Wanted
+from gateway.topics.rules import start_point
 
 CATCHING_UP = "CATCHING_UP"
 
 
 class CreateMirror(Body):
-    """`mirror_topic_name` is the link's prefix and the source topic's name; one of the two names is enough."""
+    """`mirror_topic_name` is the link's prefix and the source topic's name; one of the two names is enough.
+
+    `configs`: of this topic, instead of what is synced. `replication_factor`: null is the link's. `start`: earliest,
+    latest, an ISO-8601 time or milliseconds; '' is the link's. `start_offsets`: partition -> offset of the source; the
+    partitions that are not named begin where the link says.
+    """
 
     source_topic_name: str = ""
     mirror_topic_name: str = ""
+    configs: list[ConfigEntry] = Field(default_factory=list)
+    replication_factor: int | None = Field(default=None, ge=1, le=32_767)
+    start: str = ""
+    start_offsets: dict[int, int] = Field(default_factory=dict)
+
+    def wanted(self) -> Wanted:
+        """As the operation takes it. Raises BadRequest."""
+        configs = {entry.name: entry.value for entry in self.configs}
+        if len(configs) < len(self.configs):
+            raise BadRequest("configs: a name occurs twice")
+        if self.start and self.start_offsets:
+            raise BadRequest("start, start_offsets: give one of the two")
+        if any(number < 0 for pair in self.start_offsets.items() for number in pair):
+            raise BadRequest("start_offsets: partitions and offsets are not negative")
+        start = self.start or start_point.text_of(self.start_offsets)
+        return Wanted(configs=configs, replication_factor=self.replication_factor or 0, start=start)
+
+
+class SetBackData(BaseModel):
+    """A config that somebody changed on the copy, and config sync has set back."""
+
+    name: str
+    found: str
+    value: str
+    time_ms: int
+
+
+class TransitionErrorEntry(BaseModel):
+    """As Confluent's describe has it."""
+
+    error_code: str
+    error_message: str
 
 
 class AlterMirrors(Body):
@@ -155,9 +196,20 @@ class MirrorData(BaseModel):
     )
     clients_not_migrated: ClientsNotMigratedData | None = None
     catch_up: CatchUpData | None = None
+    configs: dict[str, str] = Field(default_factory=dict, description="What the topic was given at create.")
+    replication_factor: int | None = Field(default=None, description="That was given at create; null: the link's.")
+    start: str = Field(default="", description="Where it begins, as was said at create; '': as the link says.")
+    reverses: bool = Field(default=False, description="Its promote is the first half of a reverse.")
+    configs_on_target: dict[str, str] | None = Field(
+        default=None, description="Set on the target's topic beside what is synced; in describe."
+    )
+    configs_set_back: list[SetBackData] = Field(default_factory=list)
+    mirror_state_transition_errors: list[TransitionErrorEntry] | None = Field(
+        default=None, description="With include_state_transition_errors."
+    )
 
     @classmethod
-    def of(cls, view: MirrorView) -> MirrorData:
+    def of(cls, view: MirrorView, *, transition_errors: bool = False) -> MirrorData:
         """From the view."""
         record = view.record
         return cls(
@@ -186,6 +238,21 @@ class MirrorData(BaseModel):
             if view.clients_not_migrated is None
             else ClientsNotMigratedData.of(view.clients_not_migrated),
             catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
+            configs=dict(record.configs),
+            replication_factor=record.replication_factor or None,
+            start=record.start,
+            reverses=bool(record.cutover.then_reverse),
+            configs_on_target=None if view.configs_on_target is None else dict(view.configs_on_target),
+            configs_set_back=[
+                SetBackData(name=one.name, found=one.found, value=one.value, time_ms=one.time_ms)
+                for one in view.set_back
+            ],
+            mirror_state_transition_errors=[
+                TransitionErrorEntry(error_code=one.error_code, error_message=one.error_message)
+                for one in view.transition_errors
+            ]
+            if transition_errors
+            else None,
         )
 
 

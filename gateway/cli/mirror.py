@@ -10,6 +10,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
+from gateway.cli.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.waiting import until_copied, until_promoted
 
@@ -21,6 +22,21 @@ def create(
     topics: Topics,
     link: Link,
     source_topic: Annotated[str, typer.Option("--source-topic", help="The source topic of one mirror topic.")] = "",
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE", help="A config of this topic, instead of what is synced."),
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", min=1, help="Instead of the link's.")
+    ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--start",
+            help="Where to begin: earliest, latest, an ISO-8601 time, milliseconds, or offsets: 0:120,1:98.",
+        ),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until what is there now is copied.")] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
@@ -28,8 +44,13 @@ def create(
     """Create mirror topics and begin to copy."""
     if source_topic and len(topics) > 1:
         fail("--source-topic names the source of one mirror topic, not of several", REFUSED)
-    api, source = Api(url), {"source_topic_name": source_topic} if source_topic else {}
-    done, refused = each(topics, lambda topic: api.post(mirror_path(link), {"mirror_topic_name": topic, **source}))
+    api, said = Api(url), wanted(source_topic, config or [], replication_factor, start)
+    path = mirror_path(link) + ("?validate_only=true" if dry_run else "")
+    done, refused = each(topics, lambda topic: api.post(path, {"mirror_topic_name": topic, **said}))
+    if dry_run:
+        create_plans(done, output)
+        end(refused)
+        return
     if wait and done:
         done = until_copied(api, mirror_path(link), [mirror["mirror_topic_name"] for mirror in done])
     results("created", done, output)
@@ -51,6 +72,7 @@ def list_mirrors(
     table(
         [
             "Mirror topic",
+            "Source topic",
             "Status",
             "Direction",
             "Since",
@@ -64,6 +86,7 @@ def list_mirrors(
         (
             [
                 mirror["mirror_topic_name"],
+                mirror["source_topic_name"],
                 mirror["mirror_status"],
                 mirror["mirror_direction"].lower(),
                 since(mirror["state_time_ms"]),
@@ -83,7 +106,8 @@ def list_mirrors(
 @app.command("describe")
 def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Show a mirror topic: state, each partition, and who has not migrated to the gateway yet."""
-    mirror = ask(url, lambda api: api.get(mirror_path(link, topic)))
+    path = mirror_path(link, topic)
+    mirror = ask(url, lambda api: api.get(path, {"include_state_transition_errors": "true"}))
     if output is not Output.TABLE:
         dump(mirror, output)
         return
@@ -91,6 +115,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     facts(
         [
             ("Mirror topic", mirror["mirror_topic_name"]),
+            ("Source topic", mirror["source_topic_name"]),
             ("Link", mirror["link_name"]),
             ("Status", mirror["mirror_status"]),
             ("Direction", _direction(mirror["mirror_direction"])),
@@ -106,8 +131,10 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
             ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),
+            *asked_for(mirror),
         ]
     )
+    transition_errors(mirror["mirror_state_transition_errors"])
     typer.echo("")
     _partitions(mirror)
     _clients_not_migrated(mirror["clients_not_migrated"])
@@ -153,6 +180,9 @@ def promote(
     force: Annotated[
         bool, typer.Option("--force", help="Also with groups that still read on the source, or without the source.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what blocks it and who has not moved, and change nothing.")
+    ] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -161,6 +191,9 @@ def promote(
     Of topics that are mirrored back it is the failback: they are written on the source again.
     """
     api = Api(url)
+    if dry_run:
+        promote_plan(api, link, topics, output, force=force)
+        return
     try:
         begun = api.post(f"{mirror_path(link)}:promote", {"mirror_topic_names": topics, "force": force})["data"]
         done = until_promoted(api, mirror_path(link), list(dict.fromkeys(topics))) if wait else begun

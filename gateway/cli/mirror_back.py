@@ -1,4 +1,4 @@
-"""`lockgate mirror reverse`, `failover` and `truncate-and-restore`: the failbacks, and out."""
+"""`lockgate mirror reverse`, its two halves under Confluent's names, `failover` and `truncate-and-restore`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.output import Format, Output
-from gateway.cli.waiting import until_done
+from gateway.cli.waiting import until_done, until_reversed
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="As for a promote: also with groups that still read on the source.")
+]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `lockgate mirror`."""
     app.command("reverse")(reverse)
+    app.command("reverse-and-start-mirror")(reverse_and_start)
+    app.command("reverse-and-pause-mirror")(reverse_and_pause)
     app.command("failover")(failover)
     app.command("truncate-and-restore")(restore)
 
@@ -26,17 +31,47 @@ def reverse(
     topics: Topics,
     link: Link,
     pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
+    force: Force = False,
     wait: Wait = True,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Mirror promoted topics back to the source, so that the failback stays open. `mirror promote` then fails back."""
-    api = Api(url)
-    verb = "reverse-and-pause-mirror" if pause else "reverse-and-start-mirror"
-    names = list(dict.fromkeys(topics))
-    done = _post(api, f"{mirror_path(link)}:{verb}", names)
+    """Mirror topics back to the source, so that the failback stays open. `mirror promote` then fails back.
+
+    Topics that are still mirrored to the target are promoted first.
+    """
+    _reverse(topics, link, "pause" if pause else "start", output, url, force=force, wait=wait)
+
+
+def reverse_and_start(
+    topics: Topics,
+    link: Link,
+    force: Force = False,
+    wait: Wait = True,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Promote topics if they are not yet, and mirror them back to the source."""
+    _reverse(topics, link, "start", output, url, force=force, wait=wait)
+
+
+def reverse_and_pause(
+    topics: Topics,
+    link: Link,
+    force: Force = False,
+    wait: Wait = True,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """The same, and leave the mirror back paused until `mirror resume`."""
+    _reverse(topics, link, "pause", output, url, force=force, wait=wait)
+
+
+def _reverse(topics: list[str], link: str, how: str, output: Output, url: str, *, force: bool, wait: bool) -> None:
+    api, names = Api(url), list(dict.fromkeys(topics))
+    done = _post(api, f"{mirror_path(link)}:reverse-and-{how}-mirror", names, force=force)
     if wait:
-        done = until_done(api, mirror_path(link), names, "reversing")
+        done = until_reversed(api, mirror_path(link), names)
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
 
 
@@ -94,9 +129,9 @@ def _losses(plan: Any) -> list[str]:
     return lines
 
 
-def _post(api: Api, path: str, names: list[str]) -> list[Any]:
+def _post(api: Api, path: str, names: list[str], *, force: bool = False) -> list[Any]:
     try:
-        found: list[Any] = api.post(path, {"mirror_topic_names": names})["data"]
+        found: list[Any] = api.post(path, {"mirror_topic_names": names} | ({"force": True} if force else {}))["data"]
     except Refused as exc:
         fail(str(exc), REFUSED)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -54,13 +55,22 @@ def until_promoted(api: Api, path: str, topics: list[str]) -> list[Any]:
     return until_done(api, path, topics, "promoting")
 
 
+def until_reversed(api: Api, path: str, topics: list[str]) -> list[Any]:
+    """As `until_done`, of a reverse: between its promote and itself a topic is STOPPED, and waits for it."""
+    return _until(api, path, topics, "reversing", lambda m: m["mirror_status"].startswith("PENDING_") or m["reverses"])
+
+
 def until_done(api: Api, path: str, topics: list[str], what: str) -> list[Any]:
     """Wait until no topic is in one of the PENDING states any more; returns the mirrors as they are then."""
+    return _until(api, path, topics, what, lambda m: m["mirror_status"].startswith("PENDING_"))
+
+
+def _until(api: Api, path: str, topics: list[str], what: str, is_pending: Callable[[Any], bool]) -> list[Any]:
     with _progress() as progress:
         bar = progress.add_task(what, total=len(topics), detail="")
         while True:
             mirrors = _look(api, path, topics)
-            pending = [m for m in mirrors if m["mirror_status"].startswith("PENDING_")]
+            pending = [m for m in mirrors if is_pending(m)]
             lag = sum(lag["lag"] or 0 for m in pending for lag in m["mirror_lags"])
             progress.update(bar, completed=len(topics) - len(pending), detail=_detail(pending, lag))
             if not pending:

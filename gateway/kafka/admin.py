@@ -93,6 +93,34 @@ async def create_topic(
     return bytes(16) if topic_id is None else bytes(topic_id.bytes)
 
 
+async def check_topic(
+    cluster: Cluster,
+    name: str,
+    *,
+    partitions: int,
+    replication_factor: int,
+    configs: Mapping[str, str],
+    timeout_s: float | None = None,
+) -> None:
+    """Ask the controller whether it would create this topic (CreateTopics, `validate_only`). Nothing is created.
+
+    Raises:
+        AdminError: it would not; codes as `create_topic`.
+        ClusterUnavailable: no answer within the deadline.
+    """
+    entries = [CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in configs.items()]
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=[], configs=entries
+    )
+    response = await on_controller(
+        cluster,
+        lambda wait_ms: CreateTopicsRequest(topics=[topic], timeout_ms=wait_ms, validate_only=True),
+        lambda answer: answer.topics,
+        timeout_s,
+    )
+    _check(f"create topic {name}", response.topics)
+
+
 async def is_absent(cluster: Cluster, name: str, *, timeout_s: float | None = None) -> bool:
     """True when there is certainly no topic of this name: the controller would create it (and is told not to).
 

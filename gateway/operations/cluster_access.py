@@ -75,6 +75,14 @@ class ClusterAccess(Protocol):
     ) -> None:
         """Create a topic and wait until its partitions have leaders; BrokerError when the cluster refuses."""
 
+    async def check_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        """Would `create_topic` be accepted? Nothing is created; BrokerError when the cluster would refuse."""
+
+    async def is_absent(self, name: str) -> bool:
+        """True when there is certainly no topic of this name: its controller says so, not a broker that may lag."""
+
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """Delete the topic with this id, and no other one of its name; '' on a cluster without ids: by name."""
 
@@ -92,6 +100,9 @@ class ClusterAccess(Protocol):
 
     async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
         """Where a copy of each partition begins that holds all of it."""
+
+    async def starts_at(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, PartitionStart]:
+        """Where a copy begins that shows these offsets first, by partition."""
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """The producer id of the last batch below `log_end`, -1 for one without."""

@@ -17,7 +17,7 @@ from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import TopicView
-from gateway.mirror.partition.log_start import batch_at, plan_start
+from gateway.mirror.partition.log_start import batch_at, plan_start, start_at
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
@@ -28,6 +28,7 @@ from protocol.errors import ErrorCode, error_name
 
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
+_AT_ONCE = 32
 
 
 class NetAccess:
@@ -103,6 +104,18 @@ class NetAccess:
         )
         await self._until_led(name, partitions)
 
+    async def check_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        """See `ClusterAccess.check_topic`."""
+        await admin.check_topic(
+            self._cluster, name, partitions=partitions, replication_factor=replication_factor, configs=configs
+        )
+
+    async def is_absent(self, name: str) -> bool:
+        """See `ClusterAccess.is_absent`."""
+        return await admin.is_absent(self._cluster, name)
+
     async def delete_topic(self, name: str, topic_id: str) -> None:
         """See `ClusterAccess.delete_topic`."""
         await admin.delete_topic(self._cluster, name, topic_id=topic_id_bytes(topic_id))
@@ -134,6 +147,19 @@ class NetAccess:
     async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
         """See `ClusterAccess.starts`."""
         return await plan_start(self._cluster, name, EARLIEST, partitions=range(partitions))
+
+    async def starts_at(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, PartitionStart]:
+        """See `ClusterAccess.starts_at`."""
+        ends = await list_offsets(self._cluster, {name: dict.fromkeys(offsets, LATEST)})
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def start_of(index: int, offset: int) -> PartitionStart:
+            if offset >= ends[name, index].offset:
+                return PartitionStart(offset, offset)
+            async with slots:
+                return await start_at(self._cluster, name, index, offset)
+
+        return dict(zip(offsets, await asyncio.gather(*(start_of(*one) for one in offsets.items())), strict=True))
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         """See `ClusterAccess.last_writer`."""

@@ -8,7 +8,7 @@ import structlog
 
 from gateway.errors import Conflict, NotFound
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.records import LinkRecord, MirrorRecord
+from gateway.state.records import Deletion, LinkRecord, MirrorRecord
 from gateway.state.store import StateStore, StoreConflict
 
 _ATTEMPTS = 8
@@ -82,6 +82,13 @@ class Records:
 
 
 def require_created(mirror: MirrorRecord) -> None:
-    """Raises Conflict: its create has not come to its end, so there is nothing yet that an operation could change."""
+    """Raises Conflict: its create has not come to its end, or its deletion has begun: nothing can be changed."""
+    require_kept(mirror)
     if not mirror.created:
         raise Conflict(f"mirror topic '{mirror.mirror_topic}' is being created; try again when it is")
+
+
+def require_kept(mirror: MirrorRecord) -> None:
+    """Raises Conflict: its deletion has begun."""
+    if mirror.deletion is not Deletion.NONE:
+        raise Conflict(f"mirror topic '{mirror.mirror_topic}' is being deleted")

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.mirror.interface import MirrorEngine
 from gateway.state.mirror_states import is_mirroring
-from gateway.state.records import LinkRecord, MirrorRecord
+from gateway.state.records import Deletion, LinkRecord, MirrorRecord
 
 
 def runs(record: MirrorRecord) -> bool:
     """The engine is to run it."""
-    return record.created and is_mirroring(record.state)
+    return record.created and is_mirroring(record.state) and record.deletion is Deletion.NONE
 
 
 async def run_links_by_records(engine: MirrorEngine, links: Callable[[], Mapping[str, LinkRecord]]) -> None:
@@ -65,9 +65,10 @@ def _running(records: Iterable[MirrorRecord]) -> dict[tuple[str, str], MirrorRec
 
 
 def _is_another(one: MirrorRecord, other: MirrorRecord) -> bool:
-    """Another mirror period, or more partitions."""
+    """Another mirror period, more partitions, or one that had failed and was set going again."""
     return _what(one) != _what(other)
 
 
 def _what(record: MirrorRecord) -> tuple[object, ...]:
-    return record.mirror_id, record.failback.epoch, record.failback.direction, record.starts, record.source_topic_id
+    failback = record.failback
+    return record.mirror_id, failback.epoch, failback.direction, record.starts, record.source_topic_id, record.repairs

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.state.mirror_transitions import BY_OPERATION, MirrorOperation
-from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 
 __all__ = [
     "TABLE",
@@ -47,7 +47,7 @@ class WrongState(Exception):
 
 _PROMOTING = "is being promoted (PENDING_STOPPED); wait until it is STOPPED or the promote was aborted"
 _STOPPED = "is STOPPED: it is written on the target, and not mirrored"
-_FAILED = "has FAILED for good; see `mirror describe` for the reason"
+_FAILED = "has FAILED; `mirror describe` says why, and `mirror repair` what can be done"
 _REVERSING = "is being reversed ({}); wait until it is ACTIVE, or end the reversal with `mirror failover`"
 _RESTORING = "is being restored ({}); wait until it is ACTIVE, or end that with `mirror failover`"
 
@@ -80,6 +80,7 @@ _REFUSED: Mapping[MirrorOperation, Mapping[MirrorState, str]] = {
         _S.FAILED: "has FAILED; fail it over first, then reverse or restore it",
     },
     MirrorOperation.RESTORE: dict.fromkeys(_MIRRORS, "is not STOPPED; promote it first, or fail it over"),
+    MirrorOperation.REPAIR: dict.fromkeys(_MIRRORS, "has not FAILED: there is nothing to repair"),
 }
 
 _BY_STATE: Mapping[MirrorState, str] = {
@@ -139,15 +140,18 @@ def apply(operation: MirrorOperation, mirror: MirrorRecord, now_ms: int, **chang
     """The record after the operation: next state and direction, since `now_ms`, and `changes` to its other fields.
 
     The operation alone says the direction: one that `changes` names counts for nothing. What is not being promoted is
-    of no set.
+    of no set, and no reverse follows on it unless the promote has just cut over.
 
     Raises:
         WrongState: naming the topic.
     """
     state, turns = require(operation, mirror), BY_OPERATION[operation, mirror.state].turns
-    new = replace(mirror, state=state, state_since_ms=now_ms, **changes)
+    since_ms = now_ms if state is not mirror.state else mirror.state_since_ms
+    new = replace(mirror, state=state, state_since_ms=since_ms, **changes)
     if state is not _S.PENDING_STOPPED:
         new = replace(new, cutover=replace(new.cutover, promoted_with=()))
+    if state is not _S.PENDING_STOPPED and operation is not MirrorOperation.COMPLETE_PROMOTE:
+        new = replace(new, cutover=replace(new.cutover, then_reverse=ThenReverse.NO))
     return replace(new, failback=replace(new.failback, direction=turns or mirror.failback.direction))
 
 

@@ -27,6 +27,7 @@ class MirrorOperation(StrEnum):
     FAILOVER = "failover"
     REVERSE = "reverse"
     RESTORE = "truncate-and-restore"
+    REPAIR = "repair"
     ABORT_PROMOTE = "abort of the promote"
     COMPLETE_PROMOTE = "completion of the promote"
     COMPLETE_FAILBACK = "completion of the failback promote"
@@ -57,6 +58,7 @@ WHO: Final = {
     MirrorOperation.FAILOVER: (Who.OPERATOR,),
     MirrorOperation.REVERSE: (Who.OPERATOR,),
     MirrorOperation.RESTORE: (Who.OPERATOR,),
+    MirrorOperation.REPAIR: (Who.OPERATOR,),
     MirrorOperation.ABORT_PROMOTE: (Who.PROMOTE,),
     MirrorOperation.COMPLETE_PROMOTE: (Who.PROMOTE,),
     MirrorOperation.COMPLETE_FAILBACK: (Who.PROMOTE,),
@@ -88,11 +90,12 @@ class Transition(NamedTuple):
 def _each(
     states: Iterable[MirrorState],
     operation: MirrorOperation,
-    after: MirrorState,
+    after: MirrorState | None,
     meaning: str,
     turns: MirrorDirection | None = None,
 ) -> tuple[Transition, ...]:
-    return tuple(Transition(state, operation, after, meaning, turns=turns) for state in states)
+    """`after`: None where the state stays as it is."""
+    return tuple(Transition(state, operation, after or state, meaning, turns=turns) for state in states)
 
 
 _Op = MirrorOperation
@@ -101,7 +104,7 @@ _FAILED = "the mirror stopped for good; `mirror describe` says why"
 _FAILED_OVER = "written on the target, at once; ends a failback too"
 
 CREATED: Final = (_S.ACTIVE, _FORWARD)
-"""The state and direction in which an operator creates a mirror topic; it ends with its link, in whatever state."""
+"""The state and direction in which an operator creates a mirror topic; it ends with its link, or when it is deleted."""
 
 TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_S.ACTIVE, _Op.PAUSE, _S.PAUSED, "not mirrored; clients' writes go on"),
@@ -155,6 +158,11 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     ),
     Transition(_S.PENDING_SETUP_FOR_RESTORE, _Op.RECREATED, _S.PENDING_RESTORE_MIRROR, "it was created anew"),
     Transition(_S.PENDING_RESTORE_MIRROR, _Op.BEGIN_MIRROR, _S.ACTIVE, "mirrored from the target's log start on"),
+    # on its way back: whether it will be paused when it begins
+    *_each((_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR), _Op.PAUSE, None, "the mirror will begin PAUSED"),
+    *_each((_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR), _Op.RESUME, None, "the mirror will begin ACTIVE"),
+    # out of FAILED
+    Transition(_S.FAILED, _Op.REPAIR, _S.ACTIVE, "mirrored again, or about to be created anew"),
     # out of anything
     *_each((state for state in _S if state is not _S.STOPPED), _Op.FAILOVER, _S.STOPPED, _FAILED_OVER, turns=_FORWARD),
     *_each(

@@ -45,7 +45,10 @@ class MirrorDirection(StrEnum):
 
 
 class MirrorError(StrEnum):
-    """Why a mirror FAILED: Confluent's names where they have one, ours (the last five) where not."""
+    """Why a mirror FAILED: Confluent's names where they have one, ours (the last seven) where not.
+
+    SOURCE and TARGET are the origin and the copy: of a mirror back, the link's target and its source.
+    """
 
     NO_ERROR = "NO_ERROR"
     SOURCE_TOPIC_MAY_BE_DELETED = "SOURCE_TOPIC_MAY_BE_DELETED"
@@ -58,6 +61,24 @@ class MirrorError(StrEnum):
     OFFSET_GAP = "OFFSET_GAP"
     SOURCE_RECORDS_DELETED = "SOURCE_RECORDS_DELETED"
     INTERNAL_ERROR = "INTERNAL_ERROR"
+    TARGET_TOPIC_MAY_BE_DELETED = "TARGET_TOPIC_MAY_BE_DELETED"
+    TARGET_TOPIC_ID_CHANGED = "TARGET_TOPIC_ID_CHANGED"
+
+
+class Deletion(StrEnum):
+    """What is to become of a mirror topic whose `mirror delete` has begun: its record goes, the topic stays or goes."""
+
+    NONE = ""
+    RECORD = "record"
+    TOPIC = "topic"
+
+
+class ThenReverse(StrEnum):
+    """What follows on the promote that is under way, or has just cut over: nothing, or the reverse of that name."""
+
+    NO = ""
+    START = "start"
+    PAUSE = "pause"
 
 
 class GroupState(StrEnum):
@@ -151,7 +172,8 @@ class MirrorCutover:
     empty without a failover. `source_answered`: the source told its log ends under the pause of that failover; else
     it may have records that nobody had seen. `retries_unknown`: partitions whose producers' last batches were not all
     known then: a retry over the failover may be appended once more. `promoted_with`: the mirror topics of the set that
-    is being promoted, this one among them; empty unless the mirror is PENDING_STOPPED.
+    is being promoted, this one among them; empty unless the mirror is PENDING_STOPPED. `then_reverse`: the promote is
+    the first half of a reverse; whoever leads goes on with the second when the topic is STOPPED.
 
     Raises:
         ValueError: it does not say of both logs where they ended, partition by partition.
@@ -166,6 +188,7 @@ class MirrorCutover:
     source_answered: bool = False
     retries_unknown: tuple[int, ...] = ()
     promoted_with: tuple[str, ...] = ()
+    then_reverse: ThenReverse = ThenReverse.NO
 
     def __post_init__(self) -> None:
         _both_logs("stopped_at", self.stopped_at, "stopped_copy_at", self.stopped_copy_at)
@@ -231,6 +254,20 @@ def _longer(found: tuple[_T, ...], new: _T, added: int) -> tuple[_T, ...]:
     return found + (new,) * added if found else found
 
 
+@dataclass(frozen=True, slots=True)
+class TransitionError:
+    """Why a change of state that was asked for did not come about, or not yet.
+
+    `error_code`: Confluent's, see `state/transition_errors.py`. `operation`: what was asked for, in the words of
+    `state/mirror_transitions.py`. `time_ms`: the wall clock of whoever led.
+    """
+
+    error_code: str
+    error_message: str
+    operation: str = ""
+    time_ms: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
@@ -240,6 +277,13 @@ class MirrorRecord:
     created on the target until that is done: what a crash in between leaves is finished at the next start.
     `compacted`: the source topic is compacted, so records vanish while they are copied (mode translate).
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
+
+    What the operator said at create: `configs` are the topic's own, which are not synced; `replication_factor` 0 is the
+    link's; `start` is where it begins, in the words of `topics/rules/start_point.py`, '' as the link says.
+    `deletion`: `mirror delete` has begun. `replaces`: the id of the topic that is deleted before the mirror's own is
+    created anew. `repairs`: how often a failed mirror was set going again; tells what was heard of it before from what
+    is heard now. `goes_on`: an operator said to go on behind records that the origin has no more, whatever the link
+    says. `transition_errors`: the last ones, oldest first.
 
     The lists of `cutover` and `failback` have an entry per partition too, see `state/per_partition.py`.
     """
@@ -262,6 +306,14 @@ class MirrorRecord:
     created: bool = True
     compacted: bool = False
     lost: tuple[LostRecords, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+    replication_factor: int = 0
+    start: str = ""
+    deletion: Deletion = Deletion.NONE
+    replaces: str = ""
+    repairs: int = 0
+    goes_on: bool = False
+    transition_errors: tuple[TransitionError, ...] = ()
     cutover: MirrorCutover = field(default_factory=MirrorCutover)
     failback: MirrorFailback = field(default_factory=MirrorFailback)
 

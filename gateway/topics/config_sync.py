@@ -24,8 +24,9 @@ from gateway.operations.running_mirrors import run_as
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.per_partition import grown
-from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.state.records import Deletion, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import StoreError
+from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
 
@@ -45,8 +46,9 @@ class ConfigSync:
         maps: OffsetMaps,
         locks: KeyedLocks,
         clock: Callable[[], float],
+        drift: ConfigDrift,
     ) -> None:
-        """`clock`: monotonic seconds."""
+        """`clock`: monotonic seconds. `drift`: told of what is set back."""
         self._records = records
         self._store = records.store
         self._sources = sources
@@ -55,6 +57,7 @@ class ConfigSync:
         self._maps = maps
         self._locks = locks
         self._clock = clock
+        self._drift = drift
         self._last: dict[str, float] = {}
         self._log_starts: dict[tuple[str, bool], LogStartSync] = {}  # by link, and whether it is mirrored back
 
@@ -82,7 +85,7 @@ class ConfigSync:
         mirrors = [
             mirror
             for key, mirror in self._store.mirrors.items()
-            if key[0] == link.name and mirror.state is MirrorState.ACTIVE
+            if key[0] == link.name and mirror.state is MirrorState.ACTIVE and mirror.deletion is Deletion.NONE
         ]
         if not mirrors:
             return
@@ -117,6 +120,7 @@ class ConfigSync:
         mirror = pair.mirror
         wanted = synced_configs(origin, copy, pair.include, mirror.restore_configs)
         changes = config_changes(wanted.apply, copy)
+        self._drift.synced(mirror, wanted.apply, changes, copy)
         if changes:
             _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes)
             await pair.copy.alter_topic_configs(pair.copy_topic, changes)
@@ -158,7 +162,9 @@ class _Pair:
 
     @classmethod
     def of(cls, mirror: MirrorRecord, copy: ClusterAccess, include: tuple[str, ...]) -> _Pair:
-        """Of a mirror whose copy is on `copy`."""
+        """Of a mirror whose copy is on `copy`. What the target's topic was given at create is its own."""
+        if not mirror.is_reverse:
+            include = tuple(name for name in include if name not in mirror.configs)
         source, target = mirror.source_topic, mirror.mirror_topic
         if mirror.is_reverse:
             return cls(mirror, target, mirror.mirror_topic_id, copy, source, include)

@@ -5,11 +5,15 @@ dropped only when it is certain that the topic was not created: refused by the t
 other end it stays, and whoever leads goes on with it: this process, the next attempt, the next leader. So nothing is
 ever undone here: a topic that was created may be filled by another leader at the very moment at which a deposed one
 would delete it, and one whose creation was not answered may come yet.
+
+A mirror that has FAILED is created anew (`recreate`) by the same steps: its record becomes an intent that names the
+topic that is to go (`replaces`), by its id. That one alone is deleted, before the new one is created, by whoever leads.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 
@@ -21,16 +25,24 @@ from gateway.kafka.rules.names import bad_name, is_internal
 from gateway.kafka.rules.topic_configs import config_changes
 from gateway.mirror.interface import MirrorEngine
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
-from gateway.operations.cluster_errors import target_errors
+from gateway.operations.cluster_errors import knows_no_topic, target_errors
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
-from gateway.state.mirror_states import is_mirroring
-from gateway.state.records import MirrorMode, MirrorRecord, SequenceRecord
+from gateway.state.mirror_states import MirrorOperation, apply, is_mirroring
+from gateway.state.records import (
+    Deletion,
+    MirrorCutover,
+    MirrorError,
+    MirrorFailback,
+    MirrorMode,
+    MirrorRecord,
+    SequenceRecord,
+)
 from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
-from gateway.topics.plan import MirrorPlan, MirrorPlanner
+from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, MirrorPlanner, Wanted
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
 from protocol.errors import ErrorCode, is_retriable
@@ -66,7 +78,13 @@ class MirrorCreator:
         self._planner = planner
         self._fleet = fleet
 
-    async def create(self, link_name: str, source_topic: str = "", mirror_topic: str = "") -> MirrorRecord:
+    async def create(
+        self,
+        link_name: str,
+        source_topic: str = "",
+        mirror_topic: str = "",
+        wanted: Wanted = AS_THE_LINK_SAYS,
+    ) -> MirrorRecord:
         """Create the topic on the target, store the mirror and start it.
 
         The mirror topic's name is the link's prefix and the source topic's name: either name is enough.
@@ -75,22 +93,26 @@ class MirrorCreator:
         leaves one behind. A create that was begun before is gone on with. One that is begun here and does not come to
         its end goes on in the background, unless it was refused.
 
+        Args:
+            wanted: what the operator says of this topic.
+
         Raises:
-            BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet.
+            BadRequest: a bad or internal name, a mirror name that differs, a topic that cannot be mirrored yet; a
+                config that is always synced or unknown, a start that the source does not have.
             NotFound: no such link, or no such topic on the source.
             Conflict: already mirrored, or the target has a topic of this name with other data, or a promoted group has
                 offsets of the topic on the source.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
-        config = link_config.parse(self._records.link(link_name).configs)
-        source_topic = source_topic or config.source_topic(mirror_topic) or mirror_topic
-        named = config.mirror_topic(source_topic)
-        self._check_names(link_name, source_topic, named, mirror_topic or named)
+        source_topic, named = self._names(link_name, source_topic, mirror_topic)
         async with self._locks.hold(f"mirror/{named}"):  # a name has one mirror over all links
             link = self._records.link(link_name)
             begun = self._begun(link_name, named)
             self._require_unmirrored(named, besides=begun)
-            plan = await self._planner.plan(link, source_topic, begun.restore_configs if begun else None)
+            if begun is not None:
+                wanted = Wanted.of(begun) if wanted == AS_THE_LINK_SAYS else wanted
+                await self._delete_replaced(begun)
+            plan = await self._planner.plan(link, source_topic, begun.restore_configs if begun else None, wanted)
             try:
                 return await self._carry_out(plan)
             except ProducerFenced:
@@ -99,10 +121,80 @@ class MirrorCreator:
                 self._background.spawn(self.finish(link_name, named), f"finish create {named}")
                 raise
 
+    async def plan(
+        self, link_name: str, source_topic: str = "", mirror_topic: str = "", wanted: Wanted = AS_THE_LINK_SAYS
+    ) -> MirrorPlan:
+        """What `create` would do. Nothing is changed, and nobody waits. Raises as `create` does."""
+        source_topic, named = self._names(link_name, source_topic, mirror_topic)
+        link = self._records.link(link_name)
+        self._require_unmirrored(named)
+        plan = await self._planner.plan(link, source_topic, None, wanted)
+        await require_no_promoted_readers(self._records, self._sources, self._record(plan, mirror_id=0, target_id=""))
+        return plan
+
+    async def plan_anew(self, failed: MirrorRecord, replaces: str) -> MirrorPlan:
+        """What `recreate` would do. Raises as `create` does, and Conflict when a promoted group reads the topic."""
+        link, wanted = self._records.link(failed.link), Wanted.of(failed)
+        plan = await self._planner.plan(link, failed.source_topic, failed.restore_configs, wanted, instead_of=replaces)
+        await require_no_promoted_readers(self._records, self._sources, failed)
+        return plan
+
+    async def recreate(self, failed: MirrorRecord, replaces: str) -> MirrorRecord:
+        """Delete the target's topic, create it anew and fill it from the source; it goes on after this returns.
+
+        Args:
+            failed: as it is stored.
+            replaces: the id of the topic that goes; '' when there is none.
+
+        Raises:
+            as `plan_anew`; StoreError, Conflict: nothing was changed.
+        """
+        topic = failed.mirror_topic
+        async with self._locks.hold(f"mirror/{topic}"):
+            plan = await self.plan_anew(failed, replaces)
+            base = self._record(plan, mirror_id=0, target_id="", created=False)
+            intent = replace(_anew(failed, base, self._records.now_ms()), replaces=replaces)
+            await self._records.store.replace(failed, intent)
+        self._background.spawn(self.finish(failed.link, topic), f"finish create {topic}")
+        _log.info("mirror is created anew", link=failed.link, topic=topic, replaces=replaces)
+        return intent
+
+    async def _delete_replaced(self, intent: MirrorRecord) -> None:
+        """Delete the topic that the intent names, and no other one of its name.
+
+        Raises:
+            TargetUnreachable: it is not known to be gone; to be tried again.
+            Conflict: the target refuses.
+        """
+        topic = intent.mirror_topic
+        if not intent.replaces:
+            return
+        with target_errors():
+            found = (await self._target.topics([topic])).get(topic)
+        if found is None or found.topic_id != intent.replaces:
+            return
+        try:
+            with target_errors():
+                await self._target.delete_topic(topic, intent.replaces)
+        except Conflict as exc:
+            if not knows_no_topic(exc):
+                raise
+        raise TargetUnreachable(f"topic '{topic}' is being deleted on the target; it is created anew when it is gone")
+
     def _begun(self, link: str, topic: str) -> MirrorRecord | None:
-        """The intent of a create that is not over."""
+        """The intent of a create that is not over. Raises Conflict when it is being deleted."""
         found = self._records.store.mirrors.get((link, topic))
+        if found is not None and found.deletion is not Deletion.NONE:
+            raise Conflict(f"mirror topic '{topic}' is being deleted; try again when it is gone")
         return None if found is None or found.created else found
+
+    def _names(self, link: str, source_topic: str, mirror_topic: str) -> tuple[str, str]:
+        """(source topic, mirror topic): either name is enough."""
+        config = link_config.parse(self._records.link(link).configs)
+        source_topic = source_topic or config.source_topic(mirror_topic) or mirror_topic
+        named = config.mirror_topic(source_topic)
+        self._check_names(link, source_topic, named, mirror_topic or named)
+        return source_topic, named
 
     def _check_names(self, link: str, source_topic: str, named: str, mirror_topic: str) -> None:
         problem = bad_name(source_topic) or bad_name(named)
@@ -124,7 +216,7 @@ class MirrorCreator:
         said = ""
         while await until_known(self._records.store):  # else another gateway leads
             intent = self._records.store.mirrors.get((link, topic))
-            if intent is None:
+            if intent is None or intent.deletion is not Deletion.NONE:
                 return
             if intent.created:
                 self._start(intent)
@@ -158,7 +250,8 @@ class MirrorCreator:
             if self._records.store.mirrors.get((intent.link, topic)) != intent:
                 return
             link = self._records.link(intent.link)
-            plan = await self._planner.plan(link, intent.source_topic, intent.restore_configs)
+            await self._delete_replaced(intent)
+            plan = await self._planner.plan(link, intent.source_topic, intent.restore_configs, Wanted.of(intent))
             await self._carry_out(plan)
 
     def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
@@ -170,10 +263,10 @@ class MirrorCreator:
         topic = plan.mirror_topic
         # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
         # must write to the source, after a crash in the midst of this too.
-        intent = self._record(plan, mirror_id=0, target_id="", created=False)
+        begun = self._begun(plan.link.name, topic)
+        intent = _going_on(self._record(plan, mirror_id=0, target_id="", created=False), begun)
         self._publisher.reserve(intent)
         try:
-            begun = self._begun(plan.link.name, topic)
             await self._begin(intent, besides=begun)
             await self._create(plan, intent, may_be_asked=begun is not None)
             with target_errors():
@@ -240,7 +333,8 @@ class MirrorCreator:
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
         async with self._locks.hold("sequence/mirror"):
             mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
-            record = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
+            made = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
+            record = replace(_going_on(made, intent), replaces="")
 
             def still_allowed() -> None:
                 if self._records.link(plan.link.name) != plan.link:
@@ -265,6 +359,9 @@ class MirrorCreator:
             compacted=bool(plan.translated),
             restore_configs=dict(plan.configs.restore),
             created=created,
+            configs=dict(plan.wanted.configs),
+            replication_factor=plan.wanted.replication_factor,
+            start=plan.wanted.start,
         )
 
     async def _drop(self, intent: MirrorRecord) -> None:
@@ -279,3 +376,49 @@ class MirrorCreator:
     def _require_intent(self, intent: MirrorRecord) -> None:
         if self._records.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
             raise Conflict(f"mirror topic '{intent.mirror_topic}' was changed meanwhile; try again")
+
+
+def _anew(failed: MirrorRecord, base: MirrorRecord, now_ms: int) -> MirrorRecord:
+    """The intent to create a failed mirror's topic anew: the record of a new one, which goes on with what outlives a
+    copy: write pauses are numbered on, and so are failbacks, since the source's brokers remember producers by them.
+
+    Raises:
+        WrongState: it has not FAILED.
+    """
+    new = apply(
+        MirrorOperation.REPAIR,
+        failed,
+        now_ms,
+        mirror_id=base.mirror_id,
+        source_topic_id=base.source_topic_id,
+        mirror_topic_id="",
+        mode=base.mode,
+        mode_reason=base.mode_reason,
+        starts=base.starts,
+        error=MirrorError.NO_ERROR,
+        error_message="",
+        restore_configs=dict(base.restore_configs),
+        readable=False,
+        created=False,
+        compacted=base.compacted,
+        lost=(),
+        repairs=failed.repairs + 1,
+    )
+    cutover = MirrorCutover(
+        pause_epoch=failed.cutover.pause_epoch, at_ms=failed.cutover.at_ms, producers=failed.cutover.producers
+    )
+    return replace(new, cutover=cutover, failback=MirrorFailback(epoch=failed.failback.epoch))
+
+
+def _going_on(record: MirrorRecord, begun: MirrorRecord | None) -> MirrorRecord:
+    """With what the intent of an attempt before has that this one does not find out."""
+    if begun is None:
+        return record
+    return replace(
+        record,
+        cutover=begun.cutover,
+        failback=begun.failback,
+        replaces=begun.replaces,
+        repairs=begun.repairs,
+        transition_errors=begun.transition_errors,
+    )

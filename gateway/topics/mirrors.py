@@ -18,15 +18,21 @@ from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records, require_created
 from gateway.state.mirror_states import MirrorOperation, WrongState, is_mirroring, shown, transition
 from gateway.state.per_partition import WrongLength
-from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ThenReverse, TransitionError
+from gateway.state.transition_errors import MESSAGE_AT_MOST, code_of
 from gateway.topics.catch_up import CatchUp, CatchUps
 from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReaders
+from gateway.topics.config_drift import ConfigDrift, SetBack
 from gateway.topics.create import MirrorCreator
+from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, Wanted
 from gateway.topics.status import Measure
+from gateway.topics.topic_configs import TargetConfigs
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
 
 _BEING_CREATED = "it is being created"
+_BEING_DELETED = "it is being deleted"
+_ON_ITS_WAY = (MirrorState.PENDING_SYNCHRONIZE, MirrorState.PENDING_MIRROR)
 _BEGUN = (MirrorState.PENDING_STOPPED, MirrorState.STOPPED, MirrorState.PENDING_MIRROR)
 _log = structlog.get_logger("lockgate.control")
 
@@ -39,6 +45,9 @@ class MirrorView:
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
     partition, what
     came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    `transition_errors`: those that its record keeps, and what the way back meets just now. `set_back`: configs that
+    somebody changed on the copy. `configs_on_target`: what is set on the topic itself beside what is synced or lifted;
+    only in describe, None where the target did not tell.
     """
 
     record: MirrorRecord
@@ -48,6 +57,9 @@ class MirrorView:
     records_after_cutover: Mapping[int, int] = field(default_factory=dict)
     clients_not_migrated: ClientsNotMigrated | None = None
     catch_up: CatchUp | None = None
+    transition_errors: Sequence[TransitionError] = ()
+    set_back: Sequence[SetBack] = ()
+    configs_on_target: Mapping[str, str] | None = None
 
 
 class Mirrors:
@@ -69,8 +81,14 @@ class Mirrors:
         locks: KeyedLocks,
         background: Background,
         deleted: DeletedMirrors,
+        drift: ConfigDrift,
+        configs: TargetConfigs,
+        trouble: Callable[[str, str], Exception | None] = lambda link, topic: None,
     ) -> None:
-        """`failback_waits`: (link, mirror topic) -> what a failback or a failover of the topic waits for, or ''."""
+        """`failback_waits`: (link, mirror topic) -> what a failback or a failover of the topic waits for, or ''.
+
+        `trouble`: what a failback of the topic meets just now.
+        """
         self._records = records
         self._store = records.store
         self._engine = engine
@@ -84,13 +102,24 @@ class Mirrors:
         self._failback_waits = failback_waits
         self._locks = locks
         self._background = background
+        self._drift = drift
+        self._configs = configs
+        self._trouble = trouble
         self._promoting: set[tuple[str, str]] = set()
         self._promote_errors: dict[tuple[str, str], str] = {}
         deleted.subscribe(lambda mirror: self._promote_errors.pop((mirror.link, mirror.mirror_topic), None))
 
-    async def create(self, link: str, source_topic: str = "", mirror_topic: str = "") -> MirrorView:
+    async def create(
+        self, link: str, source_topic: str = "", mirror_topic: str = "", wanted: Wanted = AS_THE_LINK_SAYS
+    ) -> MirrorView:
         """Create a mirror topic; see `MirrorCreator.create` for what it refuses."""
-        return self.view(await self._creator.create(link, source_topic, mirror_topic))
+        return self.view(await self._creator.create(link, source_topic, mirror_topic, wanted))
+
+    async def create_plan(
+        self, link: str, source_topic: str = "", mirror_topic: str = "", wanted: Wanted = AS_THE_LINK_SAYS
+    ) -> MirrorPlan:
+        """What `create` would do; see `MirrorCreator.plan`."""
+        return await self._creator.plan(link, source_topic, mirror_topic, wanted)
 
     async def resume_create(self, intent: MirrorRecord) -> None:
         """Go on with a create that was begun, once; see `MirrorCreator.resume`."""
@@ -99,6 +128,10 @@ class Mirrors:
     async def finish_create(self, link: str, topic: str) -> None:
         """Go on with it until it is done or dropped; see `MirrorCreator.finish`."""
         await self._creator.finish(link, topic)
+
+    def record(self, link: str, topic: str) -> MirrorRecord:
+        """The record of one mirror; NotFound if there is no such link, or mirror."""
+        return self._records.mirror(link, topic)
 
     def list(self, link: str, state: MirrorState | None = None) -> Sequence[MirrorView]:
         """The link's mirrors by name, all or those in one state; NotFound if there is no such link."""
@@ -117,10 +150,12 @@ class Mirrors:
         except WrongLength:
             partitions = ()
         clients_not_migrated = await self._readers.clients_not_migrated(mirror, partitions)
+        on_target = await self._configs.of(mirror)
         return replace(
             self.view(self._records.mirror(link, topic)),
             partitions=partitions,
             clients_not_migrated=clients_not_migrated,
+            configs_on_target=on_target,
         )
 
     async def translate_offset(
@@ -143,25 +178,36 @@ class Mirrors:
         return one.to_source(partition, offset) if reverse else one.to_target(partition, offset)
 
     async def pause(self, link: str, topic: str) -> MirrorView:
-        """Stop mirroring until `resume`; writes of the gateway's clients go on to the source."""
+        """Stop mirroring until `resume`; writes of the gateway's clients go on where they go.
+
+        A mirror that is on its way back is not stopped on it: it will be PAUSED when it begins.
+        """
         async with self._locks.hold(f"mirror/{topic}"):
-            mirror = await self._records.change(link, topic, MirrorOperation.PAUSE)
-            await self._measure.stop(mirror)
+            mirror = await self._records.change(link, topic, MirrorOperation.PAUSE, _begins_paused)
+            if mirror.state is MirrorState.PAUSED:
+                await self._measure.stop(mirror)
         return self.view(mirror)
 
     async def resume(self, link: str, topic: str) -> MirrorView:
         """Go on mirroring from where the target's logs end."""
         async with self._locks.hold(f"mirror/{topic}"):
-            mirror = await self._records.change(link, topic, MirrorOperation.RESUME, error_message="")
-            self._engine.start_mirror(mirror)
+            mirror = await self._records.change(link, topic, MirrorOperation.RESUME, _begins_active, error_message="")
+            if is_mirroring(mirror.state):
+                self._engine.start_mirror(mirror)
         return self.view(mirror)
 
     async def promote(
-        self, link: str, topics: Sequence[str], *, force: bool = False, direction: MirrorDirection | None = None
+        self,
+        link: str,
+        topics: Sequence[str],
+        *,
+        force: bool = False,
+        direction: MirrorDirection | None = None,
+        then_reverse: ThenReverse = ThenReverse.NO,
     ) -> Sequence[MirrorView]:
         """Start to promote the topics as one set, all or none; it goes on after this returns.
 
-        `direction`: which way they must go now, if the caller says so.
+        `direction`: which way they must go now, if the caller says so. `then_reverse`: kept with the first step of it.
 
         Returns once the promote was refused (raises), has ended, or all topics are PENDING_STOPPED. How it ends
         is in the mirrors' state: STOPPED, or back in the state before with `promote_error`.
@@ -173,15 +219,14 @@ class Mirrors:
         if not topics:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
-        operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         for name in names:
-            self._require(operation, self._records.mirror(link, name))
+            self.require_promotable(link, name, force=force)
             _require_direction(self._records.mirror(link, name), direction)
-            if (link, name) in self._promoting:
-                raise Conflict(f"mirror topic '{name}' is being promoted already")
         self._catch_ups.require_none(link, names)
         self._promoting.update((link, name) for name in names)
-        run = asyncio.create_task(self._run_promote(link, names, force), name=f"promote {link} {','.join(names)}")
+        run = asyncio.create_task(
+            self._run_promote(link, names, force, then_reverse), name=f"promote {link} {','.join(names)}"
+        )
         self._background.keep(run)
         begun = asyncio.create_task(self._begun(link, names))
         await asyncio.wait((run, begun), return_when=asyncio.FIRST_COMPLETED)
@@ -203,18 +248,37 @@ class Mirrors:
             partitions=partitions,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
             waiting_for=broken
+            or (_BEING_DELETED if mirror.deletion else "")
             or ("" if mirror.created else _BEING_CREATED)
             or self._promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._failback_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
             records_after_cutover=self._promoter.records_after_cutover(mirror.link, mirror.mirror_topic),
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
+            transition_errors=self.transition_errors(mirror),
+            set_back=self._drift.of(mirror),
         )
+
+    def transition_errors(self, mirror: MirrorRecord) -> Sequence[TransitionError]:
+        """What kept it from a state that it was to go to: as its record keeps it, and what it meets just now."""
+        trouble = self._trouble(mirror.link, mirror.mirror_topic)
+        if trouble is None:
+            return mirror.transition_errors
+        text = " ".join((str(trouble) or "no answer in time").split())[:MESSAGE_AT_MOST]
+        now = TransitionError(code_of(trouble).value, text, mirror.state.value, self._records.now_ms())
+        return (*mirror.transition_errors, now)
 
     def _target_waits(self, mirror: MirrorRecord) -> str:
         """A mirror cannot go on without the target; clients' writes can."""
         trouble = self._target.trouble() if is_mirroring(mirror.state) else ""
         return f"the target does not answer; the mirror goes on afterwards: {trouble}" if trouble else ""
+
+    def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
+        """Raises NotFound, WrongState or Conflict when the topic's own state is none to begin a promote in."""
+        operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+        self._require(operation, self._records.mirror(link, topic))
+        if (link, topic) in self._promoting:
+            raise Conflict(f"mirror topic '{topic}' is being promoted already")
 
     def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
         require_created(mirror)
@@ -237,11 +301,11 @@ class Mirrors:
         finally:
             self._store.unsubscribe(changed.set)
 
-    async def _run_promote(self, link: str, topics: Sequence[str], force: bool) -> None:
+    async def _run_promote(self, link: str, topics: Sequence[str], force: bool, then_reverse: ThenReverse) -> None:
         for topic in topics:
             self._promote_errors.pop((link, topic), None)
         try:
-            await self._promoter.promote(link, topics, force=force)
+            await self._promoter.promote(link, topics, force=force, then_reverse=then_reverse)
         except Exception as exc:
             for topic in topics:
                 self._promote_errors[link, topic] = str(exc) or type(exc).__name__
@@ -260,3 +324,11 @@ def _require_direction(mirror: MirrorRecord, direction: MirrorDirection | None) 
             f"mirror topic '{mirror.mirror_topic}' goes {mirror.failback.direction} now, not {direction}; "
             "describe it, and ask again"
         )
+
+
+def _begins_paused(mirror: MirrorRecord) -> MirrorRecord:
+    return replace(mirror, failback=replace(mirror.failback, then_pause=mirror.state in _ON_ITS_WAY))
+
+
+def _begins_active(mirror: MirrorRecord) -> MirrorRecord:
+    return replace(mirror, failback=replace(mirror.failback, then_pause=False))

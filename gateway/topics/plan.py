@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.errors import BadRequest, Conflict, NotFound
-from gateway.kafka.rules.topic_configs import SyncedConfigs, synced_configs, unmirrorable
+from gateway.kafka.connection.errors import BrokerError
+from gateway.kafka.rules.topic_configs import SyncedConfigs, mirror_configs, unmirrorable, why_no_override
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.link_config import LinkConfig, Offsets
-from gateway.state.records import NOT_PADDED, LinkRecord, PartitionStart
+from gateway.state.records import NOT_PADDED, LinkRecord, MirrorRecord, PartitionStart
 from gateway.state.topic import TOPIC
+from gateway.topics.rules import start_point
+from gateway.topics.rules.start_point import StartPoint
+from protocol.errors import ErrorCode
 
 _ASK_AGAIN_S: Final = (0.1, 0.3, 0.6)
+_BAD_VALUES: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST, ErrorCode.POLICY_VIOLATION)
 
 PlanStart = Callable[[LinkRecord, str, int, int], Awaitable[tuple[PartitionStart, ...]]]
 """(link, source topic, partitions, start timestamp of `state/link_config.py`) -> where each partition begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What an operator says of one mirror topic, beside what its link says.
+
+    `configs`: of its own. `replication_factor`: 0 is the link's. `start`: in the words of `rules/start_point.py`.
+    """
+
+    configs: Mapping[str, str] = field(default_factory=dict)
+    replication_factor: int = 0
+    start: str = ""
+
+    @classmethod
+    def of(cls, record: MirrorRecord) -> Wanted:
+        """What was said when it was created."""
+        return cls(configs=record.configs, replication_factor=record.replication_factor, start=record.start)
+
+
+AS_THE_LINK_SAYS: Final = Wanted()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +60,7 @@ class MirrorPlan:
     starts: tuple[PartitionStart, ...]
     replication_factor: int
     translated: str  # why offsets cannot be equal; "" when they can, as far as is known
+    wanted: Wanted = AS_THE_LINK_SAYS
 
     @property
     def mirror_topic(self) -> str:
@@ -57,19 +83,27 @@ class MirrorPlanner:
         self._plan_start = plan_start
         self._state_topic = state_topic
 
-    async def plan(self, link: LinkRecord, topic: str, own: Mapping[str, str] | None = None) -> MirrorPlan:
+    async def plan(
+        self,
+        link: LinkRecord,
+        topic: str,
+        own: Mapping[str, str] | None = None,
+        wanted: Wanted = AS_THE_LINK_SAYS,
+        instead_of: str = "",
+    ) -> MirrorPlan:
         """Ask both clusters about a source topic, and decide how it is mirrored. Nothing is changed.
 
         Args:
             own: what the topic's lifted configs were before, if a create that crashed knew.
+            instead_of: id of the target's topic that is deleted before.
 
         Raises:
-            BadRequest: a topic that cannot be mirrored, or not as the link says.
+            BadRequest: a topic that cannot be mirrored, or not as the link or the operator says.
             NotFound: no such topic on the source.
             Conflict: the target has a topic of this name with other data.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
         """
-        config = link_config.parse(link.configs)
+        config, start = link_config.parse(link.configs), _start_of(wanted)
         source = await self._sources.reach(link)
         with source_errors(link.name):
             found = await _find(source, topic)
@@ -82,23 +116,54 @@ class MirrorPlanner:
         if translated and config.offsets is Offsets.PRESERVE:
             raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
         with target_errors():
-            target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions)
+            target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions, instead_of)
             present = await self._present_configs(target)
             if own is None:
                 own = await self._target.topic_overrides(target.name) if target else {}
-        configs = synced_configs(source_configs, present, config.sync_include, own)
+        if refused := why_no_override(wanted.configs, present):
+            raise BadRequest(f"configs: {refused}")
+        configs = mirror_configs(source_configs, present, config.sync_include, own, wanted.configs)
         with source_errors(link.name):
-            starts = await self._plan_start(link, topic, found.partitions, config.start_timestamp)
-        replicas = self._replicas(link, config, found)
+            starts = await self._starts(link, source, found, config, start)
+        replicas = self._replicas(link, config, found, wanted)
+        if wanted.configs and target is None and not instead_of:
+            await self._require_accepted(config.mirror_topic(topic), found.partitions, replicas, wanted.configs)
         if translated:
             starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
-        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated)
+        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated, wanted)
 
-    def _replicas(self, link: LinkRecord, config: LinkConfig, source: TopicInfo) -> int:
-        """As many as the link says, or the source has, if the target has brokers for them."""
-        wanted = config.replication_factor or source.replication_factor
+    async def _starts(
+        self, link: LinkRecord, source: ClusterAccess, found: TopicInfo, config: LinkConfig, start: StartPoint
+    ) -> tuple[PartitionStart, ...]:
+        """Where each partition begins. Raises BadRequest for an offset that the source does not have."""
+        topic, timestamp = found.name, config.start_timestamp if start.timestamp is None else start.timestamp
+        if start.offsets:
+            ranges = await source.log_ranges(topic, found.partitions)
+            if refused := start_point.why_out_of_range(topic, start.offsets, ranges):
+                raise BadRequest(refused)
+        starts = await self._plan_start(link, topic, found.partitions, timestamp)
+        given = await source.starts_at(topic, start.offsets) if start.offsets else {}
+        return tuple(given.get(index, start) for index, start in enumerate(starts))
+
+    async def _require_accepted(self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+        """Asked of the target before anything is stored: a value that counts from the promote on is looked at now."""
+        try:
+            with target_errors():
+                await self._target.check_topic(topic, partitions, replicas, configs)
+        except Conflict as exc:
+            code = exc.__cause__.code if isinstance(exc.__cause__, BrokerError) else 0
+            if code in _BAD_VALUES:
+                raise BadRequest(f"configs: the target refuses them: {exc.__cause__}") from exc
+            if code != ErrorCode.TOPIC_ALREADY_EXISTS:  # it has just come to be there: found at its creation
+                raise
+
+    def _replicas(self, link: LinkRecord, config: LinkConfig, source: TopicInfo, asked: Wanted) -> int:
+        """As many as the operator or the link says, or the source has, if the target has brokers for them."""
+        wanted = asked.replication_factor or config.replication_factor or source.replication_factor
         brokers = max(1, self._target.broker_count())
-        if config.replication_factor and config.replication_factor > brokers:
+        if asked.replication_factor > brokers:
+            raise BadRequest(f"replication_factor is {wanted}, but the target has {brokers} broker(s)")
+        if not asked.replication_factor and config.replication_factor and config.replication_factor > brokers:
             raise BadRequest(
                 f"link '{link.name}': replication.factor is {wanted}, but the target has {brokers} broker(s)"
             )
@@ -122,10 +187,17 @@ async def _find(source: ClusterAccess, topic: str) -> TopicInfo | None:
     return found
 
 
-async def _adoptable(target: ClusterAccess, topic: str, partitions: int) -> TopicInfo | None:
-    """The target's topic if it never held a record; None if there is none."""
+def _start_of(wanted: Wanted) -> StartPoint:
+    try:
+        return start_point.parse(wanted.start)
+    except ValueError as exc:
+        raise BadRequest(f"start: {exc}") from exc
+
+
+async def _adoptable(target: ClusterAccess, topic: str, partitions: int, instead_of: str) -> TopicInfo | None:
+    """The target's topic if it never held a record; None if there is none, or only the one that is to go."""
     found = (await target.topics([topic])).get(topic)
-    if found is None:
+    if found is None or (instead_of and found.topic_id == instead_of):
         return None
     if found.partitions != partitions:
         raise Conflict(

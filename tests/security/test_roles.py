@@ -78,6 +78,8 @@ def test_an_operator_gets_no_secret_and_deletes_no_record() -> None:
         ("DELETE", "/v3/links/{link}"),
         ("POST", "/v3/links/{link}/mirrors:truncate-and-restore"),
         ("POST", "/v3/links/{link}/mirrors/{topic}:truncate-and-restore"),
+        ("DELETE", "/v3/links/{link}/mirrors/{topic}"),
+        ("POST", "/v3/links/{link}/mirrors/{topic}:recreate"),
         ("DELETE", "/v3/gateways/{name:path}"),
     }
 

@@ -130,12 +130,25 @@ class FakeKafka:
         topic.info = replace(topic.info, replication_factor=replication_factor)
         topic.configs.update(configs)
 
+    async def check_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+    ) -> None:
+        await self._called("check_topic")
+        if name in self.existing:
+            raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"create topic {name}: TOPIC_ALREADY_EXISTS")
+
+    async def is_absent(self, name: str) -> bool:
+        await self._called("is_absent")
+        return name not in self.existing
+
     async def delete_topic(self, name: str, topic_id: str) -> None:
         await self._called("delete_topic")
         self.deletes(name, topic_id)
 
     def deletes(self, name: str, topic_id: str) -> None:
         """What the cluster does with a deletion, whenever it lands."""
+        if name not in self.existing:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         if topic_id and self.existing[name].info.topic_id != topic_id:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"delete topic {name}: UNKNOWN_TOPIC_ID")
         del self.existing[name]
@@ -162,6 +175,10 @@ class FakeKafka:
     async def starts(self, name: str, partitions: int) -> Sequence[PartitionStart]:
         await self._called("starts")
         return [PartitionStart(start, start) for start, _ in self.existing[name].ranges[:partitions]]
+
+    async def starts_at(self, name: str, offsets: Mapping[int, int]) -> Mapping[int, PartitionStart]:
+        await self._called("starts_at")
+        return {index: PartitionStart(offset, offset) for index, offset in offsets.items()}
 
     async def last_writer(self, name: str, partition: int, log_end: int) -> int:
         await self._called("last_writer")

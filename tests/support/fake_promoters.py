@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation
-from gateway.state.records import GroupRecord, GroupState, MirrorRecord
+from gateway.state.records import GroupRecord, GroupState, MirrorRecord, ThenReverse
 from tests.support.mirror_records import changed
 
 
@@ -24,13 +24,15 @@ class FakePromoters:
     after_cutover: Mapping[int, int] = field(default_factory=dict)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
 
-    async def promote_topics(self, link: str, topics: Sequence[str], force: bool) -> Sequence[MirrorRecord]:
+    async def promote_topics(
+        self, link: str, topics: Sequence[str], force: bool, then_reverse: ThenReverse = ThenReverse.NO
+    ) -> Sequence[MirrorRecord]:
         self.asked.append((link, tuple(topics), force))
         if self.refusal is not None and self.gate is None:
             raise self.refusal
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         for topic in topics:
-            await self.records.change(link, topic, operation)
+            await self.records.change(link, topic, operation, partial(changed, then_reverse=then_reverse))
         if self.gate is not None:
             await self.gate.wait()
         end = MirrorOperation.ABORT_PROMOTE if self.refusal else MirrorOperation.COMPLETE_PROMOTE
@@ -45,8 +47,15 @@ class FakePromoters:
 class FakeTopicPromoter:
     shared: FakePromoters
 
-    async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
-        return await self.shared.promote_topics(link, topics, force)
+    async def promote(
+        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+    ) -> Sequence[MirrorRecord]:
+        then = (then_reverse,) if then_reverse else ()
+        return await self.shared.promote_topics(link, topics, force, *then)
+
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        if self.shared.refusal is not None:
+            raise self.shared.refusal
 
     def waiting_for(self, link: str, topic: str) -> str:
         return self.shared.waits

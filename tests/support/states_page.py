@@ -16,8 +16,8 @@ _HEAD = """# States of a mirror topic
 Written from `gateway/state/mirror_transitions.py` by `python -m tests.support.states_page`: change it there.
 
 The states have Confluent's names. A mirror goes one of two ways: FORWARD, from the source to the target, and REVERSE,
-back to the source. An operator creates it {created}; it ends with its link. Every change of state is one
-of these, made by the gateway that leads: the store writes no other one.
+back to the source. An operator creates it {created}; it ends with its link, or by `mirror delete`. Every change
+of state is one of these, made by the gateway that leads: the store writes no other one.
 """
 
 

@@ -6,8 +6,8 @@ answers 404. So a new route is reachable only once somebody has said who may use
 * **viewer** reads: states, lags, metrics. Secrets are shown to nobody.
 * **operator** carries a migration out: mirrors, groups, promotes, failbacks, failovers, jobs. What it does keeps the
   records of both clusters.
-* **admin** names clusters and the secrets to reach them (links), deletes records (truncate-and-restore), and vouches
-  for what no gateway can see (a lost gateway has stopped).
+* **admin** names clusters and the secrets to reach them (links), deletes records (truncate-and-restore, recreate) and
+  mirrors, and vouches for what no gateway can see (a lost gateway has stopped).
 
 A role may do what the ones before it may.
 """
@@ -112,6 +112,10 @@ ROUTES: Final = (
     Route("POST", _MIRROR + ":reverse-and-pause-mirror", Role.OPERATOR),
     Route("POST", _MIRROR + ":failover", Role.OPERATOR),
     Route("POST", _MIRROR + ":truncate-and-restore", Role.ADMIN),
+    Route("DELETE", _MIRROR, Role.ADMIN),
+    Route("POST", _MIRROR + ":repair", Role.OPERATOR),
+    Route("POST", _MIRROR + ":recreate", Role.ADMIN),
+    Route("GET", _MIRROR + "/state-transition-errors", Role.VIEWER),
     Route("GET", _LINK + "/catch-up", Role.VIEWER),
     Route("GET", _LINK + "/job-plan", Role.VIEWER),
     Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),

@@ -102,7 +102,8 @@ async def _configured(
         if has > partitions:
             raise Conflict(f"topic {copy_topic} has {has} partitions, but is to be a copy of one with {partitions}")
         present = (await copy.topic_configs([copy_topic]))[copy_topic]
-        configs = synced_configs(origin_configs, present, include, record.failback.recreate)
+        synced = [name for name in include if not (_is_forward(record) and name in record.configs)]
+        configs = synced_configs(origin_configs, present, synced, record.failback.recreate)
         changes = config_changes(configs.apply, present)
         if changes:
             await copy.alter_topic_configs(copy_topic, changes)

@@ -19,7 +19,7 @@ from gateway.cutover.failback.records import begun
 from gateway.cutover.failback.rules.failback import records_after_cutover, why_not_reversed
 from gateway.cutover.failback.run import FailbackTools
 from gateway.cutover.failback.runs import FailbackRuns
-from gateway.cutover.failover.operations import Failover, FailoverPlan
+from gateway.cutover.failover.operations import Alone, Failover, FailoverPlan
 from gateway.errors import BadRequest, Conflict
 from gateway.operations.cluster_errors import target_errors
 from gateway.state.mirror_states import MirrorOperation, require
@@ -64,6 +64,15 @@ class Failbacks:
         """Go on with every failback that the end of a process interrupted; returns at once."""
         self._runs.resume()
         self._background.every(_WATCH_S, self._failover.ends.look, "ends of mirrors that rest")
+
+    @property
+    def without_promote(self) -> Alone:
+        """A block for whose time no promote and no failover of the topic runs: see `Failover`."""
+        return self._failover.without_promote
+
+    def trouble(self, link: str, topic: str) -> Exception | None:
+        """What the run of the topic meets again and again just now; None when it goes on, or none runs."""
+        return self._runs.trouble(link, topic)
 
     def waiting_for(self, link: str, topic: str) -> str:
         """What a failover or a failback of the topic waits for; '' when none runs."""

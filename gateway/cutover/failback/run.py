@@ -41,6 +41,7 @@ from gateway.state import link_config
 from gateway.state.mirror_states import MirrorOperation, WrongState
 from gateway.state.records import MirrorError, MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreError
+from gateway.state.transition_errors import TransitionErrorCode, code_of, with_error
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.locks import KeyedLocks
 
@@ -67,7 +68,10 @@ class FailbackTools:
 
 
 class FailbackRun:
-    """Brings one topic from whatever step of a failback it is in to the end. `waiting_for` is for `describe`."""
+    """Brings one topic from whatever step of a failback it is in to the end.
+
+    `waiting_for` is for `describe`; `trouble`: what the last step met, None when it was done.
+    """
 
     def __init__(self, tools: FailbackTools, link: str, topic: str) -> None:
         self._tools = tools
@@ -82,6 +86,7 @@ class FailbackRun:
         self._trouble_told = ""
         self._log = _log.bind(link=link, topic=topic)
         self.waiting_for = ""
+        self.trouble: Exception | None = None
         self._actions: Mapping[FailbackStepKind, Callable[[FailbackStep], Awaitable[None]]] = {
             FailbackStepKind.WAIT: self._wait,
             FailbackStepKind.READ_SOURCE: self._read_source,
@@ -110,13 +115,16 @@ class FailbackRun:
             self.waiting_for = step.reason
             try:
                 await self._actions[step.kind](step)
+                self.trouble = None
             except ProducerFenced:
                 raise  # the process stops; its successor goes on from the record
             except (SourceUnreachable, TargetUnreachable, NetError, StoreError, TimeoutError, OSError) as exc:
+                self.trouble = exc
                 await self._trouble(exc)
             except WrongState:
                 continue  # an operator was faster; the record says what is next
             except ControlError as exc:
+                self.trouble = exc
                 self._gave_up = self._gave_up or str(exc)
             except Exception as exc:
                 self._log.exception("a failback broke off")
@@ -229,7 +237,16 @@ class FailbackRun:
         await self._change(MirrorOperation.SYNCHRONIZED, lambda record: synchronized(record, copy))
 
     async def _abort(self, step: FailbackStep) -> None:
-        await self._change(MirrorOperation.ABORT_REVERSE, nothing_kept, error_message=step.reason)
+        def aborted(record: MirrorRecord) -> MirrorRecord:
+            return with_error(
+                nothing_kept(record), MirrorOperation.REVERSE, step.reason, self._tools.records.now_ms(), self._code()
+            )
+
+        await self._change(MirrorOperation.ABORT_REVERSE, aborted, error_message=step.reason)
+
+    def _code(self) -> TransitionErrorCode:
+        """Of the trouble that was met last."""
+        return TransitionErrorCode.STATE_ERROR if self.trouble is None else code_of(self.trouble)
 
     # -- truncate-and-restore ----------------------------------------------------------------------------------
 
@@ -254,7 +271,10 @@ class FailbackRun:
         self._log.info("mirror state", new=new.state.value)
 
     async def _fail(self, step: FailbackStep) -> None:
-        await self._change(MirrorOperation.FAIL, error=MirrorError.INTERNAL_ERROR, error_message=step.reason)
+        def failed(record: MirrorRecord) -> MirrorRecord:
+            return with_error(record, record.state.value, step.reason, self._tools.records.now_ms(), self._code())
+
+        await self._change(MirrorOperation.FAIL, failed, error=MirrorError.INTERNAL_ERROR, error_message=step.reason)
 
     # -- the mirror begins -------------------------------------------------------------------------------------
 
@@ -273,4 +293,12 @@ class FailbackRun:
             changes["restore_configs"] = dict(self._copy.configs.restore)
         paused = record.failback.then_pause and record.state is MirrorState.PENDING_MIRROR
         operation = MirrorOperation.BEGIN_PAUSED if paused else MirrorOperation.BEGIN_MIRROR
-        await self._change(operation, begun, **changes)
+
+        def as_seen(current: MirrorRecord) -> MirrorRecord:
+            if current.failback.then_pause is not record.failback.then_pause:
+                raise WrongState("an operator has paused or resumed it meanwhile")
+            return begun(current)
+
+        await self._change(operation, as_seen, **changes)
+        if paused:  # it may have been said while it was being started
+            await self._tools.engine.stop_mirror(self._link, self._topic)

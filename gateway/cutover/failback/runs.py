@@ -31,6 +31,11 @@ class FailbackRuns:
         run = self._running.get((link, topic))
         return run.waiting_for if run is not None else ""
 
+    def trouble(self, link: str, topic: str) -> Exception | None:
+        """What the run of the topic meets again and again; None when it goes on, or none runs."""
+        run = self._running.get((link, topic))
+        return run.trouble if run is not None else None
+
     def go_on(self, link: str, topic: str) -> None:
         """Start a run for the topic, unless one goes on with it already."""
         key = (link, topic)

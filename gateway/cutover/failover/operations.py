@@ -18,6 +18,7 @@ from gateway.cutover.failover.rules.failover import left_behind, why_not
 from gateway.cutover.failover.run import FailoverRun, FailoverTools
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
+from gateway.operations.records import require_kept
 from gateway.state.mirror_states import MirrorOperation, require
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreError
@@ -62,7 +63,7 @@ class Failover:
         self._tools = tools
         self._records = tools.records
         self.ends = tools.ends
-        self._without_promote = without_promote
+        self.without_promote = without_promote
         self._overridden = overridden
         self._locks = locks
         self._background = background
@@ -82,6 +83,7 @@ class Failover:
             NotFound, WrongState, Conflict, TargetUnreachable: it would be refused.
         """
         record = self._records.mirror(link, topic)
+        require_kept(record)
         require(MirrorOperation.FAILOVER, record)
         if written_on_target(record):
             return FailoverPlan(record=record, not_mirrored=(0,) * len(record.starts), exact=True)
@@ -105,11 +107,12 @@ class Failover:
         if self._leaving:
             raise Conflict(f"{self._leaving}; ask again in a moment")
         async with AsyncExitStack() as alone:
-            await alone.enter_async_context(self._without_promote(link, topic))
+            await alone.enter_async_context(self.without_promote(link, topic))
             async with self._locks.hold(f"mirror/{topic}"):
                 record = self._records.mirror(link, topic)
                 if record != before and record.state is MirrorState.STOPPED:
                     return record
+                require_kept(record)
                 require(MirrorOperation.FAILOVER, record)
                 if written_on_target(record) != written_on_target(before):
                     raise Conflict(f"mirror topic '{topic}' has changed sides meanwhile; look at it, and try again")

@@ -27,7 +27,7 @@ from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
 from gateway.state.mirror_states import MirrorOperation, WrongState, transition
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
-from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.transport.background import Background
 
 _FAILED_OVER = "mirror topic '{}' is being failed over"
@@ -70,8 +70,12 @@ class TopicPromoter:
         """See `operations/partners.py`."""
         return self._late.of(link, topic)
 
-    async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
+    async def promote(
+        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+    ) -> Sequence[MirrorRecord]:
         """Promote the topics as one set. `force` leaves out the check for groups that still read on the source.
+
+        `then_reverse`: see `PromoteRun`.
 
         Raises:
             NotFound, WrongState: nothing was begun.
@@ -86,7 +90,7 @@ class TopicPromoter:
         async with self._claim(link, names):
             operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
             await self._check(link, names, operation)
-            await self._run(link, names, operation)
+            await self._run(link, names, operation, then_reverse=then_reverse)
         return [self._records.mirror(link, name) for name in names]
 
     def waiting_for(self, link: str, topic: str) -> str:
@@ -180,10 +184,17 @@ class TopicPromoter:
         except ControlError as exc:  # the record says it too
             _log.warning("resumed promote ended without a cutover", link=link, topics=names, error=str(exc))
 
-    async def _run(self, link: str, names: tuple[str, ...], operation: MirrorOperation, reason: str = "") -> None:
+    async def _run(
+        self,
+        link: str,
+        names: tuple[str, ...],
+        operation: MirrorOperation,
+        reason: str = "",
+        then_reverse: ThenReverse = ThenReverse.NO,
+    ) -> None:
         keys = [(link, name) for name in names]
         self._require_not_barred(keys)
-        run = PromoteRun(self._tools, link, names, operation)
+        run = PromoteRun(self._tools, link, names, operation, then_reverse)
         if reason:
             run.end(reason)
         if self._leaving:
@@ -211,6 +222,14 @@ class TopicPromoter:
             await self._tell()
 
     # -- checks before anything is begun -----------------------------------------------------------------------
+
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        """What `promote` refuses before it begins, and nothing else. Raises as it does."""
+        names = tuple(dict.fromkeys(topics))
+        if busy := [name for name in names if (link, name) in self._running]:
+            raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._require_not_barred([(link, name) for name in names])
+        await self._check(link, names, MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE)
 
     async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]

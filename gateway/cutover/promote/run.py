@@ -25,8 +25,9 @@ from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
 from gateway.state.mirror_states import MirrorOperation, apply
-from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
+from gateway.state.transition_errors import with_error
 from gateway.state.unknown_outcome import until_known
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
@@ -43,14 +44,25 @@ class LeftToTheNext(Conflict):
 
 
 class PromoteRun:
-    """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`."""
+    """Promotes a set of mirror topics of one link. `waiting_for` is for `describe`.
 
-    def __init__(self, tools: PromoteTools, link: str, topics: Sequence[str], operation: MirrorOperation) -> None:
+    `then_reverse`: what whoever leads when they are STOPPED is to go on with.
+    """
+
+    def __init__(
+        self,
+        tools: PromoteTools,
+        link: str,
+        topics: Sequence[str],
+        operation: MirrorOperation,
+        then_reverse: ThenReverse = ThenReverse.NO,
+    ) -> None:
         self._tools = tools
         self._store = tools.records.store
         self._link = link
         self._topics = tuple(topics)
         self._operation = operation
+        self._then_reverse = then_reverse
         self._memory = PromoteMemory(topics)
         self._gather = Gatherer(tools, link, topics, self._memory)
         self._pause = PromotePause(tools, link, topics, self._memory)
@@ -181,7 +193,7 @@ class PromoteRun:
         cutover = replace(record.cutover, pause_epoch=self._tools.publisher.next_epoch(record))
         if record.state is MirrorState.PENDING_STOPPED:
             return replace(record, cutover=cutover)
-        cutover = replace(cutover, promoted_with=self._topics)
+        cutover = replace(cutover, promoted_with=self._topics, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
     def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:
@@ -312,7 +324,15 @@ class PromoteRun:
         self._memory.give_up(step.reason)
         old = [record for record in self._gather.records() if record.state is MirrorState.PENDING_STOPPED]
         now_ms = self._tools.records.now_ms()
-        new = [apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=step.reason) for record in old]
+        new = [
+            with_error(
+                apply(MirrorOperation.ABORT_PROMOTE, record, now_ms, error_message=step.reason),
+                self._operation,
+                step.reason,
+                now_ms,
+            )
+            for record in old
+        ]
         try:
             await self._store.put(*new, guard=lambda: self._require_unchanged(old))
         except ProducerFenced:

@@ -19,7 +19,8 @@ from gateway.state.records import MirrorRecord
 
 def tag_of(record: MirrorRecord) -> str:
     """Tells the mirrors that a topic has had apart."""
-    return f"{record.mirror_id}.{record.failback.epoch}.{'back' if record.is_reverse else 'to'}"
+    repaired = f".{record.repairs}" if record.repairs else ""
+    return f"{record.mirror_id}.{record.failback.epoch}.{'back' if record.is_reverse else 'to'}{repaired}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

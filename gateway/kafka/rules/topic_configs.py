@@ -74,6 +74,10 @@ class SyncedConfigs:
     apply: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, str] = field(default_factory=dict)
 
+    def at_promote(self) -> dict[str, str | None]:
+        """What `restore` sets back: None where the cluster's default holds again."""
+        return {name: None if value == OWN else value for name, value in self.restore.items()}
+
 
 def synced_configs(
     source: Mapping[str, str],
@@ -98,6 +102,41 @@ def synced_configs(
     apply = {name: value for name, value in synced.items() if name not in _TIMESTAMP_LIMITS}
     restore |= {name: synced.get(name, own.get(name, OWN)) for name in LIFTED if name in known}
     return SyncedConfigs({**apply, **lifted}, restore)
+
+
+def mirror_configs(
+    source: Mapping[str, str],
+    target_names: Iterable[str],
+    include: Iterable[str],
+    own: Mapping[str, str] = MappingProxyType({}),
+    overrides: Mapping[str, str] = MappingProxyType({}),
+) -> SyncedConfigs:
+    """As `synced_configs`, of a topic that has configs of its own: those are not synced, whatever `include` says.
+
+    One that is lifted while mirrored has its own value from the promote on.
+
+    Args:
+        overrides: what the topic was given at create; none that is always synced (`why_no_override`).
+    """
+    found = synced_configs(
+        source, target_names, [name for name in include if name not in overrides], {**own, **overrides}
+    )
+    at_once = {name: value for name, value in overrides.items() if name not in found.restore}
+    return SyncedConfigs({**found.apply, **at_once}, found.restore)
+
+
+def why_no_override(overrides: Mapping[str, str], target_names: Iterable[str]) -> str:
+    """Why a mirror topic cannot have these configs of its own, naming the first; '' when it can."""
+    known = frozenset(target_names)
+    for name in overrides:
+        if name in ALWAYS_SYNCED:
+            return (
+                f"{name} cannot be given: it is always synced from the source topic, as are "
+                f"{', '.join(other for other in ALWAYS_SYNCED if other != name)}"
+            )
+        if name not in known:
+            return f"{name} is no topic config that the target knows"
+    return ""
 
 
 def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -139,7 +139,7 @@ class TopicMirror:
             handed_over_at=period.handed_over_at[index],
             ledger=ledger,
             compacted=self.record.compacted,
-            skip_deleted=dependencies.skip_deleted,
+            skip_deleted=dependencies.skip_deleted or self.record.goes_on,
         )
         return PartitionRunner(
             (period.copy, index),

@@ -29,7 +29,7 @@ def test_every_operation_has_an_answer_in_every_state():
 
 def test_out_of_stopped_only_the_failbacks_lead():
     assert moves()[S.STOPPED] == {S.PENDING_SYNCHRONIZE, S.PENDING_SETUP_FOR_RESTORE}
-    assert moves()[S.FAILED] == {S.STOPPED, S.PENDING_SETUP_FOR_RESTORE}
+    assert moves()[S.FAILED] == {S.STOPPED, S.PENDING_SETUP_FOR_RESTORE, S.ACTIVE}
 
 
 def test_what_ends_in_stopped():
@@ -68,6 +68,23 @@ def test_one_way_only(operation, state, direction, words):
         apply(operation, mirror, 5)
     other = D.FORWARD if direction is D.REVERSE else D.REVERSE
     assert apply(operation, changed(mirror, direction=other), 5).state is transition(operation, state)
+
+
+def test_a_mirror_on_its_way_back_stays_on_it_when_it_is_to_begin_paused():
+    mirror = mirror_record(link="l", source_topic="t", mirror_topic="t", mirror_id=1, state=S.PENDING_MIRROR)
+    paused = apply(Op.PAUSE, mirror, 5)
+    assert (paused.state, paused.state_since_ms) == (S.PENDING_MIRROR, mirror.state_since_ms)
+
+
+def test_a_reverse_that_is_to_follow_outlives_the_cutover_and_nothing_else():
+    mirror = mirror_record(
+        link="l", source_topic="t", mirror_topic="t", mirror_id=1, state=S.PENDING_STOPPED, then_reverse="pause"
+    )
+    assert apply(Op.COMPLETE_PROMOTE, mirror, 5).cutover.then_reverse == "pause"
+    for operation in (Op.ABORT_PROMOTE, Op.FAILOVER, Op.FAIL):
+        assert not apply(operation, mirror, 5).cutover.then_reverse
+    stopped = apply(Op.COMPLETE_PROMOTE, mirror, 5)
+    assert not apply(Op.REVERSE, stopped, 6).cutover.then_reverse
 
 
 def test_a_refusal_says_so_in_words():

@@ -1,0 +1,109 @@
+"""What `lockgate mirror` shows beside states and lags: plans, what was asked for at create, transition errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from gateway.cli.api import REFUSED, USAGE, Api, Refused, fail
+from gateway.cli.mirror_common import mirror_path
+from gateway.cli.output import Output, dump, duration, since, table
+
+
+def wanted(source_topic: str, config: list[str], replication_factor: int | None, start: str) -> dict[str, Any]:
+    """What is said at create, as REST takes it; ends the command with 2 for a config that is no KEY=VALUE."""
+    said: dict[str, Any] = {"source_topic_name": source_topic} if source_topic else {}
+    for entry in config:
+        name, equals, value = entry.partition("=")
+        if not equals or not name.strip():
+            fail(f"--config {entry!r}: KEY=VALUE is expected, such as min.insync.replicas=2", USAGE)
+        said.setdefault("configs", []).append({"name": name.strip(), "value": value.strip()})
+    if replication_factor is not None:
+        said["replication_factor"] = replication_factor
+    if start:
+        said["start"] = start
+    return said
+
+
+def create_plans(plans: list[Any], output: Output) -> None:
+    """What creates would do."""
+    if output is not Output.TABLE:
+        dump({"data": plans}, output)
+        return
+    for plan in plans:
+        adopted = ", takes over the empty topic that is there" if plan["adopted"] else ""
+        typer.echo(
+            f"would create {plan['mirror_topic_name']} from {plan['source_topic_name']}: {plan['num_partitions']} "
+            f"partitions, replication factor {plan['replication_factor']}, mode {plan['mode']}{adopted}"
+        )
+        typer.echo(f"  begins at {', '.join(map(str, plan['starts']))}")
+        for name, value in plan["configs"].items():
+            typer.echo(f"  {name}={value}")
+        for name, value in plan["configs_at_promote"].items():
+            typer.echo(f"  at promote: {name}={'(the default of the target)' if value is None else value}")
+
+
+def promote_plan(api: Api, link: str, topics: list[str], output: Output, *, force: bool) -> None:
+    """What a promote would meet. Ends the command with 1 when it would be refused."""
+    try:
+        path, body = f"{mirror_path(link)}:promote?validate_only=true", {"mirror_topic_names": topics, "force": force}
+        plan = api.post(path, body)
+    except Refused as exc:
+        fail(str(exc), REFUSED)
+    if output is not Output.TABLE:
+        dump(plan, output)
+    else:
+        _shown(plan)
+    for line in plan["blockers"]:
+        typer.echo(f"blocked: {line}", err=True)
+    if plan["blockers"]:
+        raise typer.Exit(REFUSED)
+
+
+def _shown(plan: Any) -> None:
+    for topic in plan["topics"]:
+        eta = "unknown" if topic["eta_s"] is None else duration(topic["eta_s"])
+        lag = "?" if topic["lag"] is None else topic["lag"]
+        typer.echo(f"{topic['mirror_topic_name']} ({topic['mirror_status']}): lag {lag}, level in {eta}")
+        for wait in topic["waits_for"]:
+            typer.echo(f"  {wait}")
+        moved = topic["clients_not_migrated"] or {"readers": [], "unknown": ""}
+        if moved["readers"] is None:
+            typer.echo(f"  who reads on the source is not known: {moved['unknown']}")
+        for reader in moved["readers"] or ():
+            typer.echo(f"  not moved: {reader['client_id']} of group {reader['group']} at {reader['host']}")
+    if not plan["blockers"]:
+        typer.echo("nothing blocks the promote")
+
+
+def asked_for(mirror: Any) -> list[tuple[str, str]]:
+    """The facts of `describe` that were said at create, and what became of configs."""
+    on_target = mirror["configs_on_target"] or {}
+    own = {name: value for name, value in on_target.items() if mirror["configs"].get(name) != value}
+    return [
+        ("Begins", mirror["start"]),
+        ("Configs", ", ".join(f"{name}={value}" for name, value in mirror["configs"].items())),
+        ("Replication factor", str(mirror["replication_factor"] or "")),
+        ("Set on the target", ", ".join(f"{name}={value}" for name, value in own.items())),
+        *(
+            ("Set back", f"{one['name']} from {one['found']} to {one['value']}, {since(one['time_ms'])}")
+            for one in mirror["configs_set_back"]
+        ),
+    ]
+
+
+def transition_errors(errors: list[Any] | None) -> None:
+    """Below the facts."""
+    if errors:
+        typer.echo("")
+        error_table(errors)
+
+
+def error_table(errors: list[Any]) -> None:
+    """One line per error."""
+    table(
+        ["Mirror State Transition Error Code", "Mirror State Transition Error Message"],
+        ([error["error_code"], error["error_message"]] for error in errors),
+        empty="no transition errors",
+    )

@@ -1,0 +1,128 @@
+"""A reverse of topics that are mirrored still: the promote first, then the reverse, as one operation.
+
+The promote stores with its first step that a reverse follows (`then_reverse` in the record). Whoever leads when the
+topic is STOPPED goes on with it: this gateway, or the next. A promote that is given up takes the intent with it; a
+reverse that is refused leaves the topic STOPPED, and says why in its transition errors. So it does when the source has
+not answered for `PATIENCE_S`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from gateway.cutover.failback.operations import Failbacks
+from gateway.errors import BadRequest, Conflict, ControlError, NotFound, SourceUnreachable, TargetUnreachable
+from gateway.operations.records import Records
+from gateway.state.mirror_states import MirrorOperation, WrongState
+from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ThenReverse
+from gateway.state.store import StateStore, StoreError
+from gateway.state.transition_errors import code_of, with_error
+from gateway.topics.mirrors import Mirrors
+
+PATIENCE_S: Final = 300.0
+"""As long as a link is tried again before it counts as failed (`cluster.link.retry.timeout.ms`)."""
+
+_log = structlog.get_logger("lockgate.failback")
+
+
+class Reversals:
+    """`clock`: monotonic seconds."""
+
+    def __init__(self, *, records: Records, mirrors: Mirrors, failbacks: Failbacks, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._store: StateStore = records.store
+        self._mirrors = mirrors
+        self._failbacks = failbacks
+        self._clock = clock
+        self._since: dict[tuple[str, str], float] = {}
+        self._looked = -1
+        self._waits: dict[tuple[str, str], str] = {}
+
+    async def reverse(
+        self, link: str, topics: Sequence[str], *, pause: bool = False, force: bool = False
+    ) -> Sequence[MirrorRecord]:
+        """Reverse STOPPED topics, or promote and then reverse mirrored ones; it goes on after this returns.
+
+        `force`: as for the promote. All topics are of one kind.
+
+        Raises:
+            BadRequest, NotFound, WrongState, Conflict, SourceUnreachable, TargetUnreachable: nothing was begun.
+        """
+        if not topics:
+            raise BadRequest("no topic was named")
+        names = list(dict.fromkeys(topics))
+        stopped = [name for name in names if self._records.mirror(link, name).state is MirrorState.STOPPED]
+        if len(stopped) == len(names):
+            return await self._failbacks.reverse(link, names, pause=pause)
+        if stopped:
+            other = next(name for name in names if name not in stopped)
+            raise Conflict(
+                f"mirror topic '{stopped[0]}' is STOPPED, '{other}' is to be promoted first: reverse them one after the "
+                "other"
+            )
+        for name in names:
+            record = self._records.mirror(link, name)
+            if record.is_reverse:
+                raise WrongState(f"mirror topic '{name}' is mirrored back already ({record.state})")
+        then = ThenReverse.PAUSE if pause else ThenReverse.START
+        views = await self._mirrors.promote(
+            link, names, force=force, direction=MirrorDirection.FORWARD, then_reverse=then
+        )
+        self._looked = -1
+        return [view.record for view in views]
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        """What a reverse that is to follow waits for; '' when none does."""
+        return self._waits.get((link, topic), "")
+
+    async def look(self) -> None:
+        """Once a second: go on with what a promote has left to be reversed. Nothing is done while no record changes."""
+        due = [record for record in self._store.mirrors.values() if _is_due(record)] if self._has_news() else []
+        for record in due:
+            await self._go_on(record)
+        keys = {(record.link, record.mirror_topic) for record in due}
+        self._since = {key: since for key, since in self._since.items() if key in keys}
+        self._waits = {key: wait for key, wait in self._waits.items() if key in keys}
+        if due:
+            self._looked = -1  # looked at again, until none is left
+
+    def _has_news(self) -> bool:
+        looked, self._looked = self._looked, self._store.applied
+        return looked != self._looked
+
+    async def _go_on(self, record: MirrorRecord) -> None:
+        key = record.link, record.mirror_topic
+        since = self._since.setdefault(key, self._clock())
+        try:
+            pause = record.cutover.then_reverse is ThenReverse.PAUSE
+            await self._failbacks.reverse(record.link, [record.mirror_topic], pause=pause)
+        except (SourceUnreachable, TargetUnreachable, StoreError, TimeoutError, OSError) as exc:
+            self._waits[key] = f"the reverse waits: {str(exc) or 'no answer in time'}"
+            if self._clock() - since >= PATIENCE_S:
+                await self._give_up(record, exc)
+        except NotFound:
+            return
+        except (ControlError, WrongState) as exc:
+            await self._give_up(record, exc)
+
+    async def _give_up(self, record: MirrorRecord, reason: Exception) -> None:
+        current = self._store.mirrors.get((record.link, record.mirror_topic))
+        if current is None or not _is_due(current):
+            return
+        text = str(reason) or type(reason).__name__
+        _log.warning("promoted, but not reversed", link=record.link, topic=record.mirror_topic, reason=text)
+        now_ms = self._records.now_ms()
+        new = with_error(current, MirrorOperation.REVERSE, text, now_ms, code_of(reason))
+        new = replace(new, cutover=replace(new.cutover, then_reverse=ThenReverse.NO), error_message=text)
+        try:
+            await self._store.replace(current, new)
+        except StoreError as exc:
+            _log.info("the end of a reverse is not stored yet", reason=str(exc))
+
+
+def _is_due(record: MirrorRecord) -> bool:
+    return record.state is MirrorState.STOPPED and record.cutover.then_reverse is not ThenReverse.NO

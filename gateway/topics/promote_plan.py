@@ -1,0 +1,101 @@
+"""What a promote would meet: what blocks it, who has not moved, and how long the mirror needs. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.mirror.interface import PartitionStatus
+from gateway.operations.partners import TopicPromoter
+from gateway.operations.records import Records
+from gateway.state.mirror_states import WrongState
+from gateway.topics.catch_up import CatchUps
+from gateway.topics.mirrors import Mirrors, MirrorView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotePlan:
+    """One topic of the set. `waits_for`: what the promote would wait for. `eta_s`: about how long the mirror needs to
+    be level, 0 when it is, None while it is not known."""
+
+    view: MirrorView
+    waits_for: Sequence[str]
+    eta_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoteSetPlan:
+    """`blockers`: what the promote would be refused for, one line each; empty: it would begin."""
+
+    topics: Sequence[PromotePlan]
+    blockers: Sequence[str]
+
+
+class PromotePlanner:
+    """Asks what a promote asks."""
+
+    def __init__(self, records: Records, mirrors: Mirrors, promoter: TopicPromoter, catch_ups: CatchUps) -> None:
+        self._records = records
+        self._mirrors = mirrors
+        self._promoter = promoter
+        self._catch_ups = catch_ups
+
+    async def plan(self, link: str, topics: Sequence[str], *, force: bool = False) -> PromoteSetPlan:
+        """Of a promote of these topics as one set.
+
+        Raises:
+            BadRequest: no topic. NotFound: no such link, or mirror.
+        """
+        if not topics:
+            raise BadRequest("no topic to promote was named")
+        names = list(dict.fromkeys(topics))
+        for name in names:
+            self._records.mirror(link, name)
+        blockers = [*self._refused(link, names, force=force)]
+        if not blockers:
+            try:
+                await self._promoter.check(link, names, force=force)
+            except (ControlError, WrongState) as exc:
+                blockers.append(str(exc))
+        views = [await self._mirrors.describe(link, name) for name in names]
+        return PromoteSetPlan(topics=[_plan(view) for view in views], blockers=blockers)
+
+    def _refused(self, link: str, names: Sequence[str], *, force: bool) -> list[str]:
+        """Per topic, all of them, not the first alone."""
+        found = []
+        for name in names:
+            try:
+                self._mirrors.require_promotable(link, name, force=force)
+            except (WrongState, Conflict) as exc:
+                found.append(str(exc))
+        try:
+            self._catch_ups.require_none(link, names)
+        except Conflict as exc:
+            found.append(str(exc))
+        return found
+
+
+def _plan(view: MirrorView) -> PromotePlan:
+    waits = [f"partition {one.partition}: {one.waits_for}" for one in view.partitions if one.waits_for]
+    moved = view.clients_not_migrated
+    if moved is not None and moved.bypassed_last_minute:
+        waits.append(
+            f"{moved.bypassed_last_minute} records of the last minute were written beside the gateway: what such a "
+            "producer writes after the promote stays on the source"
+        )
+    return PromotePlan(view=view, waits_for=waits, eta_s=eta_s(view.partitions))
+
+
+def eta_s(partitions: Sequence[PartitionStatus]) -> float | None:
+    """About how long until the mirror is level, by how fast it copies now; 0: it is, None: not known, or never."""
+    if not partitions or any(one.lag is None for one in partitions):
+        return None
+    lag = sum(one.lag or 0 for one in partitions)
+    if not lag:
+        return 0.0
+    records, size = sum(one.records_total for one in partitions), sum(one.bytes_total for one in partitions)
+    speed = sum(one.bytes_per_s for one in partitions)
+    if not records or not size or speed <= 0:
+        return None
+    return lag * (size / records) / speed
