@@ -45,7 +45,7 @@ class Reversals:
     async def reverse(
         self, link: str, topics: Sequence[str], *, pause: bool = False, force: bool = False
     ) -> Sequence[MirrorRecord]:
-        """Reverse STOPPED topics, or promote and then reverse mirrored ones; it goes on after this returns.
+        """Reverse STOPPED topics, or promote and then reverse mirrored ones; it goes on behind this.
 
         `force`: as for the promote. All topics are of one kind.
 
