@@ -22,6 +22,7 @@ class FakePromoters:
     refusal: Exception | None = None
     waits: str = ""
     after_cutover: Mapping[int, int] = field(default_factory=dict)
+    cutover: tuple[int, ...] = (7, 8, 9)
     asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
 
     async def promote_topics(
@@ -36,7 +37,7 @@ class FakePromoters:
         if self.gate is not None:
             await self.gate.wait()
         end = MirrorOperation.ABORT_PROMOTE if self.refusal else MirrorOperation.COMPLETE_PROMOTE
-        cutover = partial(changed, stopped_at=(7, 8, 9))
+        cutover = partial(changed, stopped_at=self.cutover)
         done = [await self.records.change(link, topic, end, cutover) for topic in topics]
         if self.refusal is not None:
             raise self.refusal
