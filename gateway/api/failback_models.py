@@ -33,6 +33,7 @@ class FailoverPlanData(BaseModel):
     kind: Literal["LockgateFailoverPlan"] = "LockgateFailoverPlan"
     link_name: str
     mirror_topic_name: str
+    source_topic_name: str = ""
     records_not_mirrored: dict[int, int]
     records_not_mirrored_exact: bool
 
@@ -42,6 +43,7 @@ class FailoverPlanData(BaseModel):
         return cls(
             link_name=plan.record.link,
             mirror_topic_name=plan.record.mirror_topic,
+            source_topic_name=plan.record.source_topic,
             records_not_mirrored={index: count for index, count in enumerate(plan.not_mirrored) if count},
             records_not_mirrored_exact=plan.exact,
         )
@@ -57,6 +59,7 @@ class RestorePlanData(BaseModel):
     kind: Literal["LockgateRestorePlan"] = "LockgateRestorePlan"
     link_name: str
     mirror_topic_name: str
+    source_topic_name: str = ""
     records_divergent: dict[int, int]
     records_older: dict[int, int]
     records_refilled: int
@@ -67,6 +70,7 @@ class RestorePlanData(BaseModel):
         return cls(
             link_name=plan.record.link,
             mirror_topic_name=plan.record.mirror_topic,
+            source_topic_name=plan.record.source_topic,
             records_divergent=dict(plan.divergent),
             records_older=dict(plan.older),
             records_refilled=plan.refilled,

@@ -24,6 +24,9 @@ from gateway.topics.status import Measure
 from gateway.transport.background import Background
 
 LOOK_EVERY_S: Final = 5.0
+REST_S: Final = 30.0
+"""Copies that are all as they were are looked at less and less often, down to this."""
+
 _AT_ONCE: Final = 1000
 _log = structlog.get_logger("lockgate.control")
 
@@ -51,9 +54,22 @@ class CopyWatch:
         self._background = background
         self._clock = clock
         self._watches: dict[_Key, CopyTopicWatch] = {}
+        self._seen = -1  # offset of the state at the last look
+        self._pause_s = 0.0
+        self._due = clock()
 
     async def look(self) -> None:
-        """At all copies that are to be looked at. A cluster that does not answer has said nothing."""
+        """At all copies that are to be looked at, when it is time. A cluster that does not answer has said nothing."""
+        now, is_news = self._clock(), self._store.applied != self._seen
+        if now < self._due and not is_news:
+            return
+        self._seen = self._store.applied
+        await self._look()
+        is_calm = not is_news and all(not watch.doubted for watch in self._watches.values())
+        self._pause_s = min(REST_S, max(LOOK_EVERY_S, 2 * self._pause_s)) if is_calm else LOOK_EVERY_S
+        self._due = now + self._pause_s
+
+    async def _look(self) -> None:
         watched = [record for record in self._store.mirrors.values() if is_watched(record)]
         keys = set(map(_key, watched))
         self._watches = {key: watch for key, watch in self._watches.items() if key in keys}

@@ -59,9 +59,9 @@ class MirrorGateway:
     def until(self, topic: str, status: str, deadline: float = 60.0) -> dict[str, Any]:
         """Wait until the mirror is in this state."""
 
-        def there() -> dict[str, Any] | None:
+        def there() -> dict[str, Any]:
             found = self.mirror(topic)
-            return found if found["mirror_status"] == status else None
+            return found if found["mirror_status"] == status else {}
 
         return wait_until(there, deadline, what=f"{topic} to be {status}")
 

@@ -61,8 +61,8 @@ class Reversals:
         if stopped:
             other = next(name for name in names if name not in stopped)
             raise Conflict(
-                f"mirror topic '{stopped[0]}' is STOPPED, '{other}' is to be promoted first: reverse them one after the "
-                "other"
+                f"mirror topic '{stopped[0]}' is STOPPED, '{other}' is to be promoted first: reverse them one after "
+                "the other"
             )
         for name in names:
             record = self._records.mirror(link, name)

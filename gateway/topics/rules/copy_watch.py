@@ -52,6 +52,11 @@ class CopyTopicWatch:
             return Look.WAIT
         return Look.ASK if found_id is None else Look.ANOTHER
 
+    @property
+    def doubted(self) -> bool:
+        """It was not seen as it should be at the last look."""
+        return self._other_since is not None
+
     def there(self) -> None:
         """The controller has the topic, whatever that broker said: begin to wait anew."""
         self._other_since, self.seen_id = None, ""

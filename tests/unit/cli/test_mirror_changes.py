@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from gateway.state.records import MirrorError, MirrorState
@@ -111,7 +110,6 @@ def test_reverse_waits_for_the_promote_too(linked, run):
         for cluster in (plane.source, plane.target):
             cluster.existing["orders"].ranges = [(0, 7), (0, 8)]
         plane.promoters.cutover = (7, 8)
-        await asyncio.sleep(0)
 
     linked.do(level)
     done = run("mirror", "reverse-and-pause-mirror", "orders", "--link", "l").stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.state.records import MirrorError, MirrorState
-from gateway.topics.copy_watch import CopyWatch
+from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
 from gateway.topics.rules.copy_watch import PATIENCE_S
 from tests.support.mirror_records import changed
 from tests.support.waiting import wait_until_async
@@ -60,7 +60,7 @@ async def test_a_broker_that_lags_is_no_proof(plane, monkeypatch):
     for _ in range(5):
         await looking.for_long()
     assert plane.state() is MirrorState.ACTIVE
-    assert plane.target.calls.count("is_absent") >= 4
+    assert plane.target.calls.count("is_absent") >= 3
 
 
 async def test_a_target_that_is_down_says_nothing(plane):
@@ -86,3 +86,19 @@ async def test_a_paused_one_too(plane):
     plane.target.deletes("orders", "")
     await Looking(plane).for_long()
     assert plane.state() is MirrorState.FAILED
+
+
+async def test_what_rests_is_looked_at_less_often(plane):
+    await plane.with_mirror()
+    looking = Looking(plane)
+    await looking.watch.look()
+    plane.target.calls.clear()
+    for _ in range(60):  # five minutes
+        looking.now += LOOK_EVERY_S
+        await looking.watch.look()
+    assert 8 <= plane.target.calls.count("topics") <= 14
+    plane.target.calls.clear()
+    await plane.with_mirror("clicks")
+    plane.target.calls.clear()
+    await looking.watch.look()
+    assert plane.target.calls.count("topics") == 1
