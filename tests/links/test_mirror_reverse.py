@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -54,16 +53,13 @@ def test_reverse_and_pause_from_active(mirrors: MirrorGateway, topic: str) -> No
     mirrors.level(topic, 1)
 
 
-def test_the_next_leader_goes_on_with_the_reverse(
-    source: DevCluster, target: DevCluster, topic: str, tmp_path: Path
-) -> None:
-    with mirror_gateway(tmp_path, source, target) as made:
-        mirrored(made, topic)
-        made.ask("POST", f"/{topic}:reverse-and-start-mirror", code=202)
-        made.gateway.kill()
-        made.gateway.start()
-        is_reversed(made, topic, "ACTIVE")
-        made.level(topic, 1)
+def test_the_next_leader_goes_on_with_the_reverse(mirrors: MirrorGateway, topic: str) -> None:
+    mirrored(mirrors, topic)
+    mirrors.ask("POST", f"/{topic}:reverse-and-start-mirror", code=202)
+    mirrors.gateway.kill()
+    mirrors.gateway.start()
+    is_reversed(mirrors, topic, "ACTIVE")
+    mirrors.level(topic, 1)
 
 
 def test_a_dry_run_of_a_promote_says_what_blocks_it(mirrors: MirrorGateway, topic: str) -> None:

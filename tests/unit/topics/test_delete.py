@@ -187,6 +187,19 @@ async def test_the_next_leader_goes_on_from_every_step(plane, step, topic_too):
         await successor.close()
 
 
+async def test_it_is_mirrored_nowhere_once_it_is_begun(plane):
+    record = await plane.with_mirror()
+    await plane.store.put(changed(record, deletion=Deletion.TOPIC))
+    plane.target.refuse["delete_topic"] = ClusterUnavailable("no answer")
+    successor = Plane(plane.log.kept, clusters_of=plane)
+    try:
+        await successor.start()
+        await wait_until_async(lambda: plane.target.calls.count("delete_topic"))
+        assert ("start_mirror", "orders") not in successor.engine.log
+    finally:
+        await successor.close()
+
+
 async def test_an_unknown_outcome_comes_to_its_end(plane, monkeypatch):
     monkeypatch.setattr("gateway.topics.delete._AGAIN_S", 0.01)
     await failed(plane)
