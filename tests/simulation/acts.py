@@ -47,6 +47,18 @@ class Acts:
         creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, synced=world.plan.synced)
         await world.operator.until(self._is_link(lambda now: now > old), creating, "/v3/links")
 
+    async def _do_unmirror(self, act: Act) -> None:
+        """A mirror is created and deleted, with its topic; the operation that creates it for good comes later."""
+        world, topic = self._world, act.topics[0]
+        await world.operator.create(topic)
+
+        async def gone() -> bool:
+            world.judge.look()
+            there = any(each.mirror_topic == topic for each in world.judge.state.mirrors)
+            return not there and topic not in world.target.topic_names()
+
+        await world.operator.until(gone, functools.partial(world.operator.delete_mirror, topic), "/v3/links")
+
     def _link_id(self) -> int:
         self._world.judge.look()
         return self._world.judge.state.link_id(LINK)

@@ -1,5 +1,5 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
-link that is deleted and created anew, and a topic that is mirrored when its group is known already.
+link that is deleted and created anew, a mirror that is deleted and created anew, and a topic that is mirrored when its group is known already.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -13,6 +13,7 @@ from typing import Final
 from tests.simulation.plan import MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
 
 _RELINK: Final = 90
+_UNMIRROR: Final = 91
 _TROUBLE: Final = (
     (Operation.FAILOVER, "persist", EventKind.STATE_UNHEARD, "settle"),
     (Operation.FAILOVER, "persist", EventKind.STATE_REFUSED, "take_back"),
@@ -40,7 +41,8 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _known_group(plan)
     if dice.random() < 0.3:
         plan = _killed_often(plan, dice)
-    return _heard_late(plan, dice)
+    plan = _heard_late(plan, dice)
+    return _unmirrored(plan, dice) if dice.random() < 0.4 else plan
 
 
 def _troubled(plan: RunPlan, dice: random.Random) -> RunPlan:
@@ -69,6 +71,20 @@ def _relinked(plan: RunPlan, dice: random.Random) -> RunPlan:
     unknown = [Event(EventKind.STATE_UNANSWERED, act.number, dice.choice(steps), 0.0, 40.0)]
     events = unknown if dice.random() < 0.4 else []
     return replace(plan, acts=(act, *plan.acts), faults=(*plan.faults, *faults), events=(*plan.events, *events))
+
+
+def _unmirrored(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Before the first create, which mirrors the topic again, and behind a link that is created anew."""
+    first = next((at for at, act in enumerate(plan.acts) if act.operation is Operation.CREATE), None)
+    if first is None:
+        return plan
+    act = Act(_UNMIRROR, Operation.UNMIRROR, plan.acts[first].topics, pause_s=round(dice.uniform(0.05, 0.5), 2))
+    steps = MORE_STEPS[Operation.UNMIRROR]
+    faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
+    unknown = [Event(EventKind.STATE_UNANSWERED, act.number, dice.choice(steps), 0.0, 40.0)]
+    events = unknown if dice.random() < 0.4 else []
+    acts = (*plan.acts[:first], act, *plan.acts[first:])
+    return replace(plan, acts=acts, faults=(*plan.faults, *faults), events=(*plan.events, *events))
 
 
 def _known_group(plan: RunPlan) -> RunPlan:

@@ -80,6 +80,10 @@ class Operator:
 
         await self.until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
 
+    async def delete_mirror(self, topic: str) -> None:
+        """Ask once for the end of a mirror, with its topic."""
+        await self.say("DELETE", f"/v3/links/{LINK}/mirrors/{topic}?delete_topic=true", None)
+
     async def promote(self, topics: Sequence[str], *, home: bool = False, twice: bool = False) -> None:
         """Promote a set; of reverse mirrors, home."""
         begin = ("ACTIVE", "REVERSE") if home else ("ACTIVE", "FORWARD")

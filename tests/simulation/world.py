@@ -306,7 +306,12 @@ class World:
         self.story.tell("operator", f"== {named(act)}")
         self._aim.begin(act)
         await self._acts.perform(act)
-        self.outcome.migrations += act.operation not in (Operation.REBALANCE, Operation.RESTART, Operation.RELINK)
+        self.outcome.migrations += act.operation not in (
+            Operation.REBALANCE,
+            Operation.RESTART,
+            Operation.RELINK,
+            Operation.UNMIRROR,
+        )
         self.story.tell("operator", f"== done {named(act)}")
         self._over.set()
         await self.settled()

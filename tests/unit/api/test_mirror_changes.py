@@ -61,7 +61,7 @@ async def test_create_with_what_is_its_own(api, plane):
         "1:40",
     )
     refused(await api.post(MIRRORS, json={**body, "start": "latest"}), 400, "give one of the two")
-    twice = {**body, "configs": body["configs"] * 2}
+    twice = {**body, "configs": [{"name": "retention.ms", "value": "7"}] * 2}
     refused(await api.post(MIRRORS, json=twice), 400, "a name occurs twice")
     refused(await api.post(MIRRORS, json={**body, "replication_factor": 0}), 400, "replication_factor")
     refused(await api.post(MIRRORS, json={**body, "start_offsets": {"-1": 4}}), 400, "not negative")
