@@ -1,5 +1,6 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
-link that is deleted and created anew, a mirror that is deleted and created anew, and a topic that is mirrored when its group is known already.
+link that is deleted and created anew, a mirror that is, with its topic, and a topic that is mirrored when its group is
+known already.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
