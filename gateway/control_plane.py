@@ -150,6 +150,7 @@ class ControlService:
             progress=parts.progress,
             catch_ups=self.catch_ups,
             readers=lambda link, topics: unpromoted_groups(parts.records.store, parts.sources, link, topics),
+            promoting=self.mirrors.promoting,
             without_promote=failbacks.without_promote,
             fleet=parts.fleet,
             locks=parts.locks,

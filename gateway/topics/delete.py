@@ -32,12 +32,12 @@ from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import runs
 from gateway.operations.sources import Sources
-from gateway.state.records import Deletion, GroupState, LinkRecord, MirrorRecord
+from gateway.state.records import Deletion, GroupState, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError
 from gateway.state.transition_errors import code_of, with_error
 from gateway.state.unknown_outcome import until_known
 from gateway.topics.catch_up import CatchUps
-from gateway.topics.rules.delete import DeletionFacts, why_not_changed, why_not_deleted
+from gateway.topics.rules.delete import BEING_PROMOTED, DeletionFacts, why_not_changed, why_not_deleted
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
 
@@ -64,7 +64,7 @@ class DeletionPlan:
 
 
 class MirrorDeletion:
-    """`readers`: asked of the source."""
+    """`readers`: asked of the source. `promoting`: (link, mirror topic) -> a promote of it has been asked for."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class MirrorDeletion:
         progress: MirrorProgress,
         catch_ups: CatchUps,
         readers: Readers,
+        promoting: Callable[[str, str], bool],
         without_promote: WithoutPromote,
         fleet: FleetWide,
         locks: KeyedLocks,
@@ -92,6 +93,7 @@ class MirrorDeletion:
         self._progress = progress
         self._catch_ups = catch_ups
         self._readers = readers
+        self._promoting = promoting
         self._without_promote = without_promote
         self._fleet = fleet
         self._locks = locks
@@ -118,7 +120,9 @@ class MirrorDeletion:
             TargetUnreachable, StoreError: it goes on when that is over.
         """
         asked = Deletion.TOPIC if topic_too else Deletion.RECORD
-        self._records.mirror(link, topic)
+        found = self._records.mirror(link, topic)
+        if self._promoting(link, topic) or found.state is MirrorState.PENDING_STOPPED:  # the block below would end it
+            raise Conflict(f"mirror topic '{topic}' {BEING_PROMOTED}")
         async with self._without_promote(link, topic), self._locks.hold(f"mirror/{topic}"):
             record = self._records.mirror(link, topic)
             facts = await self._facts(record)

@@ -273,6 +273,10 @@ class Mirrors:
         trouble = self._target.trouble() if is_mirroring(mirror.state) else ""
         return f"the target does not answer; the mirror goes on afterwards: {trouble}" if trouble else ""
 
+    def promoting(self, link: str, topic: str) -> bool:
+        """A promote of the topic was asked for here, and has not ended."""
+        return (link, topic) in self._promoting
+
     def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
         """Raises NotFound, WrongState or Conflict when the topic's own state is none to begin a promote in."""
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE

@@ -42,6 +42,7 @@ class DeletionFacts:
     job: str = ""
 
 
+BEING_PROMOTED: Final = "is being promoted; wait for its end, or end it with `mirror failover`"
 _FORCE: Final = "or use force"
 
 
@@ -61,7 +62,7 @@ def why_not_deleted(record: MirrorRecord, facts: DeletionFacts, *, topic_too: bo
 
 def _under_way(record: MirrorRecord, facts: DeletionFacts) -> str:
     if record.state is MirrorState.PENDING_STOPPED:
-        return "is being promoted; wait for its end, or end it with `mirror failover`"
+        return BEING_PROMOTED
     if record.state in UNDER_WAY:
         return f"is on its way back ({record.state}); wait for its end, or end it with `mirror failover`"
     if record.cutover.then_reverse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S
@@ -118,6 +120,25 @@ async def test_a_running_promote_is_never_cut_off(plane):
     await plane.by_hand(changed(record, state=MirrorState.PENDING_STOPPED))
     with pytest.raises(Conflict, match="is being promoted"):
         await delete(plane, force=True)
+
+
+@pytest.mark.parametrize("is_begun", [True, False])
+async def test_nor_is_one_that_is_about_to_begin(plane, monkeypatch, is_begun):
+    """What keeps promotes away from a topic ends one that runs: nobody may come to that."""
+    await plane.with_mirror()
+    plane.promoters.gate = asyncio.Event()
+    if is_begun:
+        await plane.service.mirrors.promote("l", ["orders"])
+    else:
+        monkeypatch.setattr(plane.service.mirrors, "_promoting", {KEY})
+
+    def ends_it(link: str, topic: str) -> None:
+        raise AssertionError("the promote was cut off")
+
+    monkeypatch.setattr(plane.service.mirror_deletion, "_without_promote", ends_it)
+    with pytest.raises(Conflict, match="is being promoted; wait for its end"):
+        await delete(plane, force=True)
+    assert plane.store.mirrors[KEY].deletion is Deletion.NONE
 
 
 async def test_only_the_very_topic_is_deleted(plane):
