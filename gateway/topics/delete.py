@@ -120,8 +120,9 @@ class MirrorDeletion:
             TargetUnreachable, StoreError: it goes on when that is over.
         """
         asked = Deletion.TOPIC if topic_too else Deletion.RECORD
-        found = self._records.mirror(link, topic)
-        if self._promoting(link, topic) or found.state is MirrorState.PENDING_STOPPED:  # the block below would end it
+        state = self._records.mirror(link, topic).state
+        begins = self._promoting(link, topic) and state is not MirrorState.STOPPED
+        if begins or state is MirrorState.PENDING_STOPPED:  # the block below would end it
             raise Conflict(f"mirror topic '{topic}' {BEING_PROMOTED}")
         async with self._without_promote(link, topic), self._locks.hold(f"mirror/{topic}"):
             record = self._records.mirror(link, topic)
