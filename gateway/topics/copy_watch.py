@@ -56,7 +56,7 @@ class CopyWatch:
         self._watches: dict[_Key, CopyTopicWatch] = {}
         self._seen = -1  # offset of the state at the last look
         self._pause_s = 0.0
-        self._due = clock()
+        self._due = float("-inf")
 
     async def look(self) -> None:
         """At all copies that are to be looked at, when it is time. A cluster that does not answer has said nothing."""
