@@ -122,6 +122,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Catch-up", _catch_up(mirror["catch_up"])),
             ("Since", since(mirror["state_time_ms"])),
             ("Error", error + mirror["error_message"]),
+            ("Way out", "`lockgate mirror repair` says what it can do" if mirror["mirror_status"] == "FAILED" else ""),
             ("Waits for", mirror["waiting_for"]),
             ("Last promote", mirror["promote_error"]),
             ("Left behind", not_mirrored(mirror["records_not_mirrored"], mirror["records_not_mirrored_exact"])),
