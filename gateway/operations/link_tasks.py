@@ -10,7 +10,7 @@ It lives for one term of leadership: the next leader's tasks are UNKNOWN until t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -134,13 +134,8 @@ class LinkTasks:
         now = self.now_ms()
         before = self._of(link).get(task, TaskStatus(task))
         is_same = before.state is state and (error is None or _is_same(before.last_error, error))
-        self._of(link)[task] = replace(
-            before,
-            state=state,
-            since_ms=before.since_ms if is_same else now,
-            last_run_ms=now,
-            last_error=error or before.last_error,
-        )
+        since_ms = before.since_ms if is_same else now
+        self._of(link)[task] = TaskStatus(task, state, since_ms, now, error or before.last_error)
 
 
 def code_of(reason: BaseException | None) -> TaskErrorCode:

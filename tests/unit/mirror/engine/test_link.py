@@ -19,7 +19,8 @@ class Told:
     def __init__(self) -> None:
         self.news: list[tuple[bool, str]] = []
 
-    def source_available(self, _link: str, available: bool, message: str) -> None:
+    def source_available(self, _link: str, available: bool, message: str, *, refused: bool = False) -> None:
+        self.refused = refused
         self.news.append((available, message))
 
 
@@ -40,7 +41,7 @@ def link_to(source: SimpleNamespace, told: Told) -> LinkMirror:
 
 async def test_a_lost_source_is_told_once_for_each_reason():
     told = Told()
-    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None)
+    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None, refused=False)
     link = link_to(source, told)
     link.tick(0.0)
     source.available, source.last_error = False, "connection refused"
@@ -61,7 +62,7 @@ async def test_a_lost_source_is_told_once_for_each_reason():
 
 async def test_a_source_that_is_lost_again_is_told_again():
     told = Told()
-    source = SimpleNamespace(available=False, last_error="", on_view=[], view=None)
+    source = SimpleNamespace(available=False, last_error="", on_view=[], view=None, refused=False)
     link = link_to(source, told)
     for now in (0.0, 5.0):
         link.tick(now)
