@@ -17,12 +17,13 @@ import structlog
 
 from gateway.errors import BadRequest, Conflict, SourceUnreachable
 from gateway.kafka.connection.errors import AuthenticationFailed
+from gateway.kafka.connection.properties import PROPERTIES
 from gateway.mirror.interface import MirrorEngine
 from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.secrets.link_secrets import flattened
 from gateway.operations.sources import Sources
-from gateway.state.link_config import parse
+from gateway.state.link_config import OPTION_NAMES, parse
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.topics.link_checks import LinkChecks
 from gateway.topics.links import Links, LinkView
@@ -146,9 +147,15 @@ def _gives_secret(new: Altered) -> bool:
 
 
 def _single(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
-    """Without `sasl.jaas.config`: what it says stands under the names of single properties."""
+    """Without `sasl.jaas.config`: what it says stands under the names of single properties.
+
+    Raises:
+        BadRequest: a name that is none, or a `sasl.jaas.config` without user name and password.
+    """
     single = []
     for change in changes:
+        if change.name not in OPTION_NAMES and change.name not in PROPERTIES:
+            raise BadRequest(f"{change.name}: unknown client property or link option")
         if change.name != _JAAS:
             single.append(change)
             continue

@@ -53,3 +53,14 @@ def test_a_broker_that_has_not_heard_of_added_partitions_yet() -> None:
     assert watch.found(ID, 3, 101.0) is None
     assert not watch.lacks_partitions
     assert watch.found(ID, 2, 401.0) is None
+
+
+def test_a_topic_that_may_not_be_seen_for_long_enough() -> None:
+    watch = SourceTopicWatch("t", ID, 3, 60.0)
+    assert watch.refused(100.0) is None
+    assert watch.refused(159.9) is None
+    assert watch.found(ID, 3, 159.9) is None
+    assert watch.refused(160.0) is None, "it was seen meanwhile"
+    found = watch.refused(220.0)
+    assert found is not None
+    assert found[0] is MirrorError.AUTHORIZATION_ERROR
