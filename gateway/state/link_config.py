@@ -131,6 +131,11 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     config = LinkConfig(**values)
     if config.prefix_groups and not config.prefix:
         raise LinkConfigError("consumer.group.prefix.enable: needs link.prefix")
+    if config.paused and config.ack is Ack.BOTH:
+        raise LinkConfigError(
+            "cluster.link.paused: with ack=both clients' writes wait for the mirror, so they would time out; set "
+            "ack=source first"
+        )
     return config
 
 

@@ -82,12 +82,7 @@ class LinkUpdates:
             if validate_only or record == old:
                 return self._links.view(record)
 
-            def still_allowed() -> None:
-                why = why_not_paused(self._mirrors(name)) if new.config.paused and not parse(old.configs).paused else ""
-                if why:
-                    raise Conflict(f"link '{name}' cannot be paused: {why}")
-
-            await self._records.store.replace(old, record, guard=still_allowed)
+            await self._store(old, record)
             self._sources.add(record)
             self._engine.update_link(record)
             _log.info("link configs changed", link=name, configs=sorted({change.name for change in changes}))
@@ -102,6 +97,17 @@ class LinkUpdates:
     async def resume(self, name: str) -> LinkView:
         """Go on from where it was paused. One that is not paused goes on as it is. Raises as `alter`."""
         return await self.alter(name, [ConfigChange(PAUSED, operation=ConfigOperation.DELETE)])
+
+    async def _store(self, old: LinkRecord, new: LinkRecord) -> None:
+        """Raises Conflict where it is paused while a mirror of it is needed."""
+        pauses = parse(new.configs).paused and not parse(old.configs).paused
+
+        def still_allowed() -> None:
+            why = why_not_paused(self._mirrors(new.name)) if pauses else ""
+            if why:
+                raise Conflict(f"link '{new.name}' cannot be paused: {why}")
+
+        await self._records.store.replace(old, new, guard=still_allowed)
 
     def _mirrors(self, link: str) -> Sequence[MirrorRecord]:
         return [mirror for key, mirror in self._records.store.mirrors.items() if key[0] == link]

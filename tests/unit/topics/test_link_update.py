@@ -165,11 +165,11 @@ async def test_a_change_of_unknown_outcome_is_followed_once_it_is_known(plane):
 
 async def test_the_next_leader_goes_on_with_what_was_stored(plane):
     await plane.with_mirror()
-    await alter(plane, ConfigChange("ack", "both"), ConfigChange("cluster.link.paused", "true"))
+    await alter(plane, ConfigChange("groups.auto.promote", "false"), ConfigChange("cluster.link.paused", "true"))
 
     again = Plane(plane.log.kept, clusters_of=plane)
     await again.start()
-    assert again.engine.links["l"].configs == {"ack": "both", "cluster.link.paused": "true"}
+    assert again.engine.links["l"].configs == {"groups.auto.promote": "false", "cluster.link.paused": "true"}
     assert again.service.mirrors.list("l")[0].state is MirrorState.PAUSED
     await again.close()
 
@@ -208,6 +208,17 @@ async def test_a_link_is_not_paused_under_a_promote(plane):
         await plane.service.link_updates.pause("l")
 
     assert plane.store.links["l"].configs == {}
+
+
+async def test_a_link_whose_writes_wait_for_the_mirror_is_not_paused(plane):
+    await plane.with_link(ack="both")
+
+    with pytest.raises(BadRequest, match="set ack=source first"):
+        await plane.service.link_updates.pause("l")
+
+    await alter(plane, ConfigChange("ack", "source"), ConfigChange("cluster.link.paused", "true"))
+    with pytest.raises(BadRequest, match="set ack=source first"):
+        await alter(plane, ConfigChange("ack", "both"))
 
 
 async def test_a_link_that_is_not_there(plane):
