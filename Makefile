@@ -58,7 +58,7 @@ demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks an
 
 .PHONY: test
 test: need-test venv brokers toxiproxy ## Run every test but those of the next six (PYTEST_ARGS="-k name" for some)
-	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
+	@$(PYTEST) --ignore=tests/spark --ignore=tests/links --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
 		--ignore=tests/pages --ignore=tests/bench $(PYTEST_ARGS)
 
 .PHONY: test-bench
@@ -72,6 +72,10 @@ test-security: need-pages venv brokers toxiproxy ## Run the tests of security, a
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client
 	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
+
+.PHONY: test-links
+test-links: need-test venv brokers toxiproxy ## Run the tests of links: their lifecycle, on real brokers
+	@$(PYTEST) tests/links $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs

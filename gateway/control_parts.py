@@ -41,6 +41,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.fleet_wide import ONLY_HERE, FleetWide
+from gateway.operations.link_tasks import LinkTasks
 from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, no_offset_maps
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
@@ -94,6 +95,7 @@ class ControlParts:
         self.locks = KeyedLocks()
         self.background = Background()
         self.deleted = DeletedMirrors()
+        self.tasks = LinkTasks(host.wall_ms)
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -269,6 +271,7 @@ def offset_sync(
         promoter=promoter,
         reports=reports,
         background=parts.background,
+        tasks=parts.tasks,
         clock=clock or parts.clock,
     )
 
@@ -299,5 +302,6 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         engine=parts.engine,
         maps=parts.maps,
         locks=parts.locks,
+        tasks=parts.tasks,
         clock=clock or parts.clock,
     )

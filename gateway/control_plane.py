@@ -12,17 +12,21 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
 from gateway.groups.reports import GroupReports
+from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupState, LinkRecord
+from gateway.state.records import GroupState, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
 from gateway.topics.create import MirrorCreator
 from gateway.topics.events import EngineEvents
+from gateway.topics.link_checks import LinkChecks
+from gateway.topics.link_update import LinkUpdates
 from gateway.topics.links import Links
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import MirrorPlanner, PlanStart
@@ -72,6 +76,7 @@ class ControlService:
         self._gates = parts.gates
         self._engine = parts.engine
         self._health = parts.health
+        self._tasks = parts.tasks
         self._now_ms = parts.records.now_ms
         self._background = parts.background
         self._topic_promoter = topic_promoter
@@ -79,6 +84,7 @@ class ControlService:
         self.publisher = parts.publisher
         self.failbacks = failbacks
         self.group_reports = group_reports
+        checks = LinkChecks(records=parts.records, sources=parts.sources, target=parts.target)
         self.links = Links(
             records=parts.records,
             sources=parts.sources,
@@ -89,6 +95,17 @@ class ControlService:
             progress=parts.progress,
             locks=parts.locks,
             deleted=parts.deleted,
+            checks=checks,
+            tasks=parts.tasks,
+        )
+        self.link_updates = LinkUpdates(
+            records=parts.records,
+            sources=parts.sources,
+            engine=parts.engine,
+            fleet=parts.fleet,
+            locks=parts.locks,
+            checks=checks,
+            links=self.links,
         )
         self.catch_ups = CatchUps(
             records=parts.records,
@@ -144,6 +161,8 @@ class ControlService:
             health=parts.health,
             background=parts.background,
             deleted=parts.deleted,
+            tasks=parts.tasks,
+            clock=parts.clock,
         )
         self._sync = config_sync(parts)
         self._running_links = RunningLinks(
@@ -196,7 +215,7 @@ class ControlService:
             gateway_id=store.instance,
             target_cluster_id=self.target_cluster_id(),
             links={view.record.name: view.state for view in self.links.list()},
-            mirrors=dict(Counter(shown(mirror).value for mirror in store.mirrors.values())),
+            mirrors=dict(Counter(self._shown(mirror).value for mirror in store.mirrors.values())),
             groups=dict(Counter(group.state.value for group in store.groups.values())),
             ports={node: record.port for node, record in store.ports.items()},
         )
@@ -210,7 +229,7 @@ class ControlService:
                 MirrorNumbers(
                     link,
                     topic,
-                    shown(mirror),
+                    self._shown(mirror),
                     self._engine.status(link, topic),
                     sum(self._topic_promoter.records_after_cutover(link, topic).values()),
                     sum(lost.count for lost in mirror.lost),
@@ -222,6 +241,10 @@ class ControlService:
             groups=[self._group_numbers(link, name, group.state) for (link, name), group in store.groups.items()],
         )
 
+    def _shown(self, mirror: MirrorRecord) -> MirrorState:
+        link = self._store.links.get(mirror.link)
+        return shown(mirror, link_paused=link is not None and parse(link.configs).paused)
+
     async def _first_contact(self, link: LinkRecord) -> None:
         """Learn whether the source is there, unless the engine has told meanwhile."""
         try:
@@ -230,6 +253,7 @@ class ControlService:
             if link.name in self._store.links:  # the engine says when it counts as lost
                 _log.warning("source not reached yet", link=link.name, reason=str(exc))
             return
+        self._tasks.succeeded(link.name, LinkTask.CHECK_AVAILABILITY)
         self._health.setdefault(link.name, LinkHealth(True, self._now_ms()))
 
     def _group_numbers(self, link: str, group: str, state: GroupState) -> GroupNumbers:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import catch_up, errors, failbacks, gateways, groups, links, mirrors, status
+from gateway.api import catch_up, errors, failbacks, gateways, groups, link_configs, links, mirrors, status
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
@@ -29,6 +29,8 @@ def create_app(
     app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
     app.include_router(links.router(plane))
+    app.include_router(link_configs.router(plane))
+    app.include_router(link_configs.running_router(plane))
     app.include_router(mirrors.batch_router(plane))
     app.include_router(failbacks.batch_router(plane))
     app.include_router(mirrors.router(plane))

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from gateway.api.models import Body
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.mirror_states import shown
 from gateway.state.records import MirrorDirection
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
@@ -155,6 +154,7 @@ class MirrorData(BaseModel):
     )
     clients_not_migrated: ClientsNotMigratedData | None = None
     catch_up: CatchUpData | None = None
+    paused_by_link: bool = Field(default=False, description="Its link is paused, and so it is.")
 
     @classmethod
     def of(cls, view: MirrorView) -> MirrorData:
@@ -165,7 +165,8 @@ class MirrorData(BaseModel):
             mirror_topic_name=record.mirror_topic,
             source_topic_name=record.source_topic,
             num_partitions=len(record.starts),
-            mirror_status=shown(record).value if view.catch_up is None else CATCHING_UP,
+            mirror_status=view.state.value if view.catch_up is None else CATCHING_UP,
+            paused_by_link=view.paused_by_link,
             mirror_topic_error=record.error.value,
             error_message=record.error_message,
             state_time_ms=record.state_since_ms,

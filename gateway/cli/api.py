@@ -60,6 +60,10 @@ class Api:
         """POST."""
         return self._call("POST", path, body=body)
 
+    def put(self, path: str, body: Any = None) -> Any:
+        """PUT."""
+        return self._call("PUT", path, body=body)
+
     def delete(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         """DELETE."""
         return self._call("DELETE", path, params=params)

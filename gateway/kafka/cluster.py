@@ -43,6 +43,9 @@ class Clients(Protocol):
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """See `Cluster.drop`."""
 
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """See `Cluster.reconfigure`."""
+
     async def close(self) -> None:
         """Close all."""
 
@@ -111,6 +114,11 @@ class Cluster:
         return bool(self.view.brokers) and not self._metadata.last_error
 
     @property
+    def refused(self) -> bool:
+        """True while the cluster answers and does not take the credentials."""
+        return self._metadata.refused
+
+    @property
     def last_error(self) -> str:
         """Why the cluster, or a broker of it, could not be reached last; empty when all is well."""
         return self._metadata.last_error or self._pool.last_error
@@ -169,6 +177,21 @@ class Cluster:
         if self.address(node_id) is None:
             await self._metadata.refresh((), self._deadline_s(timeout_s))
         return await self._pool.connection(node_id, lane, deadline)
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Reach the same cluster in another way: with other credentials, by other bootstrap servers.
+
+        Nothing in flight is lost: see `Pool.reconfigure`. What is the same already goes on as it is.
+        """
+        is_news = config != self.config
+        self.config = config
+        if not is_news:
+            return
+        self._ssl_context = None
+        self._metadata.reconfigure(config)
+        self._pool.reconfigure(config, "the configuration has changed")
+        if self.clients is not None:
+            self.clients.reconfigure(config)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """Close the connections of these lanes at once, with what waits to be sent; they are opened again when needed.

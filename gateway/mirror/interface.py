@@ -50,8 +50,11 @@ class MirrorEvents(Protocol):
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         """The partition cannot be mirrored exactly; it has stopped for good."""
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
-        """The link's source cluster was lost or found again, or is still lost for another reason."""
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
+        """The link's source cluster was lost or found again, or is still lost for another reason.
+
+        `refused`: it answers, and does not take the link's credentials.
+        """
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         """The source deleted these source offsets before they were mirrored, and the mirror goes on behind them."""
@@ -79,6 +82,9 @@ class MirrorEngine(Protocol):
 
     async def start_link(self, link: LinkRecord) -> None:
         """Begin to keep connections to the link's source. Never raises for an unreachable source."""
+
+    def update_link(self, link: LinkRecord) -> None:
+        """The configs of a link that runs were changed: it goes on with these, and nothing in flight is lost."""
 
     def started_links(self) -> Mapping[str, LinkRecord]:
         """Every link that was started and not stopped, by name: the record it was started with."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.last_batch import LastBatch
@@ -42,6 +43,12 @@ class ClusterAccess(Protocol):
 
     async def close(self) -> None:
         """Close all connections."""
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Reach the same cluster in another way from now on; see `Cluster.reconfigure`."""
+
+    async def try_brokers(self) -> None:
+        """Log in at every broker that answers. Raises AuthenticationFailed when one of them refuses."""
 
     def cluster_id(self) -> str:
         """The cluster's id, '' while it was never reached."""

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gateway.kafka import admin, groups
-from gateway.kafka.cluster import Cluster
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.commits import Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
 from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
@@ -49,6 +49,18 @@ class NetAccess:
     async def close(self) -> None:
         """Close all connections."""
         await self._cluster.close()
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """See `ClusterAccess.reconfigure`."""
+        self._cluster.reconfigure(config)
+
+    async def try_brokers(self) -> None:
+        """See `ClusterAccess.try_brokers`."""
+        limit_s = self._cluster.config.connect_timeout_s
+        tries = (self._cluster.connection(node, CONTROL_LANE, limit_s) for node in self._cluster.view.brokers)
+        for outcome in await asyncio.gather(*tries, return_exceptions=True):
+            if isinstance(outcome, AuthenticationFailed):
+                raise outcome
 
     def cluster_id(self) -> str:
         """The cluster's id, '' while it was never reached."""

@@ -61,6 +61,8 @@ class LinkConfig:
     write as the link's principal. `allow_unauthorized_target`: though the target has no authorizer that says who may.
     `identity`: as whom what clients write is sent to the source. `post_promote_watch_ms`: how long after its cutover a
     promoted topic's source is looked at for records that came too late, in milliseconds; 0 = not at all.
+    `paused`: nothing of the link is mirrored or synced. `retry_timeout_ms`: how long what the source refuses is tried
+    again before the link, or the mirror topic, counts as failed.
     """
 
     ack: Ack = Ack.SOURCE
@@ -81,6 +83,8 @@ class LinkConfig:
     allow_unauthorized_target: bool = False
     identity: LinkIdentity = LinkIdentity.LINK
     post_promote_watch_ms: int = 86_400_000
+    paused: bool = False
+    retry_timeout_ms: int = 300_000
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -127,6 +131,11 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     config = LinkConfig(**values)
     if config.prefix_groups and not config.prefix:
         raise LinkConfigError("consumer.group.prefix.enable: needs link.prefix")
+    if config.paused and config.ack is Ack.BOTH:
+        raise LinkConfigError(
+            "cluster.link.paused: with ack=both clients' writes wait for the mirror, so they would time out; set "
+            "ack=source first"
+        )
     return config
 
 
@@ -143,6 +152,16 @@ def canonical(configs: Mapping[str, str]) -> dict[str, str]:
             raise LinkConfigError(f"{name}: is given under another name too; it is the same as {first}")
         found[first] = text
     return found
+
+
+def first_name(name: str) -> str:
+    """The name under which an option is kept; of anything else the name itself."""
+    return _SAME_AS.get(name, name)
+
+
+def attribute_of(option: str) -> str:
+    """The attribute of `LinkConfig` that an option sets; `option`: its first name."""
+    return _OPTIONS[option][0]
 
 
 def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
@@ -262,6 +281,8 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "link.client.topic.filters": ("client_topics", _topic_filters, _ALL_TOPICS),
     "link.identity": ("identity", _identity, "link"),
     "post.promote.watch.ms": ("post_promote_watch_ms", _integer(0, 2**50), "86400000"),
+    "cluster.link.paused": ("paused", _boolean, "false"),
+    "cluster.link.retry.timeout.ms": ("retry_timeout_ms", _integer(1_000, 604_800_000), "300000"),
     "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
 }
 

@@ -45,7 +45,7 @@ class MirrorDirection(StrEnum):
 
 
 class MirrorError(StrEnum):
-    """Why a mirror FAILED: Confluent's names where they have one, ours (the last five) where not."""
+    """Why a mirror FAILED: Confluent's names where they have one, ours (the last six) where not."""
 
     NO_ERROR = "NO_ERROR"
     SOURCE_TOPIC_MAY_BE_DELETED = "SOURCE_TOPIC_MAY_BE_DELETED"
@@ -57,6 +57,7 @@ class MirrorError(StrEnum):
     TARGET_REJECTED = "TARGET_REJECTED"
     OFFSET_GAP = "OFFSET_GAP"
     SOURCE_RECORDS_DELETED = "SOURCE_RECORDS_DELETED"
+    AUTHORIZATION_ERROR = "AUTHORIZATION_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 

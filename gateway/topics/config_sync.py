@@ -18,6 +18,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import CONCERNED, config_changes, synced_configs
 from gateway.mirror.interface import MirrorEngine, PartitionStatus
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import run_as
@@ -44,9 +45,11 @@ class ConfigSync:
         engine: MirrorEngine,
         maps: OffsetMaps,
         locks: KeyedLocks,
+        tasks: LinkTasks,
         clock: Callable[[], float],
     ) -> None:
         """`clock`: monotonic seconds."""
+        self._tasks = tasks
         self._records = records
         self._store = records.store
         self._sources = sources
@@ -63,15 +66,19 @@ class ConfigSync:
         await asyncio.gather(*(self._sync(link) for link in self._store.links.values() if self._is_due(link)))
 
     def _is_due(self, link: LinkRecord) -> bool:
-        now, interval_s = self._clock(), link_config.parse(link.configs).sync_ms / 1000
-        return now - self._last.get(link.name, now - interval_s) >= interval_s
+        now, config = self._clock(), link_config.parse(link.configs)
+        interval_s = config.sync_ms / 1000
+        return not config.paused and now - self._last.get(link.name, now - interval_s) >= interval_s
 
     async def _sync(self, link: LinkRecord) -> None:
         self._last[link.name] = self._clock()
         try:
             await self.sync_link(link)
         except (NetError, ControlError, StoreError, TimeoutError, OSError) as exc:
+            self._tasks.failed(link.name, LinkTask.TOPIC_CONFIGS_SYNC, exc)
             _log.warning("topic configs not synced", link=link.name, error=str(exc))
+        else:
+            self._tasks.succeeded(link.name, LinkTask.TOPIC_CONFIGS_SYNC)
 
     async def sync_link(self, link: LinkRecord) -> None:
         """Compare and mend all ACTIVE mirrors of a link.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -16,12 +16,14 @@ from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records, require_created
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, is_mirroring, shown, transition
 from gateway.state.per_partition import WrongLength
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
 from gateway.topics.catch_up import CatchUp, CatchUps
 from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReaders
 from gateway.topics.create import MirrorCreator
+from gateway.topics.rules.link_update import require_running
 from gateway.topics.status import Measure
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
@@ -39,15 +41,22 @@ class MirrorView:
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
     partition, what
     came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    `paused_by_link`: its link is paused, and so it is, whatever its own state.
     """
 
     record: MirrorRecord
     partitions: Sequence[PartitionStatus]
+    paused_by_link: bool = False
     promote_error: str = ""
     waiting_for: str = ""
     records_after_cutover: Mapping[int, int] = field(default_factory=dict)
     clients_not_migrated: ClientsNotMigrated | None = None
     catch_up: CatchUp | None = None
+
+    @property
+    def state(self) -> MirrorState:
+        """As it is shown."""
+        return shown(self.record, link_paused=self.paused_by_link)
 
 
 class Mirrors:
@@ -107,7 +116,8 @@ class Mirrors:
             (mirror for key, mirror in self._store.mirrors.items() if key[0] == link),
             key=lambda mirror: mirror.mirror_topic,
         )
-        return [self.view(mirror) for mirror in mirrors if state in (None, shown(mirror))]
+        views = [self.view(mirror) for mirror in mirrors]
+        return [view for view in views if state in (None, view.state)]
 
     async def describe(self, link: str, topic: str) -> MirrorView:
         """One mirror, with who has not migrated yet. A source that does not answer makes that part unknown."""
@@ -156,6 +166,38 @@ class Mirrors:
             self._engine.start_mirror(mirror)
         return self.view(mirror)
 
+    async def pause_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+        """Pause each; those that are PAUSED already stay so.
+
+        Raises:
+            BadRequest: no topic.
+            NotFound, WrongState: for any of them, before one is changed.
+        """
+        await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, self.pause)
+        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+
+    async def resume_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+        """Resume each; those that are ACTIVE already stay so. Raises as `pause_all`."""
+        await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, self.resume)
+        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+
+    async def _change_all(
+        self,
+        link: str,
+        topics: Sequence[str],
+        operation: MirrorOperation,
+        done: MirrorState,
+        change: Callable[[str, str], Awaitable[MirrorView]],
+    ) -> None:
+        if not topics:
+            raise BadRequest("mirror_topic_names: no topic was named")
+        wanted = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
+        left = [mirror for mirror in wanted if mirror.state is not done]
+        for mirror in left:
+            self._require(operation, mirror)
+        for mirror in left:
+            await change(link, mirror.mirror_topic)
+
     async def promote(
         self, link: str, topics: Sequence[str], *, force: bool = False, direction: MirrorDirection | None = None
     ) -> Sequence[MirrorView]:
@@ -173,6 +215,7 @@ class Mirrors:
         if not topics:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
+        require_running(self._records.link(link), names)
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
         for name in names:
             self._require(operation, self._records.mirror(link, name))
@@ -192,7 +235,7 @@ class Mirrors:
 
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
-        broken = ""
+        broken, paused = "", self._is_paused(mirror)
         partitions: Sequence[PartitionStatus] = ()
         try:
             partitions = self._measure.known(mirror)
@@ -201,15 +244,21 @@ class Mirrors:
         return MirrorView(
             record=mirror,
             partitions=partitions,
+            paused_by_link=paused,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
             waiting_for=broken
             or ("" if mirror.created else _BEING_CREATED)
+            or (f"its link is paused; lockgate link resume {mirror.link}" if paused else "")
             or self._promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._failback_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
             records_after_cutover=self._promoter.records_after_cutover(mirror.link, mirror.mirror_topic),
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
         )
+
+    def _is_paused(self, mirror: MirrorRecord) -> bool:
+        link = self._store.links.get(mirror.link)
+        return link is not None and parse(link.configs).paused and is_mirroring(mirror.state)
 
     def _target_waits(self, mirror: MirrorRecord) -> str:
         """A mirror cannot go on without the target; clients' writes can."""

@@ -76,6 +76,9 @@ def test_an_operator_gets_no_secret_and_deletes_no_record() -> None:
     assert admins == {
         ("POST", "/v3/links"),
         ("DELETE", "/v3/links/{link}"),
+        ("PUT", "/v3/links/{link}/configs:alter"),
+        ("PUT", "/v3/links/{link}/configs/{config:path}"),
+        ("DELETE", "/v3/links/{link}/configs/{config:path}"),
         ("POST", "/v3/links/{link}/mirrors:truncate-and-restore"),
         ("POST", "/v3/links/{link}/mirrors/{topic}:truncate-and-restore"),
         ("DELETE", "/v3/gateways/{name:path}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
@@ -46,6 +46,27 @@ class Acts:
         await world.operator.until(self._is_link(lambda now: now != old), deleting, "/v3/links")
         creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, synced=world.plan.synced)
         await world.operator.until(self._is_link(lambda now: now > old), creating, "/v3/links")
+
+    async def _do_update_link(self, act: Act) -> None:
+        """The source is reached by its brokers in another order, and the link paused and resumed, under load."""
+        servers = ",".join(reversed(self._world.source.bootstrap.split(",")))
+        for configs in (
+            {"bootstrap_servers": servers, "throttle_bytes_per_second": "1000000"},
+            {"cluster_link_paused": "true"},
+            {"cluster_link_paused": "false", "throttle_bytes_per_second": "0"},
+        ):
+            asking = functools.partial(self._world.operator.alter_link, **configs)
+            await self._world.operator.until(self._has(configs), asking, "/v3/links")
+
+    def _has(self, configs: Mapping[str, str]) -> Callable[[], Awaitable[bool]]:
+        wanted = {name.replace("_", "."): value for name, value in configs.items()}
+
+        async def found() -> bool:
+            self._world.judge.look()
+            stored = self._world.judge.state.link_configs(LINK)
+            return wanted.items() <= stored.items()
+
+        return found
 
     def _link_id(self) -> int:
         self._world.judge.look()

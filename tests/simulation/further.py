@@ -1,5 +1,6 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
-link that is deleted and created anew, and a topic that is mirrored when its group is known already.
+link that is deleted and created anew, or changed, paused and resumed under load, and a topic that is mirrored when its
+group is known already.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -13,6 +14,7 @@ from typing import Final
 from tests.simulation.plan import MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
 
 _RELINK: Final = 90
+_UPDATE: Final = 91
 _TROUBLE: Final = (
     (Operation.FAILOVER, "persist", EventKind.STATE_UNHEARD, "settle"),
     (Operation.FAILOVER, "persist", EventKind.STATE_REFUSED, "take_back"),
@@ -40,7 +42,23 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _known_group(plan)
     if dice.random() < 0.3:
         plan = _killed_often(plan, dice)
-    return _heard_late(plan, dice)
+    plan = _heard_late(plan, dice)
+    return _updated(plan, dice) if dice.random() < 0.5 else plan
+
+
+def _updated(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Between two acts, once something is mirrored."""
+    created = [at for at, act in enumerate(plan.acts) if act.operation is Operation.CREATE]
+    if not created:
+        return plan
+    at = dice.randint(created[0] + 1, len(plan.acts))
+    act = Act(_UPDATE, Operation.UPDATE_LINK, pause_s=round(dice.uniform(0.05, 0.5), 2))
+    steps = MORE_STEPS[Operation.UPDATE_LINK]
+    faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
+    unknown = [Event(EventKind.STATE_UNANSWERED, act.number, "store", 0.0, 40.0)]
+    events = unknown if dice.random() < 0.4 else []
+    acts = (*plan.acts[:at], act, *plan.acts[at:])
+    return replace(plan, acts=acts, faults=(*plan.faults, *faults), events=(*plan.events, *events))
 
 
 def _troubled(plan: RunPlan, dice: random.Random) -> RunPlan:

@@ -67,6 +67,11 @@ class Operator:
         """Ask once for the end of the link."""
         await self.say("DELETE", f"/v3/links/{LINK}", None)
 
+    async def alter_link(self, **configs: str) -> None:
+        """Ask once for these configs of the link. They take `_` for `.`."""
+        data = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
+        await self.say("PUT", f"/v3/links/{LINK}/configs:alter", {"data": data})
+
     async def create(self, topic: str) -> None:
         """Mirror a topic; ACTIVE when this returns."""
 

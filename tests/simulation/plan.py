@@ -40,6 +40,7 @@ class Operation(StrEnum):
     REVERSE_GIVEN_UP = "reverse-given-up"
     RESTORE_GIVEN_UP = "truncate-and-restore-given-up"
     RELINK = "relink"
+    UPDATE_LINK = "update-link"
 
 
 class FaultKind(StrEnum):
@@ -211,6 +212,7 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.FAILOVER: ("settle", "take_back"),
     Operation.DEMOTE: ("settle",),
     Operation.RELINK: ("delete_link", "create_link"),
+    Operation.UPDATE_LINK: ("try", "store", "apply"),
 }
 """Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
 state is refused, or not known to be made, for which these runs have an event.

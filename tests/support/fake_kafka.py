@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.errors import SourceUnreachable
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
 from gateway.mirror.partition.rules.last_batch import LastBatch
@@ -61,6 +62,7 @@ class FakeKafka:
     calls: list[str] = field(default_factory=list)
     closed: int = 0
     ids: int = 0
+    configs: list[ClusterConfig] = field(default_factory=list)  # what it was reconfigured with
     before: dict[str, Any] = field(default_factory=dict)
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
@@ -98,6 +100,12 @@ class FakeKafka:
 
     async def close(self) -> None:
         self.closed += 1
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        self.configs.append(config)
+
+    async def try_brokers(self) -> None:
+        await self._called("try_brokers")
 
     def cluster_id(self) -> str:
         return self.id

@@ -151,8 +151,10 @@ def _hidden(value: Any, deep: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [_hidden(each, deep + 1) for each in value]
-    if value.keys() == {"name", "value"}:
-        return {"name": value["name"], "value": _property(str(value["name"]), value["value"])}
+    if value.keys() >= {"name", "value"}:
+        return {**value, "value": _property(str(value["name"]), value["value"])}
+    if value.keys() == {"value"}:  # of a link's config, which the path names
+        return {"value": REDACTED}
     return {key: _named(str(key), _hidden(inner, deep + 1)) for key, inner in value.items()}
 
 

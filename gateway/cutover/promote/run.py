@@ -24,6 +24,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
@@ -160,7 +161,7 @@ class PromoteRun:
             old = self._gather.records()
             new = [self._pending(record) for record in old]
             try:
-                await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+                await self._store.put(*new, guard=lambda: self._require_as_seen(old))
             except ProducerFenced:
                 raise
             except StoreError as exc:
@@ -183,6 +184,13 @@ class PromoteRun:
             return replace(record, cutover=cutover)
         cutover = replace(cutover, promoted_with=self._topics)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
+
+    def _require_as_seen(self, old: Sequence[MirrorRecord]) -> None:
+        """A promote does not begin on a paused link; one that had begun goes on."""
+        self._require_unchanged(old)
+        begins = any(record.state is not MirrorState.PENDING_STOPPED for record in old)
+        if begins and parse(self._tools.records.link(self._link).configs).paused:
+            raise Conflict(f"link '{self._link}' is paused; resume it first: lockgate link resume {self._link}")
 
     def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:
         if any(self._tools.records.mirror(self._link, record.mirror_topic) != record for record in old):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
 from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
@@ -81,6 +82,7 @@ class LinkMirror:
             tasks=self._tasks,
             maps=maps,
             skip_deleted=link_config.parse(record.configs).on_records_deleted is OnRecordsDeleted.SKIP,
+            retry_s=link_config.parse(record.configs).retry_timeout_ms / 1000,
             progress=progress,
             events=events,
             clock=clock,
@@ -90,11 +92,37 @@ class LinkMirror:
         self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
         self._fetched_from: dict[PartitionRunner, int] = {}
         self._leaderless: dict[PartitionRunner, None] = {}
+        self._paused = link_config.parse(record.configs).paused
         self._available = True
         self._lost_since: float | None = None
         self._told = ""
         self._view = source.view
         source.on_view.append(self._view_changed)
+
+    def update(self, record: LinkRecord) -> None:
+        """Go on with these configs: partitions that run, and those to come."""
+        config = link_config.parse(record.configs)
+        self.record = record
+        skip_deleted = config.on_records_deleted is OnRecordsDeleted.SKIP
+        retry_s = config.retry_timeout_ms / 1000
+        self._dependencies = replace(self._dependencies, skip_deleted=skip_deleted, retry_s=retry_s)
+        for topic in self.topics.values():
+            topic.update(self._dependencies)
+        self._throttle.change(config.throttle_bytes_per_second, self._dependencies.clock())
+        self._pause_or_resume(config.paused)
+
+    def _pause_or_resume(self, paused: bool) -> None:
+        """What was fetched is still appended."""
+        if paused is self._paused:
+            return
+        self._paused = paused
+        for runner in tuple(self.runners()):
+            if not paused:
+                self._assign_source(runner)
+            elif runner in self._fetched_from:
+                self._leave(runner, self._fetched_from[runner])
+            else:
+                self._leaderless.pop(runner, None)
 
     def start(self) -> None:
         """Begin to keep connections to the source."""
@@ -188,10 +216,11 @@ class LinkMirror:
         if now - self._lost_since < _LOST_AFTER_S:
             return
         reason = self.source.last_error or ("no connection to the source" if self._available else self._told)
+        refused = self.source.refused
         if self._available:
             _log.warning("link %s: source unavailable: %s", name, reason)
         if self._available or reason != self._told:  # another fault is told, too: it is what is to be mended now
-            events.source_available(name, False, reason)
+            events.source_available(name, False, reason, refused=refused)
         self._available, self._told = False, reason
 
     def _view_changed(self, view: ClusterView) -> None:
@@ -205,7 +234,7 @@ class LinkMirror:
 
     def _assign_source(self, runner: PartitionRunner) -> None:
         """Fetch the partition from its leader."""
-        if runner.mirror.ended:
+        if runner.mirror.ended or self._paused:
             return
         leader = self.source.leader(runner.source_topic, runner.partition)
         before = self._fetched_from.get(runner)

@@ -17,7 +17,7 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
-from protocol.errors import error_name
+from protocol.errors import ErrorCode, error_name
 
 PAUSE_BYTES: Final = 16 << 20
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
@@ -36,6 +36,9 @@ BATCH_BYTES: Final = 400
 _FULL: Final = 0.75
 """An answer ends where a batch ends, so one that is full may be a batch short."""
 
+PATIENCE_S: Final = 300.0
+"""The default of `cluster.link.retry.timeout.ms`."""
+
 EMPTY_ANSWERS: Final = 3
 """So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
 
@@ -50,6 +53,7 @@ class SourceSide:
     full: fetching waits for the target.
     fetch_bytes: how much the next fetch asks for.
     last_error: what is being retried, "" once a fetch went well again.
+    patience_s: how long the source may refuse to be read before that is final.
     pause_bytes: the limit of what may be queued.
     """
 
@@ -57,6 +61,7 @@ class SourceSide:
         "_empty",
         "_failures",
         "_fetch_after",
+        "_refused_since",
         "_unproven",
         "_window",
         "asked",
@@ -65,6 +70,7 @@ class SourceSide:
         "fetch_bytes",
         "full",
         "last_error",
+        "patience_s",
         "pause_bytes",
         "stable",
         "start",
@@ -83,7 +89,9 @@ class SourceSide:
         self.pause_bytes = PAUSE_BYTES
         self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
+        self.patience_s = PATIENCE_S
         self._failures = 0
+        self._refused_since: float | None = None
         self._fetch_after = 0.0
 
     def ready(self, now: float) -> bool:
@@ -117,6 +125,7 @@ class SourceSide:
             self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0
+            self._refused_since = None
             self.last_error = ""
         return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
 
@@ -154,11 +163,22 @@ class SourceSide:
         what = f"fetch at source offset {self.cursor.fetch_offset}: {error_name(code)}"
         if action is FetchAction.UNREADABLE:
             raise CannotMirror(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, what)
+        self._check_refused(code == ErrorCode.TOPIC_AUTHORIZATION_FAILED, what, now)
         self.back_off(what, now, slow=action is FetchAction.SLOW)
         if action is FetchAction.CHECK_BOUNDS:
             self.asked = True
             return (RefreshSource(), ReadSourceLog())
         return (RefreshSource(),) if action is FetchAction.REFRESH else NOTHING
+
+    def _check_refused(self, refused: bool, what: str, now: float) -> None:
+        if not refused:
+            self._refused_since = None
+            return
+        if self._refused_since is None:
+            self._refused_since = now
+        lasts_s = now - self._refused_since
+        if lasts_s >= self.patience_s:
+            raise CannotMirror(MirrorError.AUTHORIZATION_ERROR, f"{what}, for {lasts_s:.0f} s")
 
     def diverged(self, epoch: int, end_offset: int) -> CannotMirror:
         """The source's log has another history than what was read from it (KIP-595)."""
