@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from gateway.control_parts import ControlParts, config_sync
+from gateway.cutover.dry_runs import DryRuns
 from gateway.cutover.failback.operations import Failbacks
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
@@ -48,7 +50,7 @@ class StatusView:
 
 
 class ControlService:
-    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations.
+    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations; `dry_runs`: whether one would begin.
 
     `events`: what the engine is to tell. It lives for one term of leadership, as the parts that it is made of.
     `clock`: monotonic seconds.
@@ -127,6 +129,9 @@ class ControlService:
             background=parts.background,
             deleted=parts.deleted,
         )
+        self.dry_runs = DryRuns(
+            records=parts.records, catch_ups=self.catch_ups, promoter=topic_promoter, failbacks=failbacks
+        )
         self.groups = Groups(
             records=parts.records,
             sources=parts.sources,
@@ -183,6 +188,18 @@ class ControlService:
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""
         return self._target.cluster_id()
+
+    async def cluster_id_at(self, client: Mapping[str, str]) -> str:
+        """Which cluster client properties lead to, before a link names it.
+
+        Raises:
+            BadRequest, SourceUnreachable: see `Sources.try_out`.
+        """
+        access = await self._sources.try_out(client)
+        try:
+            return access.cluster_id()
+        finally:
+            await access.close()
 
     async def close(self) -> None:
         """Stop the loops and running promotes. Sources, engine and store are the caller's."""

@@ -190,6 +190,10 @@ class Mirrors:
             run.result()
         return [self.view(self._records.mirror(link, name)) for name in names]
 
+    def find(self, link: str, topic: str) -> MirrorRecord | None:
+        """The record of a mirror topic, if there is one."""
+        return self._store.mirrors.get((link, topic))
+
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
         broken = ""
