@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
@@ -14,7 +15,7 @@ from gateway.cli.properties import read_properties
 
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the link.")]
+Name = Annotated[str, typer.Argument(help="Name of the link.", autocompletion=completion.links)]
 
 
 @app.command("create")

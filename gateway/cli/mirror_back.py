@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
+from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.output import Format, Output
 from gateway.cli.waiting import until_done
@@ -18,6 +19,10 @@ Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end."
 def register(app: typer.Typer) -> None:
     """Add the commands to `lockgate mirror`."""
     app.command("reverse")(reverse)
+    app.command("reverse-and-start")(reverse_and_start)
+    app.command("reverse-and-start-mirror", hidden=True)(reverse_and_start)
+    app.command("reverse-and-pause")(reverse_and_pause)
+    app.command("reverse-and-pause-mirror", hidden=True)(reverse_and_pause)
     app.command("failover")(failover)
     app.command("truncate-and-restore")(restore)
 
@@ -27,12 +32,15 @@ def reverse(
     link: Link,
     pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
     wait: Wait = True,
+    dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Mirror promoted topics back to the source, so that the failback stays open. `mirror promote` then fails back."""
     api = Api(url)
     verb = "reverse-and-pause-mirror" if pause else "reverse-and-start-mirror"
+    if dry_run:
+        would(verb, topics, link, output, url)
     names = list(dict.fromkeys(topics))
     done = _post(api, f"{mirror_path(link)}:{verb}", names)
     if wait:
@@ -40,8 +48,37 @@ def reverse(
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
 
 
+def reverse_and_start(
+    topics: Topics,
+    link: Link,
+    wait: Wait = True,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Confluent's name of `reverse`."""
+    reverse(topics, link, False, wait, dry_run, output, url)
+
+
+def reverse_and_pause(
+    topics: Topics,
+    link: Link,
+    wait: Wait = True,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Confluent's name of `reverse --pause`."""
+    reverse(topics, link, True, wait, dry_run, output, url)
+
+
 def failover(
-    topics: Topics, link: Link, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+    topics: Topics,
+    link: Link,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Write topics on the target at once, whatever the source does. Says what may be lost, and asks."""
     api = Api(url)
@@ -52,6 +89,8 @@ def failover(
             f"{plan['mirror_topic_name']}: {left or 'nothing: the target has every record that the source has now'}",
             err=True,
         )
+    if dry_run:
+        would("failover", topics, link, output, url)
     if not yes:
         typer.confirm("Fail over?", abort=True, err=True)
     _finish("failed over", _post(api, f"{mirror_path(link)}:failover", names), ("STOPPED",), output, wait=True)
@@ -62,6 +101,7 @@ def restore(
     link: Link,
     yes: Yes = False,
     wait: Wait = True,
+    dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -71,6 +111,8 @@ def restore(
     for plan in _post(api, f"{mirror_path(link)}:truncate-and-restore?validate_only=true", names):
         for line in _losses(plan):
             typer.echo(f"{plan['mirror_topic_name']}: {line}", err=True)
+    if dry_run:
+        would("truncate-and-restore", topics, link, output, url)
     if not yes:
         typer.confirm("Delete these topics on the source, and fill them anew?", abort=True, err=True)
     done = _post(api, f"{mirror_path(link)}:truncate-and-restore", names)

@@ -138,11 +138,11 @@ async def test_a_gateway_that_stops_answers_what_it_does_not_wait_for(scene: Sce
 async def test_an_answer_names_things_as_the_client_addresses_the_gateway_that_it_asked(scene, host, base):
     app = FastAPI()
 
-    @app.get("/v3/where")
+    @app.get("/v3/links")
     async def where(request: Request) -> dict[str, str]:
         return {"base": str(request.base_url)}
 
     scene.leader.lead(app)
     for each in (scene.leader, scene.follower):
-        answer = await scene.call(each, "GET", "/v3/where", headers={"host": host})
+        answer = await scene.call(each, "GET", "/v3/links", headers={"host": host})
         assert answer.json() == {"base": base}
