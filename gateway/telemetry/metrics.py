@@ -205,9 +205,8 @@ _PARTITION: Table[PartitionStatus] = (
         lambda p: p.bypassed_last_minute,
     ),
     ("lockgate_mirror_source_end_offset", "High watermark of the origin.", lambda p: p.source_end),
-    ("lockgate_mirror_position_offset", "Next offset of the origin to mirror.", lambda p: p.mirrored_to),
     ("lockgate_mirror_copy_end_offset", "Log end offset of the copy.", lambda p: p.target_end),
-    ("lockgate_mirror_map_segments", "Segments of the offset map; 0: offsets are equal.", lambda p: p.segments),
+    ("lockgate_mirror_map_segments", "Segments of the offset map, while offsets differ.", lambda p: p.segments or None),
 )
 _TOKENS: Table[TokenNumbers] = (
     (

@@ -77,7 +77,10 @@ def test_a_whole_migration_there_and_back(rest: Rest, source: DevCluster, target
 
     link = rest.get(f"/{rest.link}?include_tasks=true", LINK)
     assert (link["link_state"], link["topic_names"]) == ("ACTIVE", [topic])
-    assert link["metadata"]["self"] == str(rest._api.base_url) + f"kafka/v3/clusters/{rest.cluster}/links/{rest.link}"
+    assert (
+        link["metadata"]["self"]
+        == str(rest._api.base_url).rstrip("/") + f"/kafka/v3/clusters/{rest.cluster}/links/{rest.link}"
+    )
     assert rest._api.get(link["metadata"]["self"]).json()["link_name"] == rest.link
     configs_shown = rest.get(f"/{rest.link}/configs", list_of("KafkaLinkConfigDataList", CONFIG))["data"]
     assert {"bootstrap.servers", "ack"} <= {each["name"] for each in configs_shown}
