@@ -323,6 +323,15 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     )
     yield from of_each(_LIMITS, [], [([], numbers)])
     yield from of_each(_TOKENS, ["link"], [([link], tokens) for link, tokens in numbers.tokens.items()])
+    errors = family(
+        "lockgate_link_client_errors_total",
+        "Connections to the link's source that this gateway could not open (error: authentication, connection).",
+        ["link", "error"],
+    )
+    for link, found in numbers.client_errors.items():
+        for error, count in found.items():
+            errors.add_metric([link, error], float(count))
+    yield errors
     yield counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )

@@ -40,7 +40,8 @@ class ProxyNumbers:
 
     `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
     wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
-    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target.
+    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target. `client_errors`: link ->
+    what failed -> connections to its source that could not be opened.
     """
 
     bounds_s: Sequence[float]
@@ -53,6 +54,7 @@ class ProxyNumbers:
     unread_times: int = 0
     throttled: int = 0
     tokens: Mapping[str, TokenNumbers] = field(default_factory=dict)
+    client_errors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)

@@ -30,6 +30,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 PEERS: Final[Mapping[str, str]] = {
     "lockgate_link_up": "Confluent `cluster_link_count` by state",
+    "lockgate_link_client_errors_total": "Redpanda `redpanda_shadow_link_client_errors`; MSK Replicator `AuthError`",
     "lockgate_mirror_state": "Confluent `cluster_link_mirror_topic_count` by state; Redpanda "
     "`redpanda_shadow_link_shadow_topic_state`",
     "lockgate_mirror_error": "Confluent `mirror_topic_error`",
@@ -51,10 +52,6 @@ PEERS: Final[Mapping[str, str]] = {
 """Metric -> names that peers give to what means the same. Some are gauges there that are counters here."""
 
 MISSING: Final = (
-    (
-        "Redpanda `redpanda_shadow_link_client_errors`, MSK Replicator `AuthError`",
-        "not counted yet; `lockgate_link_up` is 0 meanwhile, and `link describe` says why",
-    ),
     ("MSK Replicator `ThrottleTime`", "not read from the brokers' answers yet; the lag grows meanwhile"),
     (
         "Redpanda `redpanda_shadow_link_total_bytes_fetched`",
@@ -117,7 +114,8 @@ def families() -> list[Metric]:
 
 def shown_name(family: Metric) -> str:
     """As it is scraped."""
-    return f"{family.name}_total" if family.type == "counter" else family.name
+    ending = {"counter": "_total", "info": "_info"}.get(family.type, "")
+    return family.name + ending
 
 
 def _lines() -> Iterator[str]:
@@ -164,6 +162,7 @@ def _proxy() -> ProxyNumbers:
     return ProxyNumbers(
         bounds_s=(1.0,), apis=[api], refused=one, closed=one, auto_create_refused=one, held=one,
         tokens={"": TokenNumbers(owners=1, made=1, refused=0)},
+        client_errors={"l": {"connection": 1}},
     )  # fmt: skip
 
 

@@ -96,6 +96,7 @@ def test_proxy():
         unread_times=9,
         throttled=8,
         tokens={"": TokenNumbers(owners=3, made=8, refused=1), "west": TokenNumbers(owners=2, made=4, refused=0)},
+        client_errors={"west": {"authentication": 4}},
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -118,6 +119,7 @@ def test_proxy():
     assert found[key("lockgate_held_request_bytes")] == 1_000
     assert found[key("lockgate_client_connections_unread")] == 2
     assert found[key("lockgate_client_connections_unread_total")] == 9
+    assert found[key("lockgate_link_client_errors_total", link="west", error="authentication")] == 4
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
     assert found[key("lockgate_delegation_tokens", link="")] == 3
     assert found[key("lockgate_delegation_tokens", link="west")] == 2
