@@ -19,10 +19,6 @@ Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end."
 def register(app: typer.Typer) -> None:
     """Add the commands to `lockgate mirror`."""
     app.command("reverse")(reverse)
-    app.command("reverse-and-start")(reverse_and_start)
-    app.command("reverse-and-start-mirror", hidden=True)(reverse_and_start)
-    app.command("reverse-and-pause")(reverse_and_pause)
-    app.command("reverse-and-pause-mirror", hidden=True)(reverse_and_pause)
     app.command("failover")(failover)
     app.command("truncate-and-restore")(restore)
 
@@ -32,44 +28,17 @@ def reverse(
     link: Link,
     pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
     wait: Wait = True,
-    dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Mirror promoted topics back to the source, so that the failback stays open. `mirror promote` then fails back."""
     api = Api(url)
     verb = "reverse-and-pause-mirror" if pause else "reverse-and-start-mirror"
-    if dry_run:
-        would(verb, topics, link, output, url)
     names = list(dict.fromkeys(topics))
     done = _post(api, f"{mirror_path(link)}:{verb}", names)
     if wait:
         done = until_done(api, mirror_path(link), names, "reversing")
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
-
-
-def reverse_and_start(
-    topics: Topics,
-    link: Link,
-    wait: Wait = True,
-    dry_run: DryRun = False,
-    output: Format = Output.TABLE,
-    url: Url = DEFAULT_URL,
-) -> None:
-    """Confluent's name of `reverse`."""
-    reverse(topics, link, False, wait, dry_run, output, url)
-
-
-def reverse_and_pause(
-    topics: Topics,
-    link: Link,
-    wait: Wait = True,
-    dry_run: DryRun = False,
-    output: Format = Output.TABLE,
-    url: Url = DEFAULT_URL,
-) -> None:
-    """Confluent's name of `reverse --pause`."""
-    reverse(topics, link, True, wait, dry_run, output, url)
 
 
 def failover(

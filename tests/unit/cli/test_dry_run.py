@@ -31,9 +31,6 @@ def test_what_would_begin(linked, run, arguments):
     [
         (("pause", "clicks"), "is already PAUSED"),
         (("resume", "orders"), "is not paused"),
-        (("reverse", "orders"), "is not STOPPED"),
-        (("reverse-and-start", "orders"), "is not STOPPED"),
-        (("reverse-and-pause-mirror", "orders"), "is not STOPPED"),
         (("pause", "nope"), "no mirror topic 'nope'"),
     ],
 )
