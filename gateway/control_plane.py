@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from gateway.control_parts import ControlParts, config_sync
+from gateway.cutover.dry_runs import DryRuns
 from gateway.cutover.failback.operations import Failbacks
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
-from gateway.groups.reports import GroupReports
+from gateway.groups.reports import GroupReports, Lags
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupState, LinkRecord, MirrorRecord, MirrorState
+from gateway.state.records import GroupRecord, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
-from gateway.topics.create import MirrorCreator
 from gateway.topics.events import EngineEvents
 from gateway.topics.link_checks import LinkChecks
 from gateway.topics.link_update import LinkUpdates
 from gateway.topics.links import Links
+from gateway.topics.measured_create import CreateEnded, MeasuredCreator, nobody_listens
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import MirrorPlanner, PlanStart
 from gateway.topics.running_links import RunningLinks
@@ -52,7 +55,7 @@ class StatusView:
 
 
 class ControlService:
-    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations.
+    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations; `dry_runs`: whether one would begin.
 
     `events`: what the engine is to tell. It lives for one term of leadership, as the parts that it is made of.
     `clock`: monotonic seconds.
@@ -68,8 +71,9 @@ class ControlService:
         failbacks: Failbacks,
         plan_start: PlanStart,
         state_topic: str = TOPIC,
+        on_create_ended: CreateEnded = nobody_listens,
     ) -> None:
-        """`group_reports`: written by those that look after groups."""
+        """`group_reports`: written by those that look after groups. `on_create_ended`: told of creates of mirrors."""
         self._store = parts.records.store
         self._sources = parts.sources
         self._target = parts.target
@@ -116,7 +120,7 @@ class ControlService:
             deleted=parts.deleted,
             clock=parts.clock,
         )
-        creator = MirrorCreator(
+        creator = MeasuredCreator(
             records=parts.records,
             sources=parts.sources,
             target=parts.target,
@@ -129,6 +133,7 @@ class ControlService:
             locks=parts.locks,
             background=parts.background,
         )
+        creator.ended, creator.clock = on_create_ended, parts.clock
         self.mirrors = Mirrors(
             records=parts.records,
             engine=parts.engine,
@@ -143,6 +148,9 @@ class ControlService:
             locks=parts.locks,
             background=parts.background,
             deleted=parts.deleted,
+        )
+        self.dry_runs = DryRuns(
+            records=parts.records, catch_ups=self.catch_ups, promoter=topic_promoter, failbacks=failbacks
         )
         self.groups = Groups(
             records=parts.records,
@@ -203,6 +211,18 @@ class ControlService:
         """Of the cluster that all links lead to."""
         return self._target.cluster_id()
 
+    async def cluster_id_at(self, client: Mapping[str, str]) -> str:
+        """Which cluster client properties lead to, before a link names it.
+
+        Raises:
+            BadRequest, SourceUnreachable: see `Sources.try_out`.
+        """
+        access = await self._sources.try_out(client)
+        try:
+            return access.cluster_id()
+        finally:
+            await access.close()
+
     async def close(self) -> None:
         """Stop the loops and running promotes. Sources, engine and store are the caller's."""
         self._running_links.close()
@@ -235,10 +255,18 @@ class ControlService:
                     sum(lost.count for lost in mirror.lost),
                     mirror.is_reverse,
                     sum(count for count in mirror.cutover.not_mirrored if count > 0),
+                    state_since_ms=mirror.state_since_ms,
+                    partition_count=len(mirror.starts),
+                    translated=mirror.mode is MirrorMode.TRANSLATE,
+                    readable=mirror.readable or written_on_target(mirror),
+                    error=mirror.error,
+                    promote_failed=self.mirrors.promote_failed(link, topic),
+                    retries_unknown=len(mirror.cutover.retries_unknown),
+                    catch_up=self.catch_ups.of(link, topic),
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],
-            groups=[self._group_numbers(link, name, group.state) for (link, name), group in store.groups.items()],
+            groups=[self._group_numbers(link, name, group) for (link, name), group in store.groups.items()],
         )
 
     def _shown(self, mirror: MirrorRecord) -> MirrorState:
@@ -256,17 +284,26 @@ class ControlService:
         self._tasks.succeeded(link.name, LinkTask.CHECK_AVAILABILITY)
         self._health.setdefault(link.name, LinkHealth(True, self._now_ms()))
 
-    def _group_numbers(self, link: str, group: str, state: GroupState) -> GroupNumbers:
+    def _group_numbers(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:
         reports, key = self.group_reports, (link, group)
         sync = reports.offset_sync.get(key)
+        lags = reports.lags.get(key, Lags({}, {}))
         return GroupNumbers(
             link,
             group,
-            state.value,
+            record.state.value,
             len(self._gates.waiters(group)),
             reports.members_after_promote.get(key, 0),
             commits_after_promote=reports.commits_after_promote.get(key, 0),
             synced_ms=None if sync is None else sync.synced_ms,
             sync_lag=0 if sync is None else sync.behind,
             held_back=0 if sync is None else len(sync.held_back),
+            sync_committed=0 if sync is None else sync.committed,
+            sync_errors=0 if sync is None else sync.errors,
+            sync_round_s=0.0 if sync is None else sync.round_s,
+            sync_failing=sync is not None and bool(sync.error),
+            state_since_ms=record.state_since_ms,
+            carried=len(record.offsets),
+            source_lag=lags.source,
+            target_lag=lags.target,
         )

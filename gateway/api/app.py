@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import catch_up, errors, failbacks, gateways, groups, link_configs, links, mirrors, status
+from gateway.api import catch_up, confluent, errors, failbacks, gateways, groups, link_configs, links, mirrors, status
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
@@ -37,6 +37,8 @@ def create_app(
     app.include_router(failbacks.router(plane))
     app.include_router(catch_up.router(plane))
     app.include_router(groups.router(plane))
+    for confluents in confluent.routers(plane):
+        app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
     if fleet is not None:
         app.include_router(gateways.router(fleet))

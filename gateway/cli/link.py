@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.link_update import register, show_delete_plan
@@ -15,7 +16,7 @@ from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
 register(app)
 
-Name = Annotated[str, typer.Argument(help="Name of the link.")]
+Name = Annotated[str, typer.Argument(help="Name of the link.", autocompletion=completion.links)]
 
 
 @app.command("create")

@@ -9,6 +9,7 @@ import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
 from gateway.cli.connection import ApiTyper
+from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
 from gateway.cli.waiting import until_copied, until_promoted
@@ -134,14 +135,22 @@ def translate_offset(
 
 
 @app.command("pause")
-def pause(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def pause(
+    topics: Topics, link: Link, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Pause mirror topics. Writes that come through the gateway still go to the source."""
+    if dry_run:
+        would("pause", topics, link, output, url)
     one_by_one("pause", "paused", topics, link, output, url)
 
 
 @app.command("resume")
-def resume(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def resume(
+    topics: Topics, link: Link, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Resume paused mirror topics."""
+    if dry_run:
+        would("resume", topics, link, output, url)
     one_by_one("resume", "resumed", topics, link, output, url)
 
 

@@ -195,8 +195,14 @@ class OffsetSync:
             await self._offsets.commit_on_target(record.group, plan.commit)
             if refresh:
                 self._refreshed[key] = now
+        before = self.status.get(key, OffsetSyncStatus())
         self.status[key] = OffsetSyncStatus(
-            synced_ms=self._records.now_ms(), behind=plan.behind, held_back=plan.held_back
+            synced_ms=self._records.now_ms(),
+            behind=plan.behind,
+            held_back=plan.held_back,
+            committed=before.committed + len(plan.commit),
+            errors=before.errors,
+            round_s=self._clock() - asked_at,
         )
 
     async def _wanted(self, record: GroupRecord, offsets: tuple[SourceOffset, ...]) -> Mapping[TopicPartition, Wanted]:
@@ -223,9 +229,7 @@ class OffsetSync:
         before = self.status.get(key, OffsetSyncStatus())
         if before.error != error:
             _log.warning("offsets of a group not synced", link=key[0], group=key[1], error=error)
-        self.status[key] = OffsetSyncStatus(
-            synced_ms=before.synced_ms, error=error, behind=before.behind, held_back=before.held_back
-        )
+        self.status[key] = replace(before, error=error, errors=before.errors + 1)
 
     async def _refresh_s(self) -> float:
         """How old a commit may become on the target; an hour where it does not tell its retention."""

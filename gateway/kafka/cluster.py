@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
@@ -77,6 +78,7 @@ class Cluster:
             self.request, lambda: self.view.brokers, lambda: Backoff(*config.retry_backoff_s, self.rng)
         )
         self._metadata.on_view.append(lambda _: self._pool.forget_missing())
+        self.client_errors: Counter[str] = Counter()  # connections that could not be opened, by what failed
 
     async def start(self, timeout_s: float | None = None, *, topics: Collection[str] | None = None) -> None:
         """Fetch the first view.
@@ -293,7 +295,14 @@ class Cluster:
                 self._ssl_context = self.config.ssl_context()
             except ValueError as exc:
                 raise ClusterUnavailable(str(exc)) from exc
-        return await Connection.open(host, port, self.config, self._ssl_context)
+        try:
+            return await Connection.open(host, port, self.config, self._ssl_context)
+        except AuthenticationFailed:
+            self.client_errors["authentication"] += 1
+            raise
+        except NetError:
+            self.client_errors["connection"] += 1
+            raise
 
     def _deadline_s(self, timeout_s: float | None) -> float:
         return self.config.api_timeout_s if timeout_s is None else max(0.001, timeout_s)

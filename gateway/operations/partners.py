@@ -22,6 +22,9 @@ class TopicPromoter(Protocol):
         state before, with the reason in `error_message`.
         """
 
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        """Raises what `promote` would refuse before it begins; changes nothing."""
+
     def waiting_for(self, link: str, topic: str) -> str:
         """What a running promote of the topic waits for; '' when none runs or it does not wait."""
 

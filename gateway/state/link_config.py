@@ -170,6 +170,11 @@ def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
 
 
+def synonyms(name: str) -> tuple[str, ...]:
+    """The other names of an option, or of nothing."""
+    return tuple(sorted(other for other, first in _SAME_AS.items() if first == name))
+
+
 def _on_records_deleted(text: str) -> OnRecordsDeleted:
     try:
         return OnRecordsDeleted(text)

@@ -233,6 +233,14 @@ class Mirrors:
             run.result()
         return [self.view(self._records.mirror(link, name)) for name in names]
 
+    def promote_failed(self, link: str, topic: str) -> bool:
+        """Whether the last promote did not end in STOPPED, as far as this process knows."""
+        return (link, topic) in self._promote_errors
+
+    def find(self, link: str, topic: str) -> MirrorRecord | None:
+        """The record of a mirror topic, if there is one."""
+        return self._store.mirrors.get((link, topic))
+
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
         broken, paused = "", self._is_paused(mirror)

@@ -48,6 +48,10 @@ class FakeTopicPromoter:
     async def promote(self, link: str, topics: Sequence[str], *, force: bool = False) -> Sequence[MirrorRecord]:
         return await self.shared.promote_topics(link, topics, force)
 
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        if self.shared.refusal is not None:
+            raise self.shared.refusal
+
     def waiting_for(self, link: str, topic: str) -> str:
         return self.shared.waits
 

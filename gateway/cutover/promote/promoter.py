@@ -212,6 +212,14 @@ class TopicPromoter:
 
     # -- checks before anything is begun -----------------------------------------------------------------------
 
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        """What `promote` refuses before it begins, and nothing else. Raises as it does."""
+        names = tuple(dict.fromkeys(topics))
+        if busy := [name for name in names if (link, name) in self._running]:
+            raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
+        self._require_not_barred([(link, name) for name in names])
+        await self._check(link, names, MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE)
+
     async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]
         for mirror in mirrors:

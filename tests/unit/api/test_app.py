@@ -220,7 +220,13 @@ async def test_every_route_is_described(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
 
     back = ("reverse-and-start-mirror", "reverse-and-pause-mirror", "failover", "truncate-and-restore")
+    confluent = "/kafka/v3/clusters/{cluster_id}/links"
     assert set(paths) == {
+        confluent,
+        *(confluent + below for below in ("/{link}", "/{link}/configs", "/{link}/configs:alter", "/-/mirrors")),
+        confluent + "/{link}/configs/{config_name}",
+        *(confluent + below for below in ("/{link}/mirrors", "/{link}/mirrors/{topic}")),
+        *(f"{confluent}/{{link}}/mirrors:{verb}" for verb in (*back, "promote", "pause", "resume")),
         *(f"/v3/links/{{link}}/mirrors:{verb}" for verb in back),
         *(f"/v3/links/{{link}}/mirrors/{{topic}}:{verb}" for verb in back),
         "/v3/links",
