@@ -238,6 +238,20 @@ def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
         for partition in mirror.partitions
     ]
     yield from _of_each(_PARTITION, ["link", "topic", "partition"], partitions)
+    yield _fetched(mirrors)
+
+
+def _fetched(mirrors: Sequence[MirrorNumbers]) -> Metric:
+    family = _family(
+        "lockgate_mirror_fetched_bytes_total",
+        "Bytes of records fetched since the start of this process, by whether the partition's leader sent them.",
+        ["link", "topic", "replica"],
+    )
+    for mirror in mirrors:
+        labels = [mirror.link, mirror.topic]
+        family.add_metric([*labels, "leader"], float(sum(p.leader_bytes_total for p in mirror.partitions)))
+        family.add_metric([*labels, "follower"], float(sum(p.follower_bytes_total for p in mirror.partitions)))
+    return family
 
 
 def _group_metrics(numbers: Sequence[GroupNumbers]) -> Iterator[Metric]:

@@ -21,7 +21,15 @@ from gateway.operations.records import Records
 from gateway.operations.secrets.rules.references import is_encrypted, shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, SequenceRecord
+from gateway.state.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorRecord,
+    MirrorState,
+    OriginRecord,
+    SequenceRecord,
+)
 from gateway.transport.locks import KeyedLocks
 
 _log = structlog.get_logger("lockgate.control")
@@ -141,6 +149,9 @@ class Links:
                     raise Conflict(f"link '{name}': {reason}")
 
             still_allowed()
+            if link.link_id not in self._records.store.origins:  # one that an older version made
+                origin = OriginRecord(link.link_id, name, link.source_cluster_id, link.created_ms)
+                await self._records.store.put(origin, guard=still_allowed)
             await self._records.store.delete(*mirrors, *groups, link, guard=still_allowed)
             await self._engine.stop_link(name)
             await self._sources.remove(name)
@@ -218,8 +229,9 @@ class Links:
                 configs=dict(configs),
                 created_ms=self._records.now_ms(),
             )
+            origin = OriginRecord(record.link_id, name, cluster_id, record.created_ms)
             await self._records.store.put(
-                record, SequenceRecord("link", last + 1), guard=lambda: self._require_absent(name)
+                record, SequenceRecord("link", last + 1), origin, guard=lambda: self._require_absent(name)
             )
         return record
 

@@ -51,6 +51,8 @@ class SourceSide:
     fetch_bytes: how much the next fetch asks for.
     last_error: what is being retried, "" once a fetch went well again.
     pause_bytes: the limit of what may be queued.
+    follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
+    leader_bytes, follower_bytes: of records that leaders and followers have sent.
     """
 
     __slots__ = (
@@ -63,8 +65,11 @@ class SourceSide:
         "cursor",
         "end",
         "fetch_bytes",
+        "follower",
+        "follower_bytes",
         "full",
         "last_error",
+        "leader_bytes",
         "pause_bytes",
         "stable",
         "start",
@@ -83,6 +88,9 @@ class SourceSide:
         self.pause_bytes = PAUSE_BYTES
         self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
+        self.follower = False
+        self.leader_bytes = 0
+        self.follower_bytes = 0
         self._failures = 0
         self._fetch_after = 0.0
 
@@ -91,6 +99,14 @@ class SourceSide:
         pending = self._window.pending_bytes + BATCH_BYTES * len(self._window)
         self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
+
+    def counts(self, size: int, *, follower: bool) -> None:
+        """Whose answer is about to be taken, and how many bytes of records it has."""
+        self.follower = follower
+        if follower:
+            self.follower_bytes += size
+        else:
+            self.leader_bytes += size
 
     def fetched(
         self,
@@ -102,7 +118,7 @@ class SourceSide:
         log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
-        self.end = high_watermark
+        self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
         if records:
