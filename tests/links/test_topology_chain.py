@@ -112,9 +112,7 @@ def test_transactions_come_through_a_chain(
         transact(producer, {topic: ["aborted"]}, commit=False)
         transact(producer, {topic: ["c"]})
         for cluster in (target, third):
-            wait_until(
-                lambda cluster=cluster: committed_values(cluster.bootstrap, topic) == [["a", "b", "c"]], 60, what="them"
-            )
+            _wait_for(cluster, topic, "a", "b", "c")
         assert log_ends(third.bootstrap, topic, 1) == log_ends(target.bootstrap, topic, 1) == [3]
         over = transactional_producer(last.bootstrap, f"tx-over-{topic}")
         try:
@@ -122,4 +120,8 @@ def test_transactions_come_through_a_chain(
         except KafkaException as exc:
             pytest.fail(f"a transaction by two gateways: {exc}")
         for cluster in (source, target, third):
-            wait_until(lambda cluster=cluster: committed_values(cluster.bootstrap, topic) == [["a", "b", "c", "d"]], 60)
+            _wait_for(cluster, topic, "a", "b", "c", "d")
+
+
+def _wait_for(cluster: DevCluster, topic: str, *values: str) -> None:
+    wait_until(lambda: committed_values(cluster.bootstrap, topic) == [list(values)], 60, what=f"{values}")
