@@ -46,6 +46,16 @@ async def upstream_of_new(source: ClusterAccess, link: LinkRecord, topic: str, t
     return upstream_of(fleet, topic)
 
 
+async def is_copied(source: ClusterAccess, link: LinkRecord, topic: str, partitions: int) -> bool:
+    """Whether a topic is a copy on a source whose fleet is not to be seen, by who has written to it.
+
+    Raises:
+        SourceUnreachable, Conflict: the source does not answer, or refuses.
+    """
+    with source_errors(link.name):
+        return is_written_by_a_mirror(await _last_writers(source, topic, partitions))
+
+
 async def require_origins(
     records: Records, sources: Sources, mirrors: Sequence[MirrorRecord], *, by_writers: bool
 ) -> None:
@@ -64,7 +74,7 @@ async def require_origins(
     with source_errors(link.name):
         fleet = await _fleet_view(source, link.name)
         for mirror in mirrors if fleet is None and by_writers else ():
-            if is_written_by_a_mirror(await _last_writers(source, mirror)):
+            if is_written_by_a_mirror(await _last_writers(source, mirror.source_topic, len(mirror.starts))):
                 raise Conflict(
                     f"mirror topic '{mirror.mirror_topic}': the last batches of '{mirror.source_topic}' on the source "
                     "are a mirror's: promote it there first, to this source; if that is done and nobody has written "
@@ -86,14 +96,14 @@ async def _fleet_view(source: ClusterAccess, link: str) -> FleetView | None:
         raise Conflict(f"the source of link '{link}' is the target of a fleet of a newer version: {exc}") from exc
 
 
-async def _last_writers(source: ClusterAccess, mirror: MirrorRecord) -> list[int]:
+async def _last_writers(source: ClusterAccess, topic: str, partitions: int) -> list[int]:
     """Of some partitions that have records, until one is found that no mirror has written."""
-    ranges = await source.log_ranges(mirror.source_topic, len(mirror.starts))
+    ranges = await source.log_ranges(topic, partitions)
     filled = [(partition, end) for partition, (start, end) in enumerate(ranges) if start < end]
     found: list[int] = []
     for partition, end in filled[:_LOOKED_AT]:
         try:
-            found.append(await source.last_writer(mirror.source_topic, partition, end))
+            found.append(await source.last_writer(topic, partition, end))
         except OldFormat:  # no mirror writes that
             return []
         if not is_written_by_a_mirror(found[-1:]):

@@ -12,7 +12,7 @@ from gateway.kafka.rules.topic_configs import SyncedConfigs, synced_configs, unm
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
-from gateway.operations.upstream import upstream_of_new
+from gateway.operations.upstream import is_copied, upstream_of_new
 from gateway.state import link_config
 from gateway.state.link_config import LinkConfig, Offsets
 from gateway.state.records import NOT_PADDED, LinkRecord, PartitionStart, Upstream
@@ -87,6 +87,9 @@ class MirrorPlanner:
         with target_errors():
             target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions)
             present = await self._present_configs(target)
+        if target is not None and own is None:
+            await self._require_not_the_origin(source, link, found, upstream)
+        with target_errors():
             if own is None:
                 own = await self._target.topic_overrides(target.name) if target else {}
         configs = synced_configs(source_configs, present, config.sync_include, own)
@@ -96,6 +99,20 @@ class MirrorPlanner:
         if translated:
             starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
         return MirrorPlan(link, config, found, target, configs, starts, replicas, translated, upstream)
+
+    async def _require_not_the_origin(
+        self, source: ClusterAccess, link: LinkRecord, found: TopicInfo, upstream: tuple[Upstream, ...]
+    ) -> None:
+        """A topic that is there already is not taken over for what the source has mirrored itself: where the way of
+        the records is not known to its end, this topic may be where it begins, and it would be a loop."""
+        topic = found.name
+        if not upstream and not await is_copied(source, link, topic, found.partitions):
+            return
+        if not upstream or not upstream[0].ends:
+            raise Conflict(
+                f"topic '{topic}' exists on the target, and on the source of link '{link.name}' it is a mirror topic "
+                "itself: that may be a loop; delete the empty topic on the target first, if it is none"
+            )
 
     def _replicas(self, link: LinkRecord, config: LinkConfig, source: TopicInfo) -> int:
         """As many as the link says, or the source has, if the target has brokers for them."""

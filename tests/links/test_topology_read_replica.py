@@ -1,4 +1,4 @@
-"""A link that names its rack reads from the nearest replica (KIP-392), and from the leader whenever that one fails it."""
+"""A link that names its rack reads from the nearest replica (KIP-392), from the leader whenever that one fails it."""
 
 from __future__ import annotations
 
