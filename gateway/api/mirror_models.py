@@ -11,7 +11,7 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.mirror.interface import PartitionStatus
 from gateway.state.mirror_states import shown
 from gateway.state.provenance import Provenance
-from gateway.state.records import MirrorDirection
+from gateway.state.records import MirrorDirection, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
@@ -122,6 +122,11 @@ class UpstreamData(BaseModel):
     topic: str
     until_offsets: list[int]
 
+    @classmethod
+    def of(cls, found: Upstream) -> UpstreamData:
+        """From the record."""
+        return cls(cluster_id=found.cluster_id, link=found.link, topic=found.topic, until_offsets=list(found.ends))
+
 
 class ProvenanceData(BaseModel):
     """From where a mirror topic's records are. A batch of the target's log whose producer id p is in [2^50, 2^51) (mod
@@ -142,10 +147,7 @@ class ProvenanceData(BaseModel):
             link_tag=found.link_tag,
             source_cluster_id=found.source_cluster_id,
             producer_id=found.producer_id,
-            upstream=[
-                UpstreamData(cluster_id=up.cluster_id, link=up.link, topic=up.topic, until_offsets=list(up.ends))
-                for up in found.upstream
-            ],
+            upstream=[UpstreamData.of(each) for each in found.upstream],
         )
 
 

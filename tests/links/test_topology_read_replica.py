@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from gateway.devcluster import DevCluster
@@ -32,7 +34,7 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 @pytest.fixture
 def lab(tmp_path: Path, racks: DevCluster, target: DevCluster, topic: str) -> Iterator[Before]:
     """A gateway in rack c, with a link and a mirror of a topic whose partitions are led by one broker each."""
-    create(racks.bootstrap, NewTopic(topic, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]]))
+    create(racks.bootstrap, NewTopic(topic, PARTITIONS, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]]))
     with gateways(tmp_path, here=target) as before:
         before["here"].link("near", racks.bootstrap, client_rack="c")
         before["here"].mirror("near", topic)

@@ -21,15 +21,20 @@ def named(now: float = 0.0) -> ReadReplica:
     return replica
 
 
+def read(replica: ReadReplica) -> tuple[int | None, bool]:
+    """Who is read, and whether the rack is told."""
+    return replica.node, replica.asks
+
+
 def test_the_leader_is_asked_first_and_again_when_the_time_is_over() -> None:
     replica = led()
-    assert (replica.node, replica.asks) == (None, True)
+    assert read(replica) == (None, True)
     assert not replica.is_due(1e9), "it is asked with every fetch"
     replica.named(NEAR, 10.0, MAX_AGE_S)
-    assert (replica.node, replica.asks) == (NEAR, True)
+    assert read(replica) == (NEAR, True)
     assert not replica.is_due(10.0 + MAX_AGE_S - 1)
     assert replica.is_due(10.0 + MAX_AGE_S)
-    assert (replica.node, replica.asks) == (None, True)
+    assert read(replica) == (None, True)
 
 
 def test_another_leader_is_asked_anew() -> None:
@@ -37,14 +42,14 @@ def test_another_leader_is_asked_anew() -> None:
     replica.led_by(LEADER)
     assert replica.node == NEAR
     replica.led_by(2)
-    assert (replica.node, replica.asks) == (None, True)
+    assert read(replica) == (None, True)
 
 
 def test_a_replica_that_refuses_is_left_longer_each_time_but_not_for_ever() -> None:
     replica, now, left = named(), 0.0, []
     for _ in range(7):
         replica.refused(now, MAX_AGE_S)
-        assert (replica.node, replica.asks) == (None, False), "with the rack the leader would name it again"
+        assert read(replica) == (None, False), "with the rack the leader would name it again"
         begun = now
         while not replica.is_due(now):
             now += 1.0
