@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster
 from tests.support.logs import create
-from tests.support.topologies import Before, assert_each_is_there, gateways, same_logs, writer
+from tests.support.topologies import PARTITIONS, Before, assert_each_is_there, gateways, same_logs, writer
 from tests.support.waiting import wait_until
 from tests.support.writer import Writer
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.state.producer_ids import shown_as
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
@@ -21,6 +22,7 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from tests.support.conversation import View
 
 if TYPE_CHECKING:
     from tests.support.conversation import Conversation
