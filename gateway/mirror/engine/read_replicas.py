@@ -11,12 +11,14 @@ import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import Cluster
 from gateway.mirror.partition.log_reader import LogBounds, LogReader
 from gateway.mirror.partition.runner import PartitionRunner
-from gateway.mirror.rules.read_replica import ReadReplica
+from gateway.mirror.rules.read_replica import MAX_AGE_S, ReadReplica
 from protocol.errors import error_name
 from protocol.fetch import FetchedPartition
 
@@ -62,6 +64,8 @@ class ReadReplicas:
         self._clock = clock
         self._move = move
         self._of: dict[PartitionRunner, ReadReplica] = {}
+        self._queue: list[tuple[float, int, PartitionRunner, ReadReplica]] = []  # by time, then by order
+        self._order = count()
 
     def place(self, runner: PartitionRunner, leader: int) -> Place:
         """Where to fetch a partition that this node leads."""
@@ -71,6 +75,7 @@ class ReadReplicas:
         replica.led_by(leader)
         if replica.node is not None and not self._is_there(runner, replica.node):
             self._leave(runner, replica, "it is gone")
+        self._enqueue(runner, replica)
         return Place(leader if replica.node is None else replica.node, replica.asks)
 
     def forget(self, runner: PartitionRunner) -> None:
@@ -113,13 +118,24 @@ class ReadReplicas:
 
     def tick(self, now: float) -> None:
         """Once a second: ask the leaders again where it is time, and look whether replicas lag."""
-        for runner, replica in tuple(self._of.items()):
+        while self._queue and self._queue[0][0] <= now:
+            at, _, runner, replica = heappop(self._queue)
+            if self._of.get(runner) is not replica or replica.queued_at != at:
+                continue  # something else came before it
+            replica.queued_at = -1.0
             if replica.is_due(now):
                 self._move(runner)
             elif replica.node is not None and now >= replica.look_at:
                 replica.look_at = float("inf")  # until there is an answer
                 key = (runner.source_topic, runner.partition)
                 self._logs.ask(key, 0.0, partial(self._looked, runner, replica))
+            self._enqueue(runner, replica)
+
+    def _enqueue(self, runner: PartitionRunner, replica: ReadReplica) -> None:
+        at = replica.next_at
+        if at != replica.queued_at and at != float("inf"):
+            replica.queued_at = at
+            heappush(self._queue, (at, next(self._order), runner, replica))
 
     def _looked(self, runner: PartitionRunner, replica: ReadReplica, found: LogBounds | str) -> None:
         now = self._clock()
@@ -127,15 +143,17 @@ class ReadReplicas:
             return  # another term by now
         if isinstance(found, str):
             replica.look_at = now + 1.0
+            self._enqueue(runner, replica)
             return
         runner.leader_end(found.end)
         if replica.leader_told(found.end, now, fetching=runner.mirror.wants_fetch(now)):
             self._leave(runner, replica, f"it lags: the leader's log ends at {found.end}, its at {replica.replica_end}")
             self._move(runner)
+        self._enqueue(runner, replica)
 
     def _named(self, runner: PartitionRunner, replica: ReadReplica, node: int) -> None:
         if self._is_there(runner, node):
-            replica.named(node, self._clock(), self._source.config.metadata_max_age_s)
+            replica.named(node, self._clock(), MAX_AGE_S)
             _log.info("%s-%d is read from replica %d", runner.source_topic, runner.partition, node)
         else:
             self._leave(runner, replica, f"the leader names node {node}, which is not there")
@@ -143,7 +161,7 @@ class ReadReplicas:
 
     def _leave(self, runner: PartitionRunner, replica: ReadReplica, why: str) -> None:
         _log.info("%s-%d is read from its leader again: %s", runner.source_topic, runner.partition, why)
-        replica.refused(self._clock(), self._source.config.metadata_max_age_s)
+        replica.refused(self._clock(), MAX_AGE_S)
 
     def _is_there(self, runner: PartitionRunner, node: int) -> bool:
         view = self._source.view

@@ -21,9 +21,13 @@ from typing import Final
 LAG_LOOKS: Final = 3
 """So many looks in a row at which the replica lacks what the leader had at the look before: it lags."""
 
+MAX_AGE_S: Final = 300.0
+"""Kafka's default of `metadata.max.age.ms`."""
+
 _LOOK_S: Final = 1.0
-_LOOK_MOST_S: Final = 16.0
+_LOOK_MOST_S: Final = 30.0
 _STAY_S: Final = 10.0
+_NEVER: Final = float("inf")
 
 
 class ReadReplica:
@@ -35,16 +39,24 @@ class ReadReplica:
         asks: the rack goes along with what is fetched.
         replica_end: the high watermark that the replica told last; -1 before.
         look_at: when the leader's end is to be looked at next, while a replica is read.
+        queued_at: for whoever keeps a queue of what is next: see `next_at`.
     """
 
     __slots__ = ("_behind", "_leader_end", "_look_s", "_stay_s", "_until", "asks", "leader", "look_at", "node",
-                 "replica_end")  # fmt: skip
+                 "queued_at", "replica_end")  # fmt: skip
 
     def __init__(self) -> None:
         self.leader = -1
         self.node: int | None = None
+        self.queued_at = -1.0
         self._stay_s = _STAY_S
+        self._look_s = _LOOK_S
         self._ask()
+
+    @property
+    def next_at(self) -> float:
+        """When something is to be done, in seconds; infinite while there is nothing."""
+        return min(self._until, self.look_at)
 
     def led_by(self, leader: int) -> None:
         """The partition's leader; another one is asked anew."""
@@ -58,12 +70,11 @@ class ReadReplica:
         self._until = now + max_age_s
         self.replica_end = self._leader_end = -1
         self._behind = 0
-        self._look_s = _LOOK_S
-        self.look_at = now + _LOOK_S
+        self.look_at = now + self._look_s
 
     def refused(self, now: float, max_age_s: float) -> None:
         """The replica was lost, refused the fetch or lags: the leader is read, longer each time."""
-        self.node, self.asks = None, False
+        self.node, self.asks, self.look_at = None, False, _NEVER
         self._until = now + min(self._stay_s, max_age_s)
         self._stay_s = min(2 * self._stay_s, max_age_s)
 
@@ -97,8 +108,6 @@ class ReadReplica:
     def _ask(self) -> None:
         self.node = None
         self.asks = True
-        self._until = float("inf")
+        self._until = self.look_at = _NEVER
         self.replica_end = self._leader_end = -1
         self._behind = 0
-        self._look_s = _LOOK_S
-        self.look_at = 0.0

@@ -52,6 +52,7 @@ class SourceSide:
     last_error: what is being retried, "" once a fetch went well again.
     pause_bytes: the limit of what may be queued.
     follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
+    told_end: the high watermark of the last answer, to which `stable` belongs; -1 before.
     leader_bytes, follower_bytes: of records that leaders and followers have sent.
     """
 
@@ -73,6 +74,7 @@ class SourceSide:
         "pause_bytes",
         "stable",
         "start",
+        "told_end",
     )
 
     def __init__(self, window: AppendWindow) -> None:
@@ -89,6 +91,7 @@ class SourceSide:
         self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
         self.follower = False
+        self.told_end = -1
         self.leader_bytes = 0
         self.follower_bytes = 0
         self._failures = 0
@@ -118,6 +121,7 @@ class SourceSide:
         log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
+        self.told_end = high_watermark
         self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable

@@ -92,6 +92,6 @@ def test_a_replica_is_looked_at_less_often_while_nothing_happens() -> None:
         replica.leader_told(100, now, fetching=True)
         waits.append(replica.look_at - now)
         now = replica.look_at
-    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 16.0]
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     replica.leader_told(200, now, fetching=True)
     assert replica.look_at - now == 1.0
