@@ -56,9 +56,13 @@ demo-secure: need-demo venv brokers ## The same with TLS, logins and ACLs everyw
 demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks and its driver killed (DEMO_ARGS="--backlog-mb 200")
 	@$(BIN)/python -m demo.spark $(DEMO_ARGS)
 
+.PHONY: demo-topologies
+demo-topologies: need-demo venv brokers ## A chain, links both ways and two sources of one target, between three clusters
+	@$(BIN)/python -m demo.topologies $(DEMO_ARGS)
+
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next six (PYTEST_ARGS="-k name" for some)
-	@$(PYTEST) --ignore=tests/spark --ignore=tests/links --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
+test: need-test venv brokers toxiproxy ## Run every test but those of the next seven (PYTEST_ARGS="-k name" for some)
+	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
 		--ignore=tests/pages --ignore=tests/bench $(PYTEST_ARGS)
 
 .PHONY: test-bench
@@ -74,7 +78,7 @@ test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exa
 	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
 
 .PHONY: test-links
-test-links: need-test venv brokers toxiproxy ## Run the tests of links: their lifecycle, on real brokers
+test-links: need-test venv brokers toxiproxy ## Run the tests of links: their life, their mirrors, topologies
 	@$(PYTEST) tests/links $(PYTEST_ARGS)
 
 .PHONY: test-spark

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 from gateway.api.models import Body
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.records import MirrorDirection
+from gateway.state.provenance import Provenance
+from gateway.state.records import MirrorDirection, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
@@ -111,6 +112,44 @@ class CatchUpData(BaseModel):
         return cls(**{name: getattr(progress, name) for name in cls.model_fields})
 
 
+class UpstreamData(BaseModel):
+    """A cluster from which the source itself mirrored the topic. `until_offsets`: of the topic that was written there,
+    by partition, where that mirror was promoted; empty while it is mirrored."""
+
+    cluster_id: str
+    link: str
+    topic: str
+    until_offsets: list[int]
+
+    @classmethod
+    def of(cls, found: Upstream) -> UpstreamData:
+        """From the record."""
+        return cls(cluster_id=found.cluster_id, link=found.link, topic=found.topic, until_offsets=list(found.ends))
+
+
+class ProvenanceData(BaseModel):
+    """From where a mirror topic's records are. A batch of the target's log whose producer id p is in [2^50, 2^51) (mod
+    2^51) was mirrored by the link whose tag is (p mod 2^50) / 2^32; any other one was written on the target.
+
+    `producer_id`: under which it is mirrored now. `upstream`: a chain's clusters before the source, nearest first.
+    """
+
+    link_tag: int
+    source_cluster_id: str
+    producer_id: int
+    upstream: list[UpstreamData]
+
+    @classmethod
+    def of(cls, found: Provenance) -> ProvenanceData:
+        """From the view."""
+        return cls(
+            link_tag=found.link_tag,
+            source_cluster_id=found.source_cluster_id,
+            producer_id=found.producer_id,
+            upstream=[UpstreamData.of(each) for each in found.upstream],
+        )
+
+
 class MirrorData(BaseModel):
     """A mirror topic. `promote_error`: why the last promote did not end in STOPPED. `clients_not_migrated` in describe.
 
@@ -155,6 +194,7 @@ class MirrorData(BaseModel):
     clients_not_migrated: ClientsNotMigratedData | None = None
     catch_up: CatchUpData | None = None
     paused_by_link: bool = Field(default=False, description="Its link is paused, and so it is.")
+    provenance: ProvenanceData | None = None
 
     @classmethod
     def of(cls, view: MirrorView) -> MirrorData:
@@ -187,6 +227,7 @@ class MirrorData(BaseModel):
             if view.clients_not_migrated is None
             else ClientsNotMigratedData.of(view.clients_not_migrated),
             catch_up=None if view.catch_up is None else CatchUpData.of(view.catch_up),
+            provenance=None if view.provenance is None else ProvenanceData.of(view.provenance),
         )
 
 

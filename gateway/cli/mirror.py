@@ -105,6 +105,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Lost records", _lost(mirror["records_lost"])),
             ("Records after the cutover", _late(mirror["records_after_cutover"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
+            ("From", _from(mirror.get("provenance"))),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
             ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),
         ]
@@ -112,6 +113,17 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     typer.echo("")
     _partitions(mirror)
     _clients_not_migrated(mirror["clients_not_migrated"])
+
+
+def _from(found: dict[str, Any] | None) -> str:
+    """From where the records are: the source, and in a chain the clusters before it, the nearest first."""
+    if found is None:
+        return ""
+    chain = "".join(
+        f" ← {up['cluster_id']} (link {up['link']}{', promoted' if up['until_offsets'] else ''})"
+        for up in found["upstream"]
+    )
+    return f"cluster {found['source_cluster_id']} (link tag {found['link_tag']}){chain}"
 
 
 @app.command("translate-offset")

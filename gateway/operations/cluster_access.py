@@ -17,6 +17,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 
 
@@ -64,6 +65,15 @@ class ClusterAccess(Protocol):
 
     async def has_authorizer(self) -> bool:
         """Whether its brokers ask anybody who may do what."""
+
+    async def fleet_state(self) -> FleetView | None:
+        """What another fleet's state topic on this cluster says of links and mirrors, up to its end now.
+
+        None: the cluster is no target of a fleet, or this principal does not see the topic.
+
+        Raises:
+            StateFormatError: it was written by a newer version.
+        """
 
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """Of the names, the topics that exist, asked now; never creates one.

@@ -21,6 +21,8 @@ from gateway.mirror.partition.log_start import batch_at, plan_start
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
+from gateway.operations.fleet_state import FleetState
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.header import OldFormat, read_batch_header
@@ -35,6 +37,7 @@ class NetAccess:
 
     def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
         self._cluster = Cluster(config, host=host)
+        self._fleet_state = FleetState(self._cluster)
 
     @property
     def cluster(self) -> Cluster:
@@ -81,6 +84,10 @@ class NetAccess:
     async def has_authorizer(self) -> bool:
         """See `ClusterAccess.has_authorizer`."""
         return await admin.has_authorizer(self._cluster)
+
+    async def fleet_state(self) -> FleetView | None:
+        """See `ClusterAccess.fleet_state`."""
+        return await self._fleet_state.now()
 
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """See `ClusterAccess.topics`."""

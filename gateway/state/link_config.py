@@ -20,6 +20,7 @@ LATEST = -1
 
 MIN_SYNC_MS = 1_000
 MAX_PREFIX = 12  # Confluent's limit
+MAX_RACK = 255
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
 
 
@@ -63,6 +64,7 @@ class LinkConfig:
     promoted topic's source is looked at for records that came too late, in milliseconds; 0 = not at all.
     `paused`: nothing of the link is mirrored or synced. `retry_timeout_ms`: how long what the source refuses is tried
     again before the link, or the mirror topic, counts as failed.
+    `client_rack`: the source rack that is near; '' = the partitions' leaders are read (KIP-392).
     """
 
     ack: Ack = Ack.SOURCE
@@ -85,6 +87,7 @@ class LinkConfig:
     post_promote_watch_ms: int = 86_400_000
     paused: bool = False
     retry_timeout_ms: int = 300_000
+    client_rack: str = ""
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -239,6 +242,12 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _rack(text: str) -> str:
+    if len(text.encode()) > MAX_RACK:
+        raise ValueError(f"{text[:20]!r}… is longer than {MAX_RACK} bytes")
+    return text
+
+
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
@@ -270,6 +279,7 @@ _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType"
 # option -> attribute of LinkConfig, reader, default as text
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
+    "client.rack": ("client_rack", _rack, ""),
     "mirror.on.records.deleted": ("on_records_deleted", _on_records_deleted, "fail"),
     "mirror.offsets": ("offsets", _offsets, "auto"),
     "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),

@@ -232,6 +232,21 @@ def _longer(found: tuple[_T, ...], new: _T, added: int) -> tuple[_T, ...]:
     return found + (new,) * added if found else found
 
 
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A cluster from which the mirror's source got the topic, by a mirror of its own.
+
+    `cluster_id`: that cluster. `link`, `topic`: of that mirror there, and its source topic. `ends[p]`: when it was
+    promoted: what lies below in the topic that it wrote came from `cluster_id`, what lies behind did not; empty while
+    it is mirrored.
+    """
+
+    cluster_id: str
+    link: str
+    topic: str
+    ends: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
@@ -241,6 +256,7 @@ class MirrorRecord:
     created on the target until that is done: what a crash in between leaves is finished at the next start.
     `compacted`: the source topic is compacted, so records vanish while they are copied (mode translate).
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
+    `upstream`: from where the source itself has mirrored the topic, the nearest first, as last seen.
 
     The lists of `cutover` and `failback` have an entry per partition too, see `state/per_partition.py`.
     """
@@ -265,6 +281,7 @@ class MirrorRecord:
     lost: tuple[LostRecords, ...] = ()
     cutover: MirrorCutover = field(default_factory=MirrorCutover)
     failback: MirrorFailback = field(default_factory=MirrorFailback)
+    upstream: tuple[Upstream, ...] = ()
 
     @property
     def is_reverse(self) -> bool:
@@ -333,3 +350,16 @@ class SequenceRecord:
 
     name: str
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRecord:
+    """Which source a link's tag stands for, for good: also when the link is deleted, and its batches are still there.
+
+    `link_id`: the tag, as `state/producer_ids.py` `mirror_of` reads it in a log.
+    """
+
+    link_id: int
+    link: str
+    source_cluster_id: str
+    created_ms: int = 0

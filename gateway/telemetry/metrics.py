@@ -289,6 +289,20 @@ def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
         for partition in mirror.partitions
     ]
     yield from of_each(_PARTITION, ["link", "topic", "partition"], partitions)
+    yield _fetched(mirrors)
+
+
+def _fetched(mirrors: Sequence[MirrorNumbers]) -> Metric:
+    found = family(
+        "lockgate_mirror_fetched_bytes_total",
+        "Bytes of records fetched since the start of this process, by whether the partition's leader sent them.",
+        ["link", "topic", "replica"],
+    )
+    for mirror in mirrors:
+        labels = [mirror.link, mirror.topic]
+        found.add_metric([*labels, "leader"], float(sum(p.leader_bytes_total for p in mirror.partitions)))
+        found.add_metric([*labels, "follower"], float(sum(p.follower_bytes_total for p in mirror.partitions)))
+    return found
 
 
 def _phases(mirror: MirrorNumbers) -> Mapping[str, int]:

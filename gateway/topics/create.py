@@ -27,6 +27,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.mirror_states import is_mirroring
+from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import MirrorMode, MirrorRecord, SequenceRecord
 from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
@@ -239,7 +240,8 @@ class MirrorCreator:
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
         async with self._locks.hold("sequence/mirror"):
-            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
+            before = first_mirror_id(self._target.cluster_id()) - 1
+            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", before)).last + 1
             record = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
 
             def still_allowed() -> None:
@@ -265,6 +267,7 @@ class MirrorCreator:
             compacted=bool(plan.translated),
             restore_configs=dict(plan.configs.restore),
             created=created,
+            upstream=plan.upstream,
         )
 
     async def _drop(self, intent: MirrorRecord) -> None:

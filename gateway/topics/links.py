@@ -22,7 +22,15 @@ from gateway.operations.secrets.rules.references import shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
 from gateway.state.mirror_states import shown as mirror_shown
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, SequenceRecord
+from gateway.state.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorRecord,
+    MirrorState,
+    OriginRecord,
+    SequenceRecord,
+)
 from gateway.topics.link_checks import LinkChecks, has_credentials, parsed
 from gateway.topics.rules.link_update import Remains, left_behind
 from gateway.transport.locks import KeyedLocks
@@ -162,6 +170,9 @@ class Links:
                     raise Conflict(f"link '{name}': {reason}")
 
             still_allowed()
+            if link.link_id not in self._records.store.origins:  # one that an older version made
+                origin = OriginRecord(link.link_id, name, link.source_cluster_id, link.created_ms)
+                await self._records.store.put(origin, guard=still_allowed)
             await self._records.store.delete(*mirrors, *groups, link, guard=still_allowed)
             await self._engine.stop_link(name)
             await self._sources.remove(name)
@@ -226,8 +237,9 @@ class Links:
         async with self._locks.hold("sequence/link"):
             last = self._records.store.sequences.get("link", SequenceRecord("link", 0)).last
             record = replace(made, link_id=last + 1)
+            origin = OriginRecord(record.link_id, record.name, record.source_cluster_id, record.created_ms)
             await self._records.store.put(
-                record, SequenceRecord("link", last + 1), guard=lambda: self._require_absent(made.name)
+                record, SequenceRecord("link", last + 1), origin, guard=lambda: self._require_absent(made.name)
             )
         return record
 

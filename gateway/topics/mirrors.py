@@ -19,6 +19,7 @@ from gateway.operations.records import Records, require_created
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, is_mirroring, shown, transition
 from gateway.state.per_partition import WrongLength
+from gateway.state.provenance import Provenance, provenance_of
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
 from gateway.topics.catch_up import CatchUp, CatchUps
 from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReaders
@@ -39,9 +40,9 @@ class MirrorView:
 
     `promote_error`: why the last promote did not end in STOPPED, '' if it did or none was tried since this
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
-    partition, what
-    came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
-    `paused_by_link`: its link is paused, and so it is, whatever its own state.
+    partition, what came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    `paused_by_link`: its link is paused, and so it is, whatever its own state. `provenance`: from where its records
+    are; None for a mirror whose link is gone.
     """
 
     record: MirrorRecord
@@ -52,6 +53,7 @@ class MirrorView:
     records_after_cutover: Mapping[int, int] = field(default_factory=dict)
     clients_not_migrated: ClientsNotMigrated | None = None
     catch_up: CatchUp | None = None
+    provenance: Provenance | None = None
 
     @property
     def state(self) -> MirrorState:
@@ -243,7 +245,7 @@ class Mirrors:
 
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
-        broken, paused = "", self._is_paused(mirror)
+        broken, link, paused = "", self._store.links.get(mirror.link), self._is_paused(mirror)
         partitions: Sequence[PartitionStatus] = ()
         try:
             partitions = self._measure.known(mirror)
@@ -262,6 +264,7 @@ class Mirrors:
             or self._target_waits(mirror),
             records_after_cutover=self._promoter.records_after_cutover(mirror.link, mirror.mirror_topic),
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
+            provenance=None if link is None else provenance_of(mirror, link),
         )
 
     def _is_paused(self, mirror: MirrorRecord) -> bool:

@@ -12,9 +12,10 @@ from gateway.kafka.rules.topic_configs import SyncedConfigs, synced_configs, unm
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
+from gateway.operations.upstream import is_copied, upstream_of_new
 from gateway.state import link_config
 from gateway.state.link_config import LinkConfig, Offsets
-from gateway.state.records import NOT_PADDED, LinkRecord, PartitionStart
+from gateway.state.records import NOT_PADDED, LinkRecord, PartitionStart, Upstream
 from gateway.state.topic import TOPIC
 
 _ASK_AGAIN_S: Final = (0.1, 0.3, 0.6)
@@ -35,6 +36,7 @@ class MirrorPlan:
     starts: tuple[PartitionStart, ...]
     replication_factor: int
     translated: str  # why offsets cannot be equal; "" when they can, as far as is known
+    upstream: tuple[Upstream, ...] = ()  # from where the source itself has it
 
     @property
     def mirror_topic(self) -> str:
@@ -64,7 +66,7 @@ class MirrorPlanner:
             own: what the topic's lifted configs were before, if a create that crashed knew.
 
         Raises:
-            BadRequest: a topic that cannot be mirrored, or not as the link says.
+            BadRequest: a topic that cannot be mirrored, or not as the link says, or would go in a loop.
             NotFound: no such topic on the source.
             Conflict: the target has a topic of this name with other data.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
@@ -78,12 +80,16 @@ class MirrorPlanner:
             source_configs = (await source.topic_configs([topic]))[topic]
         if found.internal:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
+        upstream = await upstream_of_new(source, link, topic, self._target.cluster_id())
         translated = unmirrorable(source_configs)
         if translated and config.offsets is Offsets.PRESERVE:
             raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
         with target_errors():
             target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions)
             present = await self._present_configs(target)
+        if target is not None and own is None:
+            await self._require_not_the_origin(source, link, found, upstream)
+        with target_errors():
             if own is None:
                 own = await self._target.topic_overrides(target.name) if target else {}
         configs = synced_configs(source_configs, present, config.sync_include, own)
@@ -92,7 +98,21 @@ class MirrorPlanner:
         replicas = self._replicas(link, config, found)
         if translated:
             starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
-        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated)
+        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated, upstream)
+
+    async def _require_not_the_origin(
+        self, source: ClusterAccess, link: LinkRecord, found: TopicInfo, upstream: tuple[Upstream, ...]
+    ) -> None:
+        """A topic that is there already is not taken over for what the source has mirrored itself: where the way of
+        the records is not known to its end, this topic may be where it begins, and it would be a loop."""
+        topic = found.name
+        if not upstream and not await is_copied(source, link, topic, found.partitions):
+            return
+        if not upstream or not upstream[0].ends:
+            raise Conflict(
+                f"topic '{topic}' exists on the target, and on the source of link '{link.name}' it is a mirror topic "
+                "itself: that may be a loop; delete the empty topic on the target first, if it is none"
+            )
 
     def _replicas(self, link: LinkRecord, config: LinkConfig, source: TopicInfo) -> int:
         """As many as the link says, or the source has, if the target has brokers for them."""

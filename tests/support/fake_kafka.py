@@ -14,6 +14,7 @@ from gateway.kafka.groups import DEAD, GroupView
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.origin_ends import LogEnds
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import LinkRecord, PartitionStart
 from protocol.errors import ErrorCode
 
@@ -66,6 +67,7 @@ class FakeKafka:
     before: dict[str, Any] = field(default_factory=dict)
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
+    fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
 
     @property
     def cluster(self) -> Any:
@@ -115,6 +117,10 @@ class FakeKafka:
 
     def trouble(self) -> str:
         return "connection refused" if self.down else ""
+
+    async def fleet_state(self) -> FleetView | None:
+        await self._called("fleet_state")
+        return self.fleet
 
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         await self._called("topics")

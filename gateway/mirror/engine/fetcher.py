@@ -17,6 +17,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.rules.error_codes import SESSION_ERRORS
 from gateway.mirror.engine.fetch_session import FetchSession, Key
+from gateway.mirror.engine.read_replicas import ReadReplicas, Reads
 from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
 from gateway.mirror.partition.rules.throttle import Throttle
 from gateway.transport.backoff import Backoff
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LANE: Final = "mirror-fetch"  # apart from appends: an answer may be held back for long
+NEAR_LANE: Final = "mirror-fetch-near"  # and those that tell the rack: the rack is one request's, not a partition's
 _BY_ID: Final = 13
 _FETCH_CAP: Final = 15
 MAX_WAIT_MS: Final = 500
@@ -51,6 +53,8 @@ class Fetcher:
     Args:
         fetched: called after each answer has been handed to its partitions.
         max_wait_ms: how long a broker may hold an answer back now.
+        replicas: who is read instead of leaders; None: the leaders are read.
+        asks: the rack is told, so that leaders may name a nearer replica.
     """
 
     def __init__(
@@ -61,7 +65,13 @@ class Fetcher:
         fetched: Callable[[], None],
         clock: Callable[[], float],
         max_wait_ms: Callable[[], int] = lambda: MAX_WAIT_MS,
+        replicas: ReadReplicas | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
+        self._replicas = replicas
+        self._rack = replicas.rack if replicas is not None and asks else ""
+        self._lane = NEAR_LANE if self._rack else LANE
         self._max_wait_ms = max_wait_ms
         self._cluster = cluster
         self._node = node
@@ -135,7 +145,7 @@ class Fetcher:
         backoff = Backoff(*self._cluster.config.reconnect_backoff_s, self._cluster.rng)
         while True:
             try:
-                connection = await self._cluster.connection(self._node, LANE)
+                connection = await self._cluster.connection(self._node, self._lane)
                 await self._poll(connection, backoff)
             except ClusterUnavailable as exc:
                 self._find_leaders()
@@ -143,12 +153,18 @@ class Fetcher:
                 await asyncio.sleep(backoff.next())
             except (NetError, MalformedFrame) as exc:
                 _log.warning("fetch from source broker %d: %s", self._node, exc)
+                self._lost()
                 await asyncio.sleep(backoff.next())
 
     def _find_leaders(self) -> None:
         """The broker is gone: its partitions may have other leaders by now."""
         for topic in {runner.source_topic for runner in self._runners}:
             self._cluster.invalidate(topic)
+        self._lost()
+
+    def _lost(self) -> None:
+        if self._replicas is not None:
+            self._replicas.lost(self._node, tuple(self._runners))
 
     async def _poll(self, connection: Connection, backoff: Backoff) -> None:
         """One connection's life, with one session after the other."""
@@ -170,6 +186,7 @@ class Fetcher:
                 read_committed=True,
                 session=request.session,
                 forgotten=request.forgotten,
+                rack_id=self._rack,
             )
             response = scan_response(await self._exchange(connection, version, body), version)
             self._throttle.spend(sum(len(part.records) for part in response.parts))
@@ -248,6 +265,9 @@ class Fetcher:
                 continue
             offset, runner = found
             self._touched[runner] = None
+            reads = Reads.LEADER if self._replicas is None else self._replicas.answered(runner, self._node, part)
+            if reads is Reads.MOVED:
+                continue
             if part.error_code:
                 runner.fetch_failed(part.error_code, now)
             elif part.diverging is not None:
@@ -261,5 +281,8 @@ class Fetcher:
                     stable=part.last_stable_offset,
                     aborted=part.aborted,
                     log_start=part.log_start_offset,
+                    follower=reads is Reads.FOLLOWER,
                 )
+                if self._replicas is not None and reads is Reads.FOLLOWER:
+                    self._replicas.used(runner)
         self._fetched()

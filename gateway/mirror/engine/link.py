@@ -16,6 +16,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
 from gateway.kafka.view import changed_topics
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.engine.read_replicas import Place, ReadReplicas
 from gateway.mirror.engine.topic import TopicDependencies, TopicMirror
 from gateway.mirror.interface import MirrorEvents
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -89,8 +90,10 @@ class LinkMirror:
             wall_ms=wall_ms,
         )
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
-        self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
-        self._fetched_from: dict[PartitionRunner, int] = {}
+        self._fetchers: dict[Place, tuple[Fetcher, asyncio.Task[None] | None]] = {}
+        self._fetched_from: dict[PartitionRunner, Place] = {}
+        rack = "" if reverse else link_config.parse(record.configs).client_rack
+        self._replicas = ReadReplicas(rack, source, self._dependencies.source_logs, clock, self._assign_source)
         self._leaderless: dict[PartitionRunner, None] = {}
         self._paused = link_config.parse(record.configs).paused
         self._available = True
@@ -199,6 +202,7 @@ class LinkMirror:
             self._check_available(now)
         for topic in tuple(self.topics.values()):
             topic.tick(now)
+        self._replicas.tick(now)
         for runner in self._leaderless:
             self.source.invalidate(runner.source_topic)
 
@@ -233,44 +237,56 @@ class LinkMirror:
                 self._assign_source(runner)
 
     def _assign_source(self, runner: PartitionRunner) -> None:
-        """Fetch the partition from its leader."""
+        """Fetch the partition from its leader, or from the replica that the leader has named."""
         if runner.mirror.ended or self._paused:
             return
         leader = self.source.leader(runner.source_topic, runner.partition)
+        place = None if leader is None else self._replicas.place(runner, leader)
         before = self._fetched_from.get(runner)
-        if leader is not None and leader == before:
+        if place is not None and place == before:
             return
         if before is not None:
             self._leave(runner, before)
-        if leader is None:
+        if place is None:
             self._leaderless[runner] = None
             return
         self._leaderless.pop(runner, None)
-        self._fetched_from[runner] = leader
-        self._fetcher(leader).add(runner)
+        self._fetched_from[runner] = place
+        self._fetcher(place).add(runner)
 
-    def _fetcher(self, node: int) -> Fetcher:
-        found = self._fetchers.get(node)
+    def _fetcher(self, place: Place) -> Fetcher:
+        found = self._fetchers.get(place)
         if found is not None:
             return found[0]
         dependencies, pump = self._dependencies, self._destination.pump
-        fetcher = Fetcher(self.source, node, self._throttle, pump, dependencies.clock, self._max_wait_ms)
-        name = f"link {self.record.name} fetch {node}"
-        self._fetchers[node] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
+        replicas = self._replicas if self._replicas.rack else None
+        fetcher = Fetcher(
+            self.source,
+            place.node,
+            self._throttle,
+            pump,
+            dependencies.clock,
+            self._max_wait_ms,
+            replicas,
+            asks=place.asks,
+        )
+        name = f"link {self.record.name} fetch {place.node}{' near' if place.asks else ''}"
+        self._fetchers[place] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
         return fetcher
 
-    def _leave(self, runner: PartitionRunner, node: int) -> None:
+    def _leave(self, runner: PartitionRunner, place: Place) -> None:
         del self._fetched_from[runner]
-        fetcher, task = self._fetchers[node]
+        fetcher, task = self._fetchers[place]
         fetcher.discard(runner)
         if fetcher.empty:
-            del self._fetchers[node]
+            del self._fetchers[place]
             if task is not None:
                 task.cancel()
 
     def _ended(self, runner: PartitionRunner) -> None:
         self._leaderless.pop(runner, None)
-        node = self._fetched_from.get(runner)
-        if node is not None:
-            self._leave(runner, node)
+        place = self._fetched_from.get(runner)
+        if place is not None:
+            self._leave(runner, place)
+        self._replicas.forget(runner)
         self._destination.release(runner)

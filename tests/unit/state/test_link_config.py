@@ -36,6 +36,7 @@ def test_all_options():
     config = parse(
         {
             "ack": "both",
+            "client.rack": "eu-1b",
             "mirror.start.offset.spec": "latest",
             "topic.config.sync.include": "retention.ms, segment.bytes",
             "topic.config.sync.ms": "5000",
@@ -55,6 +56,7 @@ def test_all_options():
 
     assert config == LinkConfig(
         ack=Ack.BOTH,
+        client_rack="eu-1b",
         start_timestamp=LATEST,
         sync_include=("retention.ms", "segment.bytes"),
         sync_ms=5000,
@@ -120,6 +122,7 @@ def test_start_offsets(text, expected):
     ("name", "value"),
     [
         ("ack", "all"),
+        ("client.rack", "x" * 256),
         ("mirror.start.offset.spec", "yesterday"),
         ("mirror.start.offset.spec", "-1"),
         ("mirror.start.offset.spec", "1900-01-01T00:00:00Z"),

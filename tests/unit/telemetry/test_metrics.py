@@ -58,7 +58,18 @@ def test_control():
                 "l",
                 "orders",
                 MirrorState.PAUSED,
-                [status(0, lag=7, lag_ms=1500, records_total=9, bytes_total=99, bypassed_last_minute=3)],
+                [
+                    status(
+                        0,
+                        lag=7,
+                        lag_ms=1500,
+                        records_total=9,
+                        bytes_total=99,
+                        bypassed_last_minute=3,
+                        leader_bytes_total=10,
+                        follower_bytes_total=90,
+                    )
+                ],
             )
         ],
         groups=[GroupNumbers("l", "g", "ACTIVE", 2), GroupNumbers("l", "h", "ACTIVE", 0)],
@@ -77,6 +88,9 @@ def test_control():
     assert found[key("lockgate_mirror_records_total", **partition)] == 9
     assert found[key("lockgate_mirror_bytes_total", **partition)] == 99
     assert found[key("lockgate_mirror_bypassed_records", **partition)] == 3
+    fetched = {"link": "l", "topic": "orders"}
+    assert found[key("lockgate_mirror_fetched_bytes_total", replica="leader", **fetched)] == 10
+    assert found[key("lockgate_mirror_fetched_bytes_total", replica="follower", **fetched)] == 90
     assert found[key("lockgate_groups", link="l", state="ACTIVE")] == 2
     assert found[key("lockgate_group_held_members", link="l", group="g")] == 2
 

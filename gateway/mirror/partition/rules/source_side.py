@@ -55,6 +55,9 @@ class SourceSide:
     last_error: what is being retried, "" once a fetch went well again.
     patience_s: how long the source may refuse to be read before that is final.
     pause_bytes: the limit of what may be queued.
+    follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
+    told_end: the high watermark of the last answer, to which `stable` belongs; -1 before.
+    leader_bytes, follower_bytes: of records that leaders and followers have sent.
     """
 
     __slots__ = (
@@ -68,12 +71,16 @@ class SourceSide:
         "cursor",
         "end",
         "fetch_bytes",
+        "follower",
+        "follower_bytes",
         "full",
         "last_error",
+        "leader_bytes",
         "patience_s",
         "pause_bytes",
         "stable",
         "start",
+        "told_end",
     )
 
     def __init__(self, window: AppendWindow) -> None:
@@ -90,6 +97,10 @@ class SourceSide:
         self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
         self.patience_s = PATIENCE_S
+        self.follower = False
+        self.told_end = -1
+        self.leader_bytes = 0
+        self.follower_bytes = 0
         self._failures = 0
         self._refused_since: float | None = None
         self._fetch_after = 0.0
@@ -99,6 +110,14 @@ class SourceSide:
         pending = self._window.pending_bytes + BATCH_BYTES * len(self._window)
         self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
+
+    def counts(self, size: int, *, follower: bool) -> None:
+        """Whose answer is about to be taken, and how many bytes of records it has."""
+        self.follower = follower
+        if follower:
+            self.follower_bytes += size
+        else:
+            self.leader_bytes += size
 
     def fetched(
         self,
@@ -110,7 +129,8 @@ class SourceSide:
         log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
-        self.end = high_watermark
+        self.told_end = high_watermark
+        self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
         if records:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.link import LinkMirror
+from gateway.mirror.engine.read_replicas import Place
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import LinkRecord
 
@@ -95,7 +96,7 @@ async def test_a_paused_link_fetches_nothing_and_goes_on_where_it_was():
         def discard(self, runner: object) -> None:
             fetched.append(("discard", runner))
 
-    link._fetchers[1] = cast("Any", Fetcher()), None
+    link._fetchers[Place(1, asks=False)] = cast("Any", Fetcher()), None
     runner: Any = type("Runner", (), {"source_topic": "t", "partition": 0, "mirror": SimpleNamespace(ended=False)})()
     told: list[bool] = []
     link.topics["t"] = cast(
