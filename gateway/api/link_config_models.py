@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from gateway.api.models import Body
 from gateway.operations.link_tasks import TaskStatus
 from gateway.operations.secrets.rules.references import SECRETS
-from gateway.state.link_config import OPTION_NAMES
+from gateway.state.link_config import canonical
 from gateway.topics.links import DeletePlan, LinkView
 from gateway.topics.rules.link_update import FIXED, ConfigChange, ConfigOperation
 
@@ -54,7 +54,7 @@ class LinkConfigData(BaseModel):
     @classmethod
     def all_of(cls, view: LinkView) -> list[LinkConfigData]:
         """Of a link, by name: client properties that are set, and every option."""
-        given = {*view.client, *view.record.configs}
+        given = {*view.client, *canonical(view.record.configs)}
         return [
             cls(
                 link_name=view.record.name,
@@ -65,7 +65,6 @@ class LinkConfigData(BaseModel):
                 source="DYNAMIC_CLUSTER_LINK_CONFIG" if name in given else "DEFAULT_CONFIG",
             )
             for name, value in sorted({**view.client, **view.configs}.items())
-            if name in OPTION_NAMES or name in view.client
         ]
 
 

@@ -115,8 +115,12 @@ class Sources:
         if kept == link:
             return
         self._links[link.name] = link
-        if kept.client != link.client:
+        if kept.client == link.client:
+            return
+        try:
             self._accesses[link.name].reconfigure(self.secrets.config_of(link))
+        except ValueError as exc:  # of a gateway that is newer: here it goes on as it was
+            _log.error("the source of this link is reached as before", link=link.name, reason=str(exc))
 
     def _keep(self, link: LinkRecord, access: ClusterAccess) -> None:
         self._forget(link.name)

@@ -132,6 +132,7 @@ class LeaderTerm:
         service.restore()
         dependencies.mirrors.promoted = self._topics.under_way
         dependencies.events.lead(service.events)
+        dependencies.engine.tell_lost(service.events)  # while this gateway followed the leader was told by its own
         await service.start()
         dependencies.mirrors.paused_for_job = service.catch_ups.paused_for_job
         self._topics.resume()

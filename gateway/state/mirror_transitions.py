@@ -186,6 +186,7 @@ WAYS_OUT: Final = {
         (
             (_Op.FIND_SOURCE, "by itself, as soon as the source answers; nothing is to be done, however long it takes"),
             (_Op.PAUSE, "`mirror pause`, and `mirror resume` later"),
+            (_Op.FORCE_PROMOTE, "`mirror promote --force`, which waits until the source answers"),
             (_Op.FAILOVER, "`mirror failover`, when the source will not come back: the target is written from then on"),
         ),
     ),

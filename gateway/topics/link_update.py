@@ -79,9 +79,9 @@ class LinkUpdates:
             old = self._records.link(name)
             new = altered(old, flattened(old.client), _single(changes))
             record = replace(old, configs=dict(new.configs), client=await self._tried(old, new))
+            self._require_may_pause(old, record)
             if validate_only or record == old:
                 return self._links.view(record)
-
             await self._store(old, record)
             self._sources.add(record)
             self._engine.update_link(record)
@@ -99,15 +99,14 @@ class LinkUpdates:
         return await self.alter(name, [ConfigChange(PAUSED, operation=ConfigOperation.DELETE)])
 
     async def _store(self, old: LinkRecord, new: LinkRecord) -> None:
-        """Raises Conflict where it is paused while a mirror of it is needed."""
+        await self._records.store.replace(old, new, guard=lambda: self._require_may_pause(old, new))
+
+    def _require_may_pause(self, old: LinkRecord, new: LinkRecord) -> None:
+        """Raises Conflict where the link is paused while a mirror of it is needed."""
         pauses = parse(new.configs).paused and not parse(old.configs).paused
-
-        def still_allowed() -> None:
-            why = why_not_paused(self._mirrors(new.name)) if pauses else ""
-            if why:
-                raise Conflict(f"link '{new.name}' cannot be paused: {why}")
-
-        await self._records.store.replace(old, new, guard=still_allowed)
+        why = why_not_paused(self._mirrors(new.name)) if pauses else ""
+        if why:
+            raise Conflict(f"link '{new.name}' cannot be paused: {why}")
 
     def _mirrors(self, link: str) -> Sequence[MirrorRecord]:
         return [mirror for key, mirror in self._records.store.mirrors.items() if key[0] == link]
@@ -140,7 +139,7 @@ class LinkUpdates:
         return self._checks.sealed(old.name, client)
 
     async def _told(self) -> None:
-        """Who does not answer goes by the new configs as soon as it has read them, and before its lease is renewed."""
+        """Who does not answer goes by the new configs as soon as it has read them."""
         try:
             await self._fleet.read_by_all()
         except Conflict as exc:

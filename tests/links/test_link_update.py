@@ -13,7 +13,12 @@ from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from gateway.devcluster import DevCluster
 from tests.support.clusters import running_cluster

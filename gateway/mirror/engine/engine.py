@@ -135,6 +135,13 @@ class Engine(PartlyOwned):
         """See `gateway.mirror.interface.MirrorEngine`."""
         return {name: made.record for name, made in self._links.items()}
 
+    def tell_lost(self, events: MirrorEvents) -> None:
+        """Tell which sources are lost now: to whoever was not told when they were."""
+        for name, made in self._links.items():
+            if made.lost is not None:
+                message, refused = made.lost
+                events.source_available(name, False, message, refused=refused)
+
     async def stop_link(self, link: str) -> None:
         """Stop all of the link's mirrors and close its connections."""
         self._maps.pop(link, None)  # what is closed below keeps its own; another link of that name may start meanwhile

@@ -99,6 +99,7 @@ class LinkMirror:
         self._available = True
         self._lost_since: float | None = None
         self._told = ""
+        self._told_refused = False
         self._view = source.view
         source.on_view.append(self._view_changed)
 
@@ -206,6 +207,11 @@ class LinkMirror:
         for runner in self._leaderless:
             self.source.invalidate(runner.source_topic)
 
+    @property
+    def lost(self) -> tuple[str, bool] | None:
+        """Why the source is out of reach, and whether it refuses the link; None while it is there."""
+        return None if self._available else (self._told, self._told_refused)
+
     def _check_available(self, now: float) -> None:
         events, name = self._dependencies.events, self.record.name
         if self.source.available:
@@ -225,7 +231,7 @@ class LinkMirror:
             _log.warning("link %s: source unavailable: %s", name, reason)
         if self._available or reason != self._told:  # another fault is told, too: it is what is to be mended now
             events.source_available(name, False, reason, refused=refused)
-        self._available, self._told = False, reason
+        self._available, self._told, self._told_refused = False, reason, refused
 
     def _view_changed(self, view: ClusterView) -> None:
         now, before = self._dependencies.clock(), self._view

@@ -17,6 +17,7 @@ from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import MirrorState
 from gateway.topics.rules.link_update import ConfigChange, ConfigOperation
 from tests.support.control_plane import PROPERTIES, SOURCE, Plane
+from tests.support.fake_engine import status
 from tests.support.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
 
@@ -179,8 +180,12 @@ async def test_a_paused_link_shows_paused_and_keeps_the_states(plane):
     await plane.with_mirror("b")
     await plane.service.mirrors.pause("l", "b")
 
+    plane.engine.numbers["l", "a"] = [status(index) for index in range(3)]
     view = await plane.service.link_updates.pause("l")
+    plane.source.existing["a"].ranges = [(0, 150)] * 3
 
+    described = await plane.service.mirrors.describe("l", "a")
+    assert {(one.phase, one.source_end) for one in described.partitions} == {("paused", 150)}
     assert (view.state, view.mirror_counts) == ("PAUSED", {"PAUSED": 2})
     assert (plane.state("a"), plane.state("b")) == (MirrorState.ACTIVE, MirrorState.PAUSED)
     shown = {one.record.mirror_topic: one for one in plane.service.mirrors.list("l")}
@@ -286,8 +291,8 @@ async def test_the_syncs_report_how_they_went(plane):
     plane.clock_s += 10.0
 
     def state() -> TaskState:
-        tasks = plane.service.links.describe("l").tasks
-        return next(one.state for one in tasks if one.task is LinkTask.TOPIC_CONFIGS_SYNC)
+        found = {one.task: one.state for one in plane.service.links.describe("l").tasks}
+        return TaskState(found[LinkTask.TOPIC_CONFIGS_SYNC])
 
     await wait_until_async(lambda: state() is TaskState.IN_ERROR)
     plane.source.down = False

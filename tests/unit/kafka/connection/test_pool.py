@@ -220,7 +220,7 @@ async def test_by_another_configuration_the_next_connection_waits_for_what_is_in
     assert lab.opened == [("one", 1)]
     former.close()  # all is answered
 
-    assert await waiting is not former
+    assert cast(Line, await waiting) is not former
     assert lab.opened == [("one", 1)] * 2
     assert lab.troubles == 0, "nothing was wrong"
 

@@ -57,8 +57,10 @@ async def test_a_lost_source_is_told_once_for_each_reason():
     link.tick(9.0)
     source.last_error = ""  # between two attempts: why it was lost still holds
     link.tick(10.0)
+    lost = [link.lost]  # for a gateway that begins to lead now
     source.available = True
     link.tick(11.0)
+    assert [*lost, link.lost] == [("certificate has expired", False), None]
     assert told.news == [(False, "connection refused"), (False, "certificate has expired"), (True, "")]
 
 
