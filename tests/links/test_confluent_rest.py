@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.confluent_shapes import ALTERED, CONFIG, LINK, MIRROR, assert_shape, list_of
+from tests.support.confluent_shapes import ALTERED, CONFIG, LINK, MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
 from tests.support.gateway import GatewayProcess, running_gateway
 from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
 from tests.support.waiting import wait_until
@@ -49,7 +49,7 @@ class Rest:
         return {each["mirror_topic_name"]: each for each in answer.json()["data"]}
 
     def mirror(self, topic: str) -> Any:
-        return self.get(f"/{self.link}/mirrors/{topic}?include_state_transition_errors=true", MIRROR)
+        return self.get(f"/{self.link}/mirrors/{topic}?include_state_transition_errors=true", MIRROR_WITH_ERRORS)
 
     def wait_for(self, topic: str, status: str) -> None:
         wait_until(lambda: self.mirror(topic)["mirror_status"] == status, 90, what=f"{topic} to be {status}")

@@ -1,7 +1,7 @@
 """The shapes of Confluent's answers about links and mirrors, as a client that takes nothing else reads them.
 
-Field -> what its value may be. `NULLABLE` ones may be null; a field that is not listed must not be there: clients that
-are generated from a description refuse it.
+Field -> what its value may be, None where it may be null. A field that is not listed must not be there: clients that
+are generated from a description may refuse it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ MIRROR: Final = {
     "mirror_status": str,
     "mirror_topic_error": str,
     "state_time_ms": int,
-    "mirror_state_transition_errors": ([ERROR], None),
 }
+MIRROR_WITH_ERRORS: Final = {**MIRROR, "mirror_state_transition_errors": [ERROR]}
 ALTERED: Final = {
     "kind": "AlterMirrorsData",
     "metadata": METADATA,

@@ -85,7 +85,9 @@ class MirrorData(BaseModel):
     mirror_status: str
     mirror_topic_error: str
     state_time_ms: int
-    mirror_state_transition_errors: list[LinkTaskError] | None = None
+    mirror_state_transition_errors: list[LinkTaskError] | None = Field(
+        default=None, exclude_if=lambda errors: errors is None, description="With include_state_transition_errors."
+    )
 
     @classmethod
     def of(cls, view: MirrorView, request: Request, *, transition_errors: bool = False) -> MirrorData:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.api.confluent.mirror_models import MirrorStatus
 from gateway.state.records import MirrorState
-from tests.support.confluent_shapes import MIRROR, assert_shape, list_of
+from tests.support.confluent_shapes import MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
 from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
 from tests.unit.api.confluent.test_links import refused
@@ -32,9 +32,8 @@ async def test_create_list_describe(api, plane):
         {"partition": 1, "lag": -1, "last_source_fetch_offset": -1},
     ]
     assert (mirror["mirror_status"], mirror["mirror_topic_error"]) == ("ACTIVE", "NO_ERROR")
-    assert mirror["mirror_state_transition_errors"] is None
     full = (await api.get("/links/l/mirrors/orders?include_state_transition_errors=true")).json()
-    assert_shape(full, MIRROR)
+    assert_shape(full, MIRROR_WITH_ERRORS)
     assert full["mirror_state_transition_errors"] == []
 
 
