@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import catch_up, errors, failbacks, gateways, groups, links, mirrors, status
+from gateway.api import candidates, catch_up, errors, failbacks, gateways, groups, links, mirrors, status
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
@@ -34,6 +34,7 @@ def create_app(
     app.include_router(mirrors.router(plane))
     app.include_router(failbacks.router(plane))
     app.include_router(catch_up.router(plane))
+    app.include_router(candidates.router(plane))
     app.include_router(groups.router(plane))
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
     if fleet is not None:

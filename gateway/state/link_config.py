@@ -12,13 +12,16 @@ from typing import Any
 
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
-from gateway.state.name_filters import ALL_NAMES, NameFilters, parse_filters
+from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
 
 # Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
 EARLIEST = -2
 LATEST = -1
 
 MIN_SYNC_MS = 1_000
+AUTO_CREATE = "auto.create.mirror.topics.enable"
+AUTO_CREATE_FILTERS = "auto.create.mirror.topics.filters"
+AUTO_CREATE_LIMIT = "auto.create.mirror.topics.limit"
 MAX_PREFIX = 12  # Confluent's limit
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
 
@@ -61,6 +64,8 @@ class LinkConfig:
     write as the link's principal. `allow_unauthorized_target`: though the target has no authorizer that says who may.
     `identity`: as whom what clients write is sent to the source. `post_promote_watch_ms`: how long after its cutover a
     promoted topic's source is looked at for records that came too late, in milliseconds; 0 = not at all.
+    `auto_create`: mirror topics are created for the source topics that pass `auto_create_filters` (none while it is
+    off), at most `auto_create_limit` of them in one round.
     """
 
     ack: Ack = Ack.SOURCE
@@ -81,6 +86,9 @@ class LinkConfig:
     allow_unauthorized_target: bool = False
     identity: LinkIdentity = LinkIdentity.LINK
     post_promote_watch_ms: int = 86_400_000
+    auto_create: bool = False
+    auto_create_filters: NameFilters = NO_NAMES
+    auto_create_limit: int = 100
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -115,7 +123,7 @@ def parse(configs: Mapping[str, str]) -> LinkConfig:
 @lru_cache(maxsize=256)  # links; they are asked for with every record that changes
 def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     values: dict[str, Any] = {}
-    for name, text in canonical(dict(configs)).items():
+    for name, text in settled(dict(configs)).items():
         option = _OPTIONS.get(name)
         if option is None:
             raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
@@ -127,6 +135,10 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     config = LinkConfig(**values)
     if config.prefix_groups and not config.prefix:
         raise LinkConfigError("consumer.group.prefix.enable: needs link.prefix")
+    if config.auto_create and not config.auto_create_filters.filters:
+        raise LinkConfigError(f"{AUTO_CREATE}: needs {AUTO_CREATE_FILTERS} with at least one filter")
+    if config.auto_create_filters.filters and not config.auto_create:
+        raise LinkConfigError(f"{AUTO_CREATE_FILTERS}: needs {AUTO_CREATE}=true")
     return config
 
 
@@ -145,9 +157,21 @@ def canonical(configs: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def settled(configs: Mapping[str, str]) -> dict[str, str]:
+    """The options under their first names, as they are stored: switching auto-create off clears its filters.
+
+    Raises:
+        LinkConfigError: as `canonical`.
+    """
+    found = canonical(configs)
+    if found.get(AUTO_CREATE, "").strip().lower() == "false":
+        found.pop(AUTO_CREATE_FILTERS, None)
+    return found
+
+
 def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     """All options as text: the ones given, the others at their default; for `describe`."""
-    given = canonical(configs)
+    given = settled(configs)
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
 
 
@@ -238,6 +262,10 @@ def _topic_filters(text: str) -> NameFilters:
     return parse_filters(text, "topicFilters") if text else ALL_NAMES
 
 
+def _auto_create_filters(text: str) -> NameFilters:
+    return parse_filters(text, "topicFilters") if text else NO_NAMES
+
+
 _ALL_TOPICS = '{"topicFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
 
 # Every mirror group: unlike a cluster link's, they are gated, so that none of them is in use on the target.
@@ -263,6 +291,9 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "link.identity": ("identity", _identity, "link"),
     "post.promote.watch.ms": ("post_promote_watch_ms", _integer(0, 2**50), "86400000"),
     "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
+    AUTO_CREATE: ("auto_create", _boolean, "false"),
+    AUTO_CREATE_FILTERS: ("auto_create_filters", _auto_create_filters, ""),
+    AUTO_CREATE_LIMIT: ("auto_create_limit", _integer(1, 10_000), "100"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -215,7 +215,7 @@ class Links:
                 link_id=last + 1,
                 source_cluster_id=cluster_id,
                 client=sealed,
-                configs=dict(configs),
+                configs=link_config.settled(configs),
                 created_ms=self._records.now_ms(),
             )
             await self._records.store.put(

@@ -1,0 +1,1 @@
+"""Decisions on mirror topics: pure."""
