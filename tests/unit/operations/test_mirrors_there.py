@@ -74,10 +74,10 @@ async def test_what_is_written_by_mirrors_there(log: type[Log]) -> None:
         Entry(9, "something/new", b"{}"),
     ]
     found = there(Cluster())
-    assert await found.names() == {"active", "failed"}
+    assert await found.names() == frozenset({"active", "failed"})
 
     log.news = [entry("active", state=MirrorState.STOPPED), Entry(10, "mirror/l/failed", None), entry("stopped")]
-    assert await found.names() == {"stopped"}
+    assert await found.names() == frozenset({"stopped"})
     assert log.readers == 1, "only what has come is read"
 
 
@@ -93,7 +93,7 @@ async def test_what_may_not_be_read_is_not_known(log: type[Log]) -> None:
     log.error = BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no")
     assert await found.names() is None
     log.error, log.news = None, [entry("a")]
-    assert await found.names() == {"a"}, "the right was given meanwhile"
+    assert await found.names() == frozenset({"a"}), "the right was given meanwhile"
 
 
 async def test_a_newer_state_is_not_known(log: type[Log]) -> None:
@@ -105,9 +105,9 @@ async def test_a_topic_that_was_created_again_is_read_from_its_beginning(log: ty
     cluster = Cluster()
     found = there(cluster)
     log.news = [entry("old")]
-    assert await found.names() == {"old"}
+    assert await found.names() == frozenset({"old"})
     cluster.found.topic_id, log.news = b"2", [entry("new")]
-    assert await found.names() == {"new"}
+    assert await found.names() == frozenset({"new"})
     assert log.readers == 2
 
 
