@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,9 @@ ROUND_MS = "1000"
 @pytest.fixture(scope="module")
 def gateway(target: DevCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """Before the target, for all tests of this file."""
+    os.environ["LOCKGATE_LINK_ALICE"] = "alice"
     yield from _running(GatewayProcess(tmp_path_factory.mktemp("gateway"), target.bootstrap))
+    del os.environ["LOCKGATE_LINK_ALICE"]
 
 
 def _running(made: GatewayProcess) -> Iterator[GatewayProcess]:
@@ -140,7 +143,8 @@ def test_a_deleted_source_topic_is_no_candidate(gateway: GatewayProcess, source:
     create_topic(source.bootstrap, f"{topic}.a", partitions=1)
     with Link(gateway, source.bootstrap, (f"{topic}.b", "LITERAL", "INCLUDE")) as link:
         assert link.candidates()[f"{topic}.a"]["reason"] == "NOT_INCLUDED"
-        AdminClient({"bootstrap.servers": source.bootstrap}).delete_topics([f"{topic}.a"])[f"{topic}.a"].result(30)
+        admin = AdminClient({"bootstrap.servers": source.bootstrap})  # it must live until the result is there
+        admin.delete_topics([f"{topic}.a"])[f"{topic}.a"].result(30)
         wait_until(lambda: f"{topic}.a" not in link.candidates(), WITHIN_S, what="the topic gone")
 
 
@@ -184,6 +188,7 @@ def test_a_topic_that_the_link_may_not_read(gateway: GatewayProcess, topic: str,
         acls.allow("alice", *seen, (TOPIC, f"{topic}.b", READ))
         credentials = {key.replace(".", "_"): str(value) for key, value in login("alice", "").items()}
         credentials.pop("bootstrap_servers")
+        credentials["sasl_password"] = "${env:LOCKGATE_LINK_ALICE}"
         filters = ((topic, "PREFIXED", "INCLUDE"),)
         unsafe = {"link_allow_unauthorized_target": "true"}
         with Link(gateway, secured.bootstrap, *filters, **unsafe, **credentials) as link:
