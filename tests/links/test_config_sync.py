@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaException
 
@@ -110,8 +110,6 @@ def test_retention_that_is_left_out_is_the_mirror_topics_own(west: Migration, to
 
 def test_a_longer_retention_of_its_own_keeps_what_the_source_deletes(west: Migration, topic: str) -> None:
     """Log starts are not followed then: the small edge and the large centre."""
-    from confluent_kafka import TopicPartition
-
     link = linked(west, topic_config_sync_include="delete.retention.ms", topic_config_sync_ms="1000")
     source, target = west.source.bootstrap, west.target.bootstrap
     create_topic(source, topic, partitions=1)
@@ -119,7 +117,8 @@ def test_a_longer_retention_of_its_own_keeps_what_the_source_deletes(west: Migra
     link.mirror(topic)
     link.caught_up(topic)
     where = TopicPartition(topic, 0, 6)
-    AdminClient({"bootstrap.servers": source}).delete_records([where])[where].result(30)
+    admin = AdminClient({"bootstrap.servers": source})  # it must live until the result is there
+    admin.delete_records([where])[where].result(30)
     write(source, topic, (b"last", b"v"))
     link.caught_up(topic)
     alter(source, topic, {"delete.retention.ms": "4242"})

@@ -52,7 +52,8 @@ def write(bootstrap: str, topic: str, count: int, *, transactional: bool = False
 
 def delete_records(bootstrap: str, topic: str, before: int) -> None:
     where = TopicPartition(topic, 0, before)
-    AdminClient({"bootstrap.servers": bootstrap}).delete_records([where])[where].result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
+    admin.delete_records([where])[where].result(30)
 
 
 def log_start(bootstrap: str, topic: str) -> int:
