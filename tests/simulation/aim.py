@@ -32,6 +32,7 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.REVERSE_GIVEN_UP: ("back",),
     Operation.RESTORE_GIVEN_UP: ("back",),
     Operation.RELINK: ("link",),
+    Operation.AUTO_CREATE: ("create", "auto"),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
