@@ -150,6 +150,7 @@ class ControlService:
         self.auto_create = AutoCreate(
             records=parts.records,
             sources=parts.sources,
+            views=parts.views,
             target=parts.target,
             creator=creator,
             background=parts.background,

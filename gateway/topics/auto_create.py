@@ -17,7 +17,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.records import Records
-from gateway.operations.sources import Sources
+from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state import link_config
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.state.store import ProducerFenced, StoreError
@@ -60,6 +60,7 @@ class AutoCreate:
         *,
         records: Records,
         sources: Sources,
+        views: SourcesForViews,
         target: ClusterAccess,
         creator: CreatesMirrors,
         background: Background,
@@ -69,6 +70,7 @@ class AutoCreate:
         self._records = records
         self._store = records.store
         self._sources = sources
+        self._views = views
         self._target = target
         self._creator = creator
         self._background = background
@@ -115,7 +117,7 @@ class AutoCreate:
 
     async def _create_due(self, one: _OfLink) -> None:
         link, memory = one.link, one.memory
-        scene = await self._scene(link, memory)
+        scene = await self._scene(link, memory, await self._sources.reach(link))
         due = plan_round(scene)
         there = {topic.name for topic in scene.source}
         waiting = {candidate.source_topic for candidate in due.candidates if candidate.reason.waits}
@@ -174,13 +176,12 @@ class AutoCreate:
         """
         link = self._records.link(name)
         known = self._links.get(name)
-        scene = await self._scene(link, Memory() if known is None else known.memory)
+        scene = await self._scene(link, Memory() if known is None else known.memory, await self._views.reach(link))
         return plan_round(scene).candidates
 
-    async def _scene(self, link: LinkRecord, memory: Memory) -> Scene:
-        """All that is to be known. Who is asked is asked for what the others leave open."""
+    async def _scene(self, link: LinkRecord, memory: Memory, access: ClusterAccess) -> Scene:
+        """All that is to be known; `access`: the source. The target is asked when the rest leaves something open."""
         config = link_config.parse(link.configs)
-        access = await self._sources.reach(link)
         with source_errors(link.name):
             source = await access.list_topics()
             there = await access.mirror_topics() if config.auto_create and config.prefix else frozenset[str]()
