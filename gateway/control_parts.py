@@ -47,7 +47,7 @@ from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceE
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
 from gateway.state.store import StateStore
-from gateway.topics.config_sync import ConfigSync
+from gateway.topics.config_sync import ConfigSync, LastConfigs
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.paused_for_job import PausedForJob
 from gateway.topics.status import Measure
@@ -136,6 +136,7 @@ def topic_promoter(
         progress=parts.progress,
         publisher=parts.publisher,
         lifted=parts.lifted,
+        configs=LastConfigs(parts.sources, parts.target),
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,

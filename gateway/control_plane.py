@@ -24,6 +24,7 @@ from gateway.state.mirror_states import shown
 from gateway.state.records import GroupRecord, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
+from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
 from gateway.topics.events import EngineEvents
@@ -37,6 +38,7 @@ from gateway.topics.running_links import RunningLinks
 
 _SYNC_TICK_S = 1.0
 _LEASE_TICK_S = 1.0
+_AUTO_CREATE_TICK_S = 1.0
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -56,6 +58,7 @@ class StatusView:
 
 class ControlService:
     """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations; `dry_runs`: whether one would begin.
+    `auto_create`: what nobody asked for.
 
     `events`: what the engine is to tell. It lives for one term of leadership, as the parts that it is made of.
     `clock`: monotonic seconds.
@@ -172,6 +175,15 @@ class ControlService:
             tasks=parts.tasks,
             clock=parts.clock,
         )
+        self.auto_create = AutoCreate(
+            records=parts.records,
+            sources=parts.sources,
+            views=parts.views,
+            target=parts.target,
+            creator=creator,
+            background=parts.background,
+            clock=parts.clock,
+        )
         self._sync = config_sync(parts)
         self._running_links = RunningLinks(
             store=self._store,
@@ -206,6 +218,7 @@ class ControlService:
         self._background.spawn(self.events.run(), "engine events")
         self._background.every(_SYNC_TICK_S, self._sync.run_due, "topic config sync")
         self._background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
+        self._background.every(_AUTO_CREATE_TICK_S, self.auto_create.run_due, "auto-create")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

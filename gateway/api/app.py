@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import catch_up, confluent, errors, failbacks, gateways, groups, link_configs, links, mirrors, status
+from gateway.api import (
+    candidates,
+    catch_up,
+    confluent,
+    errors,
+    failbacks,
+    gateways,
+    groups,
+    link_configs,
+    links,
+    mirrors,
+    status,
+)
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
@@ -36,6 +48,7 @@ def create_app(
     app.include_router(mirrors.router(plane))
     app.include_router(failbacks.router(plane))
     app.include_router(catch_up.router(plane))
+    app.include_router(candidates.router(plane))
     app.include_router(groups.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)

@@ -16,6 +16,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
@@ -80,6 +81,15 @@ class ClusterAccess(Protocol):
 
         Raises:
             BrokerError: one of them may not be seen by this principal.
+        """
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        """Every topic that this principal may describe, by name, and whether it may read it; asked now."""
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        """The topics of the cluster that lockgate mirrors there: it is the target of other gateways.
+
+        None when that cannot be known: this principal may not read those gateways' state, or it is of a newer version.
         """
 
     async def topic_configs(

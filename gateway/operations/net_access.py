@@ -15,13 +15,15 @@ from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.kafka.view import TopicView
+from gateway.kafka.view import ListedTopic, TopicView
 from gateway.mirror.partition.log_start import batch_at, plan_start
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.fleet_state import FleetState
+from gateway.operations.mirrors_there import MirrorsThere
 from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
@@ -38,6 +40,7 @@ class NetAccess:
     def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
         self._cluster = Cluster(config, host=host)
         self._fleet_state = FleetState(self._cluster)
+        self._mirrors_there = MirrorsThere(self._cluster)
 
     @property
     def cluster(self) -> Cluster:
@@ -102,6 +105,14 @@ class NetAccess:
                 raise BrokerError(topic.error, f"topic {name}: {error_name(topic.error)}")
             found[name] = _info(name, topic)
         return found
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        """See `ClusterAccess.list_topics`."""
+        return await list_topics(self._cluster)
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        """See `ClusterAccess.mirror_topics`."""
+        return await self._mirrors_there.names()
 
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None

@@ -229,7 +229,7 @@ class Links:
             link_id=0,
             source_cluster_id=cluster_id,
             client=self._checks.sealed(name, client),
-            configs=dict(configs),
+            configs=link_config.settled(configs),
             created_ms=self._records.now_ms(),
         )
 

@@ -44,7 +44,7 @@ class Acts:
         world, old = self._world, self._link_id()
         deleting = functools.partial(world.operator.delete_link)
         await world.operator.until(self._is_link(lambda now: now != old), deleting, "/v3/links")
-        creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, synced=world.plan.synced)
+        creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, **world.link_options)
         await world.operator.until(self._is_link(lambda now: now > old), creating, "/v3/links")
 
     async def _do_update_link(self, act: Act) -> None:
@@ -67,6 +67,13 @@ class Acts:
             return wanted.items() <= stored.items()
 
         return found
+
+    async def _do_auto_create(self, act: Act) -> None:
+        """The topic comes to be, and somebody writes to it."""
+        world, (topic,) = self._world, act.topics
+        world.source.create_topic(topic, 1, 3, {"min.insync.replicas": "2"})
+        world.begin(world.producer("auto", topic, 1))
+        await world.operator.created(topic)
 
     def _link_id(self) -> int:
         self._world.judge.look()

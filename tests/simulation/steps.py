@@ -30,6 +30,7 @@ _RESOLVERS: Final = (
 
 _CALLS: Final = (
     ("gateway.topics.create", "MirrorCreator.create", "create", "begin"),
+    ("gateway.operations.net_access", "NetAccess.list_topics", "auto", "list_topics"),
     ("gateway.topics.create", "MirrorCreator._begin", "create", "intent"),
     ("gateway.fleet.quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
     ("gateway.operations.net_access", "NetAccess.create_topic", "create", "create_topic"),

@@ -11,6 +11,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
+from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.origin_ends import LogEnds
@@ -68,6 +69,8 @@ class FakeKafka:
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
     fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
+    unreadable: set[str] = field(default_factory=set)
+    mirrors_there: frozenset[str] | None = frozenset()
 
     @property
     def cluster(self) -> Any:
@@ -125,6 +128,17 @@ class FakeKafka:
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         await self._called("topics")
         return {name: self.existing[name].info for name in names if name in self.existing}
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        await self._called("list_topics")
+        return [
+            ListedTopic(name, topic.info.topic_id, topic.info.internal, name not in self.unreadable)
+            for name, topic in sorted(self.existing.items())
+        ]
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        await self._called("mirror_topics")
+        return self.mirrors_there
 
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None

@@ -129,6 +129,7 @@ ROUTES: Final = (
     Route("GET", _LINK + "/catch-up", Role.VIEWER),
     Route("GET", _LINK + "/job-plan", Role.VIEWER),
     Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
+    Route("GET", _LINK + "/candidates", Role.VIEWER),
     Route("GET", _LINK + "/groups", Role.VIEWER),
     Route("POST", _LINK + "/groups", Role.OPERATOR),
     Route("POST", _GROUP + ":promote", Role.OPERATOR),

@@ -1,1 +1,1 @@
-"""The decisions about links. Pure."""
+"""The decisions about links and mirror topics. Pure."""

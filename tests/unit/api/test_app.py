@@ -216,6 +216,25 @@ async def test_a_catch_up_job(api, plane):
     assert (shown["mirror_status"], shown["catch_up"]) == ("ACTIVE", None)
 
 
+async def test_candidates(api, plane):
+    await plane.with_link()
+    plane.source.add("orders")
+    plane.source.add("__x")
+
+    body = (await api.get("/v3/links/l/candidates")).json()
+    assert (body["auto_create"]["task_name"], body["auto_create"]["state"]) == ("AutoCreateMirror", "NOT_CONFIGURED")
+    assert [(one["source_topic_name"], one["mirror_topic_name"], one["reason"]) for one in body["data"]] == [
+        ("__x", "__x", "INTERNAL"),
+        ("orders", "orders", "AUTO_CREATE_OFF"),
+    ]
+    off = (await api.get("/v3/links/l/candidates", params={"reason": "AUTO_CREATE_OFF"})).json()
+    assert [one["source_topic_name"] for one in off["data"]] == ["orders"]
+    refused(await api.get("/v3/links/nope/candidates"), 404, "link 'nope' does not exist")
+    refused(await api.get("/v3/links/l/candidates", params={"reason": "NO"}), 400, "reason")
+    plane.source.down = True
+    refused(await api.get("/v3/links/l/candidates"), 502, "connection refused")
+
+
 async def test_every_route_is_described(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
 
@@ -242,6 +261,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/catch-up",
         "/v3/links/{link}/catch-up/{job}",
         "/v3/links/{link}/job-plan",
+        "/v3/links/{link}/candidates",
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors/{topic}",

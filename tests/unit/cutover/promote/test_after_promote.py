@@ -25,7 +25,7 @@ async def scene(plane: Plane) -> TopicScene:
 
 async def test_restores_configs_after_the_cutover(scene: TopicScene) -> None:
     topic = scene.plane.target.existing["orders"]
-    await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs={"retention.ms": "7"}))
+    scene.plane.source.existing["orders"].configs["retention.ms"] = "7"
     scene.plane.routing.subscribe(lambda _: scene.held.append(("l", topic.configs["retention.ms"])))
     (record,) = await scene.promote()
     assert topic.configs["retention.ms"] == "7"
@@ -35,8 +35,7 @@ async def test_restores_configs_after_the_cutover(scene: TopicScene) -> None:
 
 async def test_a_topic_that_stamps_its_records_does_so_again_before_it_is_written_to(scene: TopicScene) -> None:
     topic = scene.plane.target.existing["orders"]
-    restore = {"message.timestamp.type": "LogAppendTime"}
-    await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs=restore))
+    scene.plane.source.existing["orders"].configs["message.timestamp.type"] = "LogAppendTime"
     at_the_switch: list[str] = []
 
     def note(routing: Routing) -> None:
