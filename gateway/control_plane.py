@@ -182,6 +182,7 @@ class ControlService:
             target=parts.target,
             creator=creator,
             background=parts.background,
+            tasks=parts.tasks,
             clock=parts.clock,
         )
         self._sync = config_sync(parts)

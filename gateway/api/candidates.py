@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway.api.plane import Plane
-from gateway.topics.auto_create_state import TaskState, TaskStatus
+from gateway.operations.link_tasks import TaskState
+from gateway.topics.auto_create_state import TaskStatus
 from gateway.topics.rules.auto_create import Candidate, Reason
 
 

@@ -16,6 +16,7 @@ from gateway.errors import ControlError, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
+from gateway.operations.link_tasks import LinkTasks
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state import link_config
@@ -64,6 +65,7 @@ class AutoCreate:
         target: ClusterAccess,
         creator: CreatesMirrors,
         background: Background,
+        tasks: LinkTasks,
         clock: Callable[[], float],
     ) -> None:
         """`clock`: monotonic seconds."""
@@ -76,7 +78,7 @@ class AutoCreate:
         self._background = background
         self._clock = clock
         self._links: dict[str, _OfLink] = {}
-        self.state = AutoCreateState(records.now_ms)
+        self.state = AutoCreateState(records.now_ms, tasks)
 
     async def run_due(self) -> None:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
@@ -84,7 +86,10 @@ class AutoCreate:
         self._links = {name: one for name, one in self._links.items() if name in links}
         self.state.only(links)
         for name, link in links.items():
-            if not link_config.parse(link.configs).auto_create:
+            config = link_config.parse(link.configs)
+            if config.paused:
+                continue  # its task stays as it was
+            if not config.auto_create:
                 self._links.pop(name, None)
                 self.state.not_configured(name)
             elif self._is_due(link):
@@ -110,7 +115,7 @@ class AutoCreate:
             return  # whoever leads now begins a round of its own
         except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
             error = str(exc) or type(exc).__name__
-            self.state.failed(link.name, error)
+            self.state.failed(link.name, error, exc)
             _log.warning("auto-create: the round broke off", link=link.name, error=error)
         finally:
             one.running = False

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class TaskState(StrEnum):
-    """Confluent's states of a link's task."""
-
-    ACTIVE = "ACTIVE"
-    IN_ERROR = "IN_ERROR"
-    NOT_CONFIGURED = "NOT_CONFIGURED"
+from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode, TaskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +20,11 @@ class TaskStatus:
 
 
 class AutoCreateState:
-    """Of all links, in one term of leadership. `now_ms`: wall clock."""
+    """Of all links, in one term of leadership. `now_ms`: wall clock. `tasks`: told as well."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(self, now_ms: Callable[[], int], tasks: LinkTasks) -> None:
         self._now_ms = now_ms
+        self._tasks = tasks
         self._of: dict[str, TaskStatus] = {}
 
     def of(self, link: str) -> TaskStatus:
@@ -40,14 +34,17 @@ class AutoCreateState:
     def not_configured(self, link: str) -> None:
         """The link does not ask for it."""
         self._set(link, TaskState.NOT_CONFIGURED, "")
+        self._tasks.not_configured(link, LinkTask.AUTO_CREATE_MIRROR)
 
     def ran(self, link: str) -> None:
         """A round came to its end, and nothing stands refused."""
         self._set(link, TaskState.ACTIVE, "")
+        self._tasks.succeeded(link, LinkTask.AUTO_CREATE_MIRROR)
 
-    def failed(self, link: str, error: str) -> None:
-        """A round did not come to its end, or a topic stands refused."""
+    def failed(self, link: str, error: str, reason: BaseException | None = None) -> None:
+        """A round did not come to its end, for this `reason`, or a topic stands refused."""
         self._set(link, TaskState.IN_ERROR, error)
+        self._tasks.failed(link, LinkTask.AUTO_CREATE_MIRROR, reason or (TaskErrorCode.INTERNAL_ERROR, error))
 
     def created(self, link: str) -> None:
         """One more mirror topic was created."""

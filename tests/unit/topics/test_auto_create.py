@@ -8,8 +8,8 @@ import pytest
 
 from gateway.errors import Conflict, NotFound, SourceUnreachable
 from gateway.kafka.connection.errors import BrokerError
+from gateway.operations.link_tasks import TaskState
 from gateway.state.records import LinkRecord
-from gateway.topics.auto_create_state import TaskState
 from gateway.topics.rules.auto_create import Reason
 from tests.support.control_plane import PROPERTIES, Plane
 from tests.support.waiting import wait_until_async
