@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import httpx
@@ -55,3 +55,7 @@ def _names(ctx: typer.Context, path: str, field: str, incomplete: str) -> list[s
         answer: Any = connection.get(path, timeout=_WAIT_S).json()
         return sorted(name for one in answer["data"] if (name := str(one[field])).startswith(incomplete))
     return []
+
+
+AnyLink = Annotated[str, typer.Option("--link", help="Name of the link; without it, all links.", autocompletion=links)]
+"""Where every link is meant when none is named."""

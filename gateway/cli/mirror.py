@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
+from gateway.cli.completion import AnyLink
 from gateway.cli.connection import ApiTyper
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
@@ -39,13 +40,13 @@ def create(
 
 @app.command("list")
 def list_mirrors(
-    link: Link,
+    link: AnyLink = "",
     status: Annotated[str, typer.Option("--mirror-status", help="Only those in this state.")] = "",
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """List the mirror topics of a link."""
-    answer = ask(url, lambda api: api.get(mirror_path(link), {"mirror_status": status.upper()} if status else None))
+    """List the mirror topics of a link, or of all links."""
+    answer = ask(url, lambda api: _listed(api, link, status))
     if output is not Output.TABLE:
         dump(answer, output)
         return
@@ -61,6 +62,7 @@ def list_mirrors(
             "Lag ms#",
             "Throughput#",
             "Error",
+            *([] if link else ["Link"]),
         ],
         (
             [
@@ -74,10 +76,12 @@ def list_mirrors(
                 _told(max, mirror["mirror_lags"], "lag_ms"),
                 rate(sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])),
                 mirror["promote_error"] or mirror["error_message"],
+                *([] if link else [mirror["link_name"]]),
             ]
             for mirror in answer["data"]
         ),
-        empty=f"link {link} has no mirror topics" + (f" in state {status.upper()}" if status else ""),
+        empty=(f"link {link} has no mirror topics" if link else "no mirror topics")
+        + (f" in state {status.upper()}" if status else ""),
     )
 
 
@@ -192,6 +196,15 @@ def promote(
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
     results("promoted" if wait else "promoting", shown, output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
+
+
+def _listed(api: Api, link: str, status: str) -> Any:
+    """What the API says of one link, or of each of them."""
+    query = {"mirror_status": status.upper()} if status else None
+    if link:
+        return api.get(mirror_path(link), query)
+    links = [each["link_name"] for each in api.get("/v3/links")["data"]]
+    return {"data": [mirror for each in links for mirror in api.get(mirror_path(each), query)["data"]]}
 
 
 def _direction(direction: str) -> str:

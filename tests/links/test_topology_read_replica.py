@@ -25,8 +25,13 @@ NEAR = 3
 
 @pytest.fixture(scope="module")
 def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    """Three brokers in racks a, b and c."""
-    folder, properties = tmp_path_factory.mktemp("racks"), {"replica.lag.time.max.ms": "4000"}
+    """Three brokers in racks a, b and c. A follower gets a batch at a time, so that it can be held back in between."""
+    folder = tmp_path_factory.mktemp("racks")
+    properties = {
+        "replica.lag.time.max.ms": "4000",
+        "replica.fetch.max.bytes": "1024",
+        "broker.session.timeout.ms": "60000",
+    }
     with running_cluster("racks", "3.9.1", folder, brokers=3, properties=properties, racks="abc") as cluster:
         yield cluster
 
@@ -90,19 +95,32 @@ def test_a_lost_replica_is_left_for_the_leader_and_read_again_later(lab: Before,
 
 
 def test_a_replica_that_lags_is_left_for_the_leader(lab: Before, racks: DevCluster, topic: str) -> None:
-    """Its own high watermark stands still, so by what it says the mirror would be level."""
-    with writer(lab.bootstrap, topic) as one:
-        one.wait_for_acks(100)
-        wait_until(lambda: said(lab, f"{topic}-0 is read from replica {NEAR}"), 60)
-        _set(racks, ResourceType.TOPIC, topic, "follower.replication.throttled.replicas", "*")
-        _set(racks, ResourceType.BROKER, str(NEAR), "follower.replication.throttled.rate", "1")
-        try:
-            wait_until(lambda: said(lab, "is read from its leader again: it lags: the leader's log ends at"), 120)
+    """Its own high watermark stands still, so by what it says the mirror would be level. Brokers hold back a replica
+    that is not in sync only; so it stands still for a moment first."""
+    _set(racks, ResourceType.TOPIC, topic, "follower.replication.throttled.replicas", "*")
+    _set(racks, ResourceType.BROKER, str(NEAR), "follower.replication.throttled.rate", "1")
+    near = racks.nodes[NEAR]
+    try:
+        with writer(lab.bootstrap, topic) as one:
+            one.wait_for_acks(100)
+            wait_until(lambda: said(lab, f"{topic}-0 is read from replica {NEAR}"), 60)
+            near.signal(signal.SIGSTOP)
+            wait_until(lambda: NEAR not in _in_sync(racks, topic, 0), 60, what="the replica to be out of sync")
+            near.signal(signal.SIGCONT)
+            wait_until(lambda: said(lab, f"{topic}-0 is read from its leader again: it lags: the leader's log"), 60)
             one.wait_for_acks(100)
             one.stop()
             judged(lab, racks, topic, one)
-        finally:
-            _set(racks, ResourceType.BROKER, str(NEAR), "follower.replication.throttled.rate", "1000000000")
+    finally:
+        near.signal(signal.SIGCONT)
+        _set(racks, ResourceType.BROKER, str(NEAR), "follower.replication.throttled.rate", "1000000000")
+
+
+def _in_sync(cluster: DevCluster, topic: str, partition: int) -> list[int]:
+    """Asked of a broker that is not the near one."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap.split(",")[0]})
+    found = admin.list_topics(topic, timeout=20).topics[topic].partitions[partition]
+    return list(found.isrs)
 
 
 def _set(cluster: DevCluster, kind: ResourceType, name: str, config: str, value: str) -> None:

@@ -7,6 +7,7 @@ from gateway.cli import waiting
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.topics.catch_up import CatchUp, JobState
+from tests.support.control_plane import SOURCE
 from tests.support.fake_engine import status
 
 
@@ -55,6 +56,23 @@ def test_list(linked, run):
     paused = run("mirror", "list", "--link", "l", "--mirror-status", "paused").stdout
     assert [line.split()[0] for line in paused.splitlines()[1:]] == ["clicks"]
     assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr
+
+
+def test_list_of_all_links(linked, run):
+    run("link", "create", "m", "--bootstrap", SOURCE, "--set", "link.prefix=m.")
+    assert run("mirror", "list").stdout == "no mirror topics\n"
+    run("mirror", "create", "orders", "--link", "l")
+    run("mirror", "create", "m.clicks", "--link", "m")
+
+    lines = run("mirror", "list").stdout.splitlines()
+    assert [(line.split()[0], line.split()[-1]) for line in lines] == [
+        ("Mirror", "Link"),
+        ("orders", "l"),
+        ("m.clicks", "m"),
+    ]
+    shown = json.loads(run("mirror", "list", "-o", "json").stdout)["data"]
+    assert [mirror["link_name"] for mirror in shown] == ["l", "m"]
+    assert "Link" not in run("mirror", "list", "--link", "l").stdout
 
 
 def test_what_is_not_known_yet_is_no_lag(linked, run):
@@ -212,5 +230,5 @@ def test_promote_refused_at_once_is_1_and_nothing_is_promoted(linked, run):
 
 
 def test_a_link_is_needed(run):
-    assert "--link" in run("mirror", "list", code=2).stderr
+    assert "--link" in run("mirror", "pause", "orders", code=2).stderr
     assert "topics" in run("mirror", "create", "--link", "l", code=2).stderr.lower()
