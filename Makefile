@@ -132,6 +132,10 @@ bench-quick: need-demo venv brokers ## The same in small
 bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
 	@$(BIN)/python -m bench.production $(BENCH_ARGS)
 
+.PHONY: bench-pictures
+bench-pictures: venv ## Draw bench/results/pictures.md from the reports of `make bench-production` and `make bench`
+	@$(BIN)/python -m bench.pictures $(BENCH_ARGS)
+
 .PHONY: bench-spark
 bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")
 	@$(BIN)/python -m bench.spark $(BENCH_ARGS)

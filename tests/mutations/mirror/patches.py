@@ -21,8 +21,10 @@ from protocol.batch.header import (
     codec_of,
     iter_batches,
     mirror_sequence,
+    read_batch_header,
 )
 from protocol.batch.record_reader import read_records
+from protocol.batch.varints import read_varint, varint
 from tests.simulation.mutations.patching import Patching
 from tests.support.source_log import Given, v2_batch
 
@@ -51,7 +53,7 @@ def merge_one_twice(patching: Patching) -> None:
     """The first stands in the place of the second, where they have as many records."""
 
     def twice(batches: Sequence[memoryview]) -> Sequence[memoryview]:
-        alike = merge.read_batch_header(batches[0]).count == merge.read_batch_header(batches[1]).count
+        alike = read_batch_header(batches[0]).count == read_batch_header(batches[1]).count
         return [batches[0], batches[0], *batches[2:]] if alike else batches
 
     _by(patching, twice)
@@ -98,12 +100,12 @@ def merge_across_gaps(patching: Patching) -> None:
     def renumber(out: Any, body: Any, count: int, first: int, later_ms: int) -> None:
         at = 0
         for index in range(count):
-            size, at = merge.read_varint(body, at)
+            size, at = read_varint(body, at)
             end = at + size
-            delta_ms, rest = merge.read_varint(body, at + 1)
-            _, rest = merge.read_varint(body, rest)
-            head = merge.varint(delta_ms + later_ms) + merge.varint(first + index)
-            out += (merge.varint(1 + len(head) + end - rest), body[at : at + 1], head, body[rest:end])
+            delta_ms, rest = read_varint(body, at + 1)
+            _, rest = read_varint(body, rest)
+            head = varint(delta_ms + later_ms) + varint(first + index)
+            out += (varint(1 + len(head) + end - rest), body[at : at + 1], head, body[rest:end])
             at = end
 
     patching.replace(BatchHeader, "is_dense", property(lambda self: True))
@@ -238,7 +240,7 @@ def sequence_of_the_last_batch(patching: Patching) -> None:
     """A merged append says that it begins where its last batch does."""
 
     def spoilt(batches: Sequence[memoryview], *, producer_id: int, sequence: int) -> tuple[bytes, bytes]:
-        counts = [merge.read_batch_header(batch).count for batch in batches]
+        counts = [read_batch_header(batch).count for batch in batches]
         found: tuple[bytes, bytes] = shipped(
             batches, producer_id=producer_id, sequence=mirror_sequence(sequence + sum(counts[:-1]))
         )
