@@ -123,10 +123,10 @@ test-broker-model: need-demo venv brokers ## The simulation's brokers against re
 	@$(BIN)/python -m tests.broker_model
 
 .PHONY: bench bench-quick
-bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
-	@$(BIN)/python -m bench
+bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2 (BENCH_ARGS="--kafka-proxy PROGRAM")
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 bench-quick: need-demo venv brokers ## The same in small
-	@$(BIN)/python -m bench --profile quick
+	@$(BIN)/python -m bench --profile quick $(BENCH_ARGS)
 
 .PHONY: bench-production
 bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
