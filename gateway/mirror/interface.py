@@ -23,7 +23,8 @@ class PartitionStatus:
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
     before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
-    known. `merged_total`: batches that were appended as a part of a merged one.
+    known. `merged_total`: batches that were appended as a part of a merged one. `queued_bytes`: memory of what was
+    fetched and is not known to be on the target yet.
     """
 
     partition: int
@@ -42,6 +43,7 @@ class PartitionStatus:
     waits_for: str = ""
     source_start: int | None = None
     merged_total: int = 0
+    queued_bytes: int = 0
 
 
 class MirrorEvents(Protocol):

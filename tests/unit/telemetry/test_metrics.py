@@ -57,7 +57,11 @@ def test_control():
                 "l",
                 "orders",
                 MirrorState.PAUSED,
-                [status(0, lag=7, lag_ms=1500, records_total=9, bytes_total=99, bypassed_last_minute=3)],
+                [
+                    status(
+                        0, lag=7, lag_ms=1500, records_total=9, bytes_total=99, bypassed_last_minute=3, queued_bytes=5
+                    )
+                ],
             )
         ],
         groups=[GroupNumbers("l", "g", "ACTIVE", 2), GroupNumbers("l", "h", "ACTIVE", 0)],
@@ -76,6 +80,7 @@ def test_control():
     assert found[key("lockgate_mirror_records_total", **partition)] == 9
     assert found[key("lockgate_mirror_bytes_total", **partition)] == 99
     assert found[key("lockgate_mirror_bypassed_records", **partition)] == 3
+    assert found[key("lockgate_mirror_queued_bytes", **partition)] == 5
     assert found[key("lockgate_groups", link="l", state="ACTIVE")] == 2
     assert found[key("lockgate_group_held_members", link="l", group="g")] == 2
 
