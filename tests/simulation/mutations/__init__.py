@@ -20,8 +20,13 @@ def mutations() -> Mapping[str, Mutation]:
         topic_faults,
     )
 
-    tables = (topic_faults.MUTATIONS, group_faults.MUTATIONS, gateway_faults.MUTATIONS)
-    tables = (*tables, mirror_faults.MUTATIONS, past.MUTATIONS)
+    tables = (
+        topic_faults.MUTATIONS,
+        group_faults.MUTATIONS,
+        gateway_faults.MUTATIONS,
+        mirror_faults.MUTATIONS,
+        past.MUTATIONS,
+    )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):
         if mutation.name in found:
