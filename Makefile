@@ -131,14 +131,18 @@ test-broker-model: need-demo venv brokers ## The simulation's brokers against re
 	@$(BIN)/python -m tests.broker_model
 
 .PHONY: bench bench-quick
-bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
-	@$(BIN)/python -m bench
+bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2 (BENCH_ARGS="--kafka-proxy PROGRAM")
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 bench-quick: need-demo venv brokers ## The same in small
-	@$(BIN)/python -m bench --profile quick
+	@$(BIN)/python -m bench --profile quick $(BENCH_ARGS)
 
 .PHONY: bench-production
 bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
 	@$(BIN)/python -m bench.production $(BENCH_ARGS)
+
+.PHONY: bench-pictures
+bench-pictures: venv ## Draw bench/results/pictures.md from the reports of `make bench-production` and `make bench`
+	@$(BIN)/python -m bench.pictures $(BENCH_ARGS)
 
 .PHONY: bench-spark
 bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")

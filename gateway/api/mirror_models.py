@@ -59,6 +59,7 @@ class MirrorLag(BaseModel):
     last_error: str
     segments: int
     waits_for: str
+    queued_bytes: int
 
     @classmethod
     def of(cls, status: PartitionStatus) -> MirrorLag:

@@ -267,6 +267,9 @@ def _partitions(mirror: Any) -> None:
         ),
         empty="no partition is being mirrored",
     )
+    queued = sum(lag["queued_bytes"] for lag in mirror["mirror_lags"])
+    if queued:
+        typer.echo(f"In memory, not known to be on the target yet: {queued / 1e6:,.1f} MB")
     for lag in mirror["mirror_lags"]:
         if lag["waits_for"]:
             typer.echo(f"Partition {lag['partition']}: {lag['waits_for']}")

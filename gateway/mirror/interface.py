@@ -24,7 +24,8 @@ class PartitionStatus:
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
     before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
     known. `merged_total`: batches that were appended as a part of a merged one. `leader_bytes_total`,
-    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent.
+    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent. `queued_bytes`: memory
+    of what was fetched and is not known to be on the target yet.
     """
 
     partition: int
@@ -45,6 +46,7 @@ class PartitionStatus:
     merged_total: int = 0
     leader_bytes_total: int = 0
     follower_bytes_total: int = 0
+    queued_bytes: int = 0
 
 
 class MirrorEvents(Protocol):

@@ -200,6 +200,11 @@ _PARTITION: Table[PartitionStatus] = (
         lambda p: p.merged_total,
     ),
     (
+        "lockgate_mirror_queued_bytes",
+        "Memory of what was fetched and is not known to be on the target yet.",
+        lambda p: p.queued_bytes,
+    ),
+    (
         "lockgate_mirror_bypassed_records",
         "Records of the last 60 s that no gateway forwarded: their producers have not moved.",
         lambda p: p.bypassed_last_minute,

@@ -42,7 +42,10 @@ _FULL_MS: Final = 20
 _RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _ANSWER_S: Final = 15.0
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
-"""What the partitions of one broker may have queued together."""
+"""What the partitions of one broker may have queued together. Above it only those are fetched that have nothing queued,
+and little of each, until half of it is on the target: one target broker that stalls must not starve the others."""
+
+_SHORT_BYTES: Final = 64 * 1024
 
 _MIN_PAUSE_BYTES: Final = 256 * 1024
 
@@ -86,6 +89,9 @@ class Fetcher:
         self._touched: dict[PartitionRunner, None] = {}
         self._waiting: dict[PartitionRunner, None] = {}
         self._shared = 0
+        self._queued: dict[PartitionRunner, int] = {}  # bytes, when it was last looked at; without those that have none
+        self._queued_bytes = 0  # of all
+        self._short = False  # of memory
         self._wake = asyncio.Event()
 
     @property
@@ -112,6 +118,7 @@ class Fetcher:
         runner.reader = None
         self._touched.pop(runner, None)
         self._waiting.pop(runner, None)
+        self._queued_bytes -= self._queued.pop(runner, 0)
         found = self._fetched_as.get(key)
         if found is not None and found[1] is runner:
             del self._fetched_as[key]
@@ -225,11 +232,12 @@ class Fetcher:
         """Have the session know what is to be fetched now; how long the broker may wait with its answer, in ms."""
         now = self._clock()
         max_wait_ms = self._max_wait_ms()
+        self._count_queued()
         for runner in (*self._waiting, *self._touched):
             key = self._runners[runner]
-            if runner.mirror.wants_fetch(now):
+            if runner.mirror.wants_fetch(now) and not (self._short and runner in self._queued):
                 cursor = runner.cursor
-                max_bytes = self._throttle.limit(runner.mirror.source.fetch_bytes)
+                max_bytes = self._throttle.limit(_SHORT_BYTES if self._short else runner.mirror.source.fetch_bytes)
                 part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
                 self._session.want(key, part)
                 self._fetched_as[key] = cursor.fetch_offset, runner
@@ -239,11 +247,24 @@ class Fetcher:
             self._fetched_as.pop(key, None)
             if runner.mirror.copying:
                 self._waiting[runner] = None
-                max_wait_ms = min(max_wait_ms, _FULL_MS if runner.mirror.source.full else _BACKING_OFF_MS)
+                full = runner.mirror.source.full or self._short
+                max_wait_ms = min(max_wait_ms, _FULL_MS if full else _BACKING_OFF_MS)
             else:
                 self._waiting.pop(runner, None)
         self._touched.clear()
         return max_wait_ms
+
+    def _count_queued(self) -> None:
+        """Of those of which something became: how much each has queued now; and whether all have too much."""
+        for runner in self._touched:
+            queued = runner.mirror.source.queued_bytes
+            self._queued_bytes += queued - self._queued.pop(runner, 0)
+            if queued:
+                self._queued[runner] = queued
+        short = self._queued_bytes > (_QUEUED_BYTES // 2 if self._short else _QUEUED_BYTES)
+        if short is not self._short:
+            self._short = short
+            self._touched = dict.fromkeys(self._runners)  # what each asks for changes
 
     async def _idle(self, wait_s: float) -> None:
         self._wake.clear()

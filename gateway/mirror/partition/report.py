@@ -74,6 +74,7 @@ class PartitionReport:
             merged_total=window.merged,
             leader_bytes_total=mirror.source.leader_bytes,
             follower_bytes_total=mirror.source.follower_bytes,
+            queued_bytes=mirror.source.queued_bytes,
         )
 
     def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:

@@ -110,7 +110,7 @@ def test_describe_shows_the_job_that_copies(linked, run):
 def test_describe(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     linked.plane.engine.numbers["l", "orders"] = [
-        status(0, bypassed_last_minute=9),
+        status(0, bypassed_last_minute=9, queued_bytes=3_000_000),
         status(1, last_error="slow disk", waits_for="waiting for transaction of producer id 9"),
     ]
     member = MemberView(member_id="m", client_id="billing", host="/10.1.1.1", subscribed=frozenset({"orders"}))
@@ -125,6 +125,7 @@ def test_describe(linked, run):
         "preserve (",
         "slow disk",
         "Partition 1: waiting for transaction of producer id 9",
+        "In memory, not known to be on the target yet: 3.0 MB",
         "9 records of the last minute",
         "billing",
         "/10.1.1.1",

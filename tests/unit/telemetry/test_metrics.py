@@ -68,6 +68,7 @@ def test_control():
                         bypassed_last_minute=3,
                         leader_bytes_total=10,
                         follower_bytes_total=90,
+                        queued_bytes=5,
                     )
                 ],
             )
@@ -91,6 +92,7 @@ def test_control():
     fetched = {"link": "l", "topic": "orders"}
     assert found[key("lockgate_mirror_fetched_bytes_total", replica="leader", **fetched)] == 10
     assert found[key("lockgate_mirror_fetched_bytes_total", replica="follower", **fetched)] == 90
+    assert found[key("lockgate_mirror_queued_bytes", **partition)] == 5
     assert found[key("lockgate_groups", link="l", state="ACTIVE")] == 2
     assert found[key("lockgate_group_held_members", link="l", group="g")] == 2
 

@@ -105,10 +105,14 @@ class SourceSide:
         self._refused_since: float | None = None
         self._fetch_after = 0.0
 
+    @property
+    def queued_bytes(self) -> int:
+        """Memory of the batches that are not known to be on the target yet."""
+        return self._window.pending_bytes + BATCH_BYTES * len(self._window)
+
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
-        pending = self._window.pending_bytes + BATCH_BYTES * len(self._window)
-        self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
+        self.full = self.queued_bytes > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
 
     def counts(self, size: int, *, follower: bool) -> None:

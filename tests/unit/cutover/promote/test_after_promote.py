@@ -119,6 +119,24 @@ async def test_after_a_day_nobody_looks_any_more(scene: TopicScene) -> None:
     assert looks
 
 
+async def test_an_operator_ends_the_watch_by_the_option(scene: TopicScene) -> None:
+    """At once, and what was seen until then is still told."""
+    await scene.promote()
+    clock, looks = Clock(), list[int]()
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    scene.ends.on_read = lambda _: looks.append(1)
+    scene.ends.ends["orders"] = [100, 103, 100]
+    await late.look()
+    assert looks
+    link = scene.plane.store.links["l"]
+    await scene.plane.store.replace(link, replace(link, configs={"post.promote.watch.ms": "0"}))
+    looks.clear()
+    clock.now += MOST_S
+    await late.look()
+    assert not looks
+    assert late.of("l", "orders") == {1: 3}
+
+
 async def test_a_topic_that_is_deleted_does_not_hide_the_others(
     scene: TopicScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.engine.fetcher import _QUEUED_BYTES, Fetcher
 from gateway.mirror.engine.read_replicas import Reads
 from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
 from gateway.mirror.partition.rules.throttle import Throttle
@@ -26,7 +26,9 @@ class Partition:
         self.reader: Any = None
         self.cursor = SimpleNamespace(fetch_offset=0, last_epoch=-1)
         self.mirror = SimpleNamespace(
-            wants_fetch=self._wants, copying=True, source=SimpleNamespace(full=False, fetch_bytes=1)
+            wants_fetch=self._wants,
+            copying=True,
+            source=SimpleNamespace(full=False, fetch_bytes=1 << 20, queued_bytes=0),
         )
         self.wants = True
         self.looks = 0
@@ -220,3 +222,42 @@ def test_the_rack_is_told_on_a_connection_of_its_own() -> None:
     without = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
     assert (with_rack._rack, without._rack) == ("c", "")
     assert with_rack._lane != without._lane
+
+
+def asked_for(fetcher: Fetcher) -> dict[int, int]:
+    """How many bytes of each partition the session asks for."""
+    return {part.partition: part.max_bytes for part in fetcher._session.wanted.values()}
+
+
+def test_all_together_have_a_bound_and_one_that_has_nothing_queued_goes_on() -> None:
+    """A target broker stalls: what is for it stays queued. What is for others still comes, a little at a time."""
+    stalled, goes = [Partition(index) for index in range(100)], Partition(100)
+    fetcher = fetcher_of(*stalled, goes)
+    fetcher._look()
+    assert set(asked_for(fetcher).values()) == {1 << 20}
+    for partition in stalled:
+        partition.mirror.source.queued_bytes = _QUEUED_BYTES // 99
+        fetcher.touch(cast("PartitionRunner", partition))
+    assert fetcher._look() == 20, "soon: there may be room again"
+    assert asked_for(fetcher) == {100: 64 * 1024}
+    for partition in stalled[:40]:
+        partition.mirror.source.queued_bytes = 0
+        fetcher.touch(cast("PartitionRunner", partition))
+    fetcher._look()
+    assert set(asked_for(fetcher)) == {*range(40), 100}, "half of it is still queued"
+    for partition in stalled[40:60]:
+        partition.mirror.source.queued_bytes = 0
+        fetcher.touch(cast("PartitionRunner", partition))
+    fetcher._look()
+    assert asked_for(fetcher) == dict.fromkeys(range(101), 1 << 20)
+
+
+def test_what_one_had_queued_leaves_with_it() -> None:
+    one = Partition(0)
+    one.mirror.source.queued_bytes = 2 * _QUEUED_BYTES
+    fetcher = fetcher_of(one, Partition(1))
+    fetcher._look()
+    assert asked_for(fetcher) == {1: 64 * 1024}
+    fetcher.discard(cast("PartitionRunner", one))
+    fetcher._look()
+    assert asked_for(fetcher) == {1: 1 << 20}
