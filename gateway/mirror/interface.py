@@ -24,8 +24,8 @@ class PartitionStatus:
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
     before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
     known. `merged_total`: batches that were appended as a part of a merged one. `leader_bytes_total`,
-    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent. `queued_bytes`: memory
-    of what was fetched and is not known to be on the target yet.
+    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent. `queued_bytes`:
+    memory of what was fetched and is not known to be on the target yet.
     """
 
     partition: int
