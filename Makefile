@@ -56,9 +56,13 @@ demo-secure: need-demo venv brokers ## The same with TLS, logins and ACLs everyw
 demo-spark: need-demo venv brokers ## Copy a backlog by Spark, with its tasks and its driver killed (DEMO_ARGS="--backlog-mb 200")
 	@$(BIN)/python -m demo.spark $(DEMO_ARGS)
 
+.PHONY: demo-topologies
+demo-topologies: need-demo venv brokers ## A chain, links both ways and two sources of one target, between three clusters
+	@$(BIN)/python -m demo.topologies $(DEMO_ARGS)
+
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next six (PYTEST_ARGS="-k name" for some)
-	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/faults --ignore=tests/mutations/gateway \
+test: need-test venv brokers toxiproxy ## Run every test but those of the next seven (PYTEST_ARGS="-k name" for some)
+	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
 		--ignore=tests/pages --ignore=tests/bench $(PYTEST_ARGS)
 
 .PHONY: test-bench
@@ -72,6 +76,10 @@ test-security: need-pages venv brokers toxiproxy ## Run the tests of security, a
 .PHONY: test-exact
 test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exactness: every kind of topic and client
 	@$(PYTEST) tests/exact tests/integration/mirror tests/integration/promote $(PYTEST_ARGS)
+
+.PHONY: test-links
+test-links: need-test venv brokers toxiproxy ## Run the tests of links: their life, their mirrors, topologies
+	@$(PYTEST) tests/links $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs
@@ -123,14 +131,18 @@ test-broker-model: need-demo venv brokers ## The simulation's brokers against re
 	@$(BIN)/python -m tests.broker_model
 
 .PHONY: bench bench-quick
-bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2
-	@$(BIN)/python -m bench
+bench: need-demo venv brokers ## Measure the gateway beside no proxy, HAProxy and MirrorMaker 2 (BENCH_ARGS="--kafka-proxy PROGRAM")
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 bench-quick: need-demo venv brokers ## The same in small
-	@$(BIN)/python -m bench --profile quick
+	@$(BIN)/python -m bench --profile quick $(BENCH_ARGS)
 
 .PHONY: bench-production
 bench-production: need-demo venv brokers toxiproxy ## Measure the mirror in production's shape (BENCH_ARGS="--profile quick --only tail")
 	@$(BIN)/python -m bench.production $(BENCH_ARGS)
+
+.PHONY: bench-pictures
+bench-pictures: venv ## Draw bench/results/pictures.md from the reports of `make bench-production` and `make bench`
+	@$(BIN)/python -m bench.pictures $(BENCH_ARGS)
 
 .PHONY: bench-spark
 bench-spark: need-demo venv brokers ## Measure the Spark jobs beside MirrorMaker 2 (BENCH_ARGS="--size-mb 200 --rounds 1")

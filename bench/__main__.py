@@ -19,7 +19,7 @@ from bench.catalogue import all_loads
 from bench.contestants.haproxy import INSTALL, haproxy_binary
 from bench.errors import BenchError
 from bench.headline import last_line
-from bench.lab import Lab
+from bench.lab import OTHERS, Lab
 from bench.loads.load import Load
 from bench.micro_report import run_micro
 from bench.outcome import Outcome
@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace, console: Console) -> Outcome:
 
 def _measure(args: argparse.Namespace, loads: Sequence[Load], outcome: Outcome) -> None:
     began = time.monotonic()
-    lab = Lab(outcome.profile, args.folder)
+    lab = Lab(outcome.profile, args.folder, {name: path for name in OTHERS if (path := getattr(args, name))})
     try:
         lab.start()
         Runner(lab, outcome.samples, outcome.failures, _say, began).run(loads)
@@ -97,6 +97,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench", help="logs and data")
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "bench.json")
+    for name in OTHERS:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=Path, metavar="PROGRAM", help="have it take part, too")
     args = parser.parse_args()
     args.folder, args.report = args.folder.absolute(), args.report.absolute()
     return args

@@ -153,19 +153,34 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "small requests, interception on",
         _spread("small", CPU_MILLION, "gateway_on"),
-        12.0,
         key="small_cpu_s_million",
         unit="CPU-s/million",
     ),
     Figure(
         "the same: CPU / HAProxy's",
         _ratio("small", CPU_MILLION, "gateway_on", "haproxy"),
+        1.4,
+        key="small_x",
         unit="x",
     ),
     Figure(
         "the same at full speed",
         _spread("flood", CPU_MILLION, "gateway_on"),
         unit="CPU-s/million",
+    ),
+    Figure(
+        "the same at full speed: CPU / HAProxy's",
+        _ratio("flood", CPU_MILLION, "gateway_on", "haproxy"),
+        1.4,
+        key="flood_x",
+        unit="x",
+    ),
+    Figure(
+        "forwarded small requests at full speed: CPU / pass-through's",
+        _ratio("flood", CPU_MILLION, "forwarded", "gateway"),
+        2.0,
+        key="forward_small_x",
+        unit="x",
     ),
     Figure(
         "p99 added over HAProxy, small requests",
@@ -176,7 +191,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure("p99 added over direct, small requests", _difference("small", "p99_ms", "gateway_on", "direct"), unit="ms"),
     Figure("memory per idle connection", _spread("connections", "idle_kb"), 20.0, unit="KB"),
-    Figure("CPU at rest", _spread("rest", "rest_ms_per_s"), unit="ms/s"),
+    Figure("CPU at rest", _spread("rest", "rest_ms_per_s"), 2.0, key="rest_ms_s", unit="ms/s"),
     Figure("Metadata of 10,000 partitions", _spread("metadata", "cpu_ms_per_10k"), 1.0, unit="CPU-ms"),
     Figure("promote: write pause, p99", _p99("promote", "pause_ms"), 100.0, key="pause_p99_ms", unit="ms"),
 )

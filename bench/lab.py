@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from bench.contestants.contestant import Behind, Contestant, Direct
 from bench.contestants.haproxy import HAProxy, haproxy_binary
 from bench.contestants.lockgate import Lockgate
 from bench.contestants.mirrormaker import MirrorMaker
+from bench.contestants.others import KafkaProxy, Kroxylicious, OtherProxy
 from bench.settings import Profile
 from bench.tls import Certificate
 from bench.topics import Topics
@@ -20,13 +23,15 @@ from gateway.devcluster import DevCluster, DevClusterError, claim_ports, release
 
 SOURCE_KAFKA: Final = "3.9.1"
 TARGET_KAFKA: Final = "4.3.1"
+OTHERS: Final[Mapping[str, type[OtherProxy]]] = {each.name: each for each in (Kroxylicious, KafkaProxy)}
 _BROKER: Final = {"log.segment.delete.delay.ms": "1000", "log.retention.check.interval.ms": "3600000"}
 
 
 class Lab:
     """The clusters `source` and `target`, and who may stand before the target."""
 
-    def __init__(self, profile: Profile, folder: Path) -> None:
+    def __init__(self, profile: Profile, folder: Path, others: Mapping[str, Path] = MappingProxyType({})) -> None:
+        """`others`: programs of `OTHERS`, by name."""
         self.profile = profile
         self.folder = folder
         self._ports = claim_ports(1)
@@ -51,11 +56,13 @@ class Lab:
         self.gateway = Lockgate(folder, self.target.bootstrap, self.certificate)
         self.haproxies = self._new_haproxies()
         direct = Direct(self.target.bootstrap)
+        ids = [node.node_id for node in self.target.spec.nodes]
+        self.others = [OTHERS[name](folder, program, self.target.bootstrap, ids) for name, program in others.items()]
         self.tls_passers: list[Contestant] = [Behind(self.gateway, "gateway_tls", self.gateway.tls_bootstrap)]
         if self.haproxies:
             self.tls_passers.insert(0, self.haproxies.pop())
-        self.passers: list[Contestant] = [direct, *self.haproxies[:1], self.gateway]
-        self.all_passers: list[Contestant] = [direct, *self.haproxies, self.gateway]
+        self.passers: list[Contestant] = [direct, *self.haproxies[:1], *self.others, self.gateway]
+        self.all_passers: list[Contestant] = [direct, *self.haproxies, *self.others, self.gateway]
         self.mirror_makers: list[MirrorMaker] = []
         self.on_source = Topics(self.source.bootstrap)
         self.on_target = Topics(self.target.bootstrap)
@@ -79,6 +86,8 @@ class Lab:
                 if isinstance(other, HAProxy):
                     other.stop()
             contestant.start()
+        if isinstance(contestant, OtherProxy) and contestant.pid is None:
+            contestant.start()
         return contestant
 
     def restart(self, contestant: Contestant) -> None:
@@ -93,6 +102,8 @@ class Lab:
             mirror_maker.stop()
         for contestant in (*self.all_passers, *self.tls_passers):
             contestant.stop()
+        for other in self.others:
+            other.close()
         self.gateway.close()
         for cluster in (self.source, self.target):
             with contextlib.suppress(DevClusterError):

@@ -41,7 +41,7 @@ class Quiet:
         """End."""
         raise SystemExit(f"{topic}-{partition}: {error}: {message}")
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
         """Nobody cares."""
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:

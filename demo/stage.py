@@ -99,7 +99,7 @@ class Stage:
         if self.gateway is not None:
             with suppress(DemoError):  # gone is gone, cleanly or not
                 self.gateway.stop(5.0)
-        clusters = {id(cluster): cluster for cluster in (self.source, self.target)}.values()
+        clusters = self._clusters()
         deadline = time.monotonic() + LAST_JOBS_S
         while True:  # a job that was cut short may only now be starting a broker
             for cluster in clusters:
@@ -110,6 +110,10 @@ class Stage:
         for cluster in clusters:
             if not self._keep_data:
                 shutil.rmtree(cluster.folder / "data", ignore_errors=True)
+
+    def _clusters(self) -> list[DevCluster]:
+        """All that may run."""
+        return list({id(cluster): cluster for cluster in (self.source, self.target)}.values())
 
     def _turn(self) -> None:
         self.fleet.follow()

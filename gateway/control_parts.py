@@ -41,13 +41,14 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.fleet_wide import ONLY_HERE, FleetWide
+from gateway.operations.link_tasks import LinkTasks
 from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, no_offset_maps
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
-from gateway.topics.config_sync import ConfigSync
+from gateway.topics.config_sync import ConfigSync, LastConfigs
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.topics.paused_for_job import PausedForJob
 from gateway.topics.status import Measure
@@ -96,6 +97,7 @@ class ControlParts:
         self.background = Background()
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
+        self.tasks = LinkTasks(host.wall_ms)
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -136,6 +138,7 @@ def topic_promoter(
         progress=parts.progress,
         publisher=parts.publisher,
         lifted=parts.lifted,
+        configs=LastConfigs(parts.sources, parts.target),
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,
@@ -271,6 +274,7 @@ def offset_sync(
         promoter=promoter,
         reports=reports,
         background=parts.background,
+        tasks=parts.tasks,
         clock=clock or parts.clock,
     )
 
@@ -301,6 +305,7 @@ def config_sync(parts: ControlParts, clock: Callable[[], float] | None = None) -
         engine=parts.engine,
         maps=parts.maps,
         locks=parts.locks,
+        tasks=parts.tasks,
         clock=clock or parts.clock,
         drift=parts.drift,
     )

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from gateway.control_parts import ControlParts, config_sync
+from gateway.cutover.dry_runs import DryRuns
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
-from gateway.groups.reports import GroupReports
+from gateway.groups.reports import GroupReports, Lags
+from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupState, LinkRecord
+from gateway.state.records import GroupRecord, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
+from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
 from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
-from gateway.topics.create import MirrorCreator
 from gateway.topics.delete import MirrorDeletion
 from gateway.topics.events import EngineEvents
+from gateway.topics.link_checks import LinkChecks
+from gateway.topics.link_update import LinkUpdates
 from gateway.topics.links import Links
+from gateway.topics.measured_create import CreateEnded, MeasuredCreator, nobody_listens
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import MirrorPlanner, PlanStart
 from gateway.topics.promote_plan import PromotePlanner
@@ -37,6 +45,7 @@ from gateway.topics.topic_configs import TargetConfigs
 
 _SYNC_TICK_S = 1.0
 _LEASE_TICK_S = 1.0
+_AUTO_CREATE_TICK_S = 1.0
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -55,7 +64,8 @@ class StatusView:
 
 
 class ControlService:
-    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations.
+    """`links`, `mirrors`, `groups`, `catch_ups`, `failbacks`: the operations; `dry_runs`: whether one would begin.
+    `auto_create`: what nobody asked for.
 
     `events`: what the engine is to tell. It lives for one term of leadership, as the parts that it is made of.
     `clock`: monotonic seconds.
@@ -71,14 +81,16 @@ class ControlService:
         failbacks: Failbacks,
         plan_start: PlanStart,
         state_topic: str = TOPIC,
+        on_create_ended: CreateEnded = nobody_listens,
     ) -> None:
-        """`group_reports`: written by those that look after groups."""
+        """`group_reports`: written by those that look after groups. `on_create_ended`: told of creates of mirrors."""
         self._store = parts.records.store
         self._sources = parts.sources
         self._target = parts.target
         self._gates = parts.gates
         self._engine = parts.engine
         self._health = parts.health
+        self._tasks = parts.tasks
         self._now_ms = parts.records.now_ms
         self._background = parts.background
         self._topic_promoter = topic_promoter
@@ -86,6 +98,7 @@ class ControlService:
         self.publisher = parts.publisher
         self.failbacks = failbacks
         self.group_reports = group_reports
+        checks = LinkChecks(records=parts.records, sources=parts.sources, target=parts.target)
         self.links = Links(
             records=parts.records,
             sources=parts.sources,
@@ -96,6 +109,17 @@ class ControlService:
             progress=parts.progress,
             locks=parts.locks,
             deleted=parts.deleted,
+            checks=checks,
+            tasks=parts.tasks,
+        )
+        self.link_updates = LinkUpdates(
+            records=parts.records,
+            sources=parts.sources,
+            engine=parts.engine,
+            fleet=parts.fleet,
+            locks=parts.locks,
+            checks=checks,
+            links=self.links,
         )
         self.catch_ups = CatchUps(
             records=parts.records,
@@ -106,7 +130,7 @@ class ControlService:
             deleted=parts.deleted,
             clock=parts.clock,
         )
-        creator = MirrorCreator(
+        creator = MeasuredCreator(
             records=parts.records,
             sources=parts.sources,
             target=parts.target,
@@ -119,6 +143,7 @@ class ControlService:
             locks=parts.locks,
             background=parts.background,
         )
+        creator.ended, creator.clock = on_create_ended, parts.clock
         self.mirrors = Mirrors(
             records=parts.records,
             engine=parts.engine,
@@ -173,6 +198,9 @@ class ControlService:
             background=parts.background,
             clock=parts.clock,
         )
+        self.dry_runs = DryRuns(
+            records=parts.records, catch_ups=self.catch_ups, promoter=topic_promoter, failbacks=failbacks
+        )
         self.groups = Groups(
             records=parts.records,
             sources=parts.sources,
@@ -190,6 +218,18 @@ class ControlService:
             health=parts.health,
             background=parts.background,
             deleted=parts.deleted,
+            tasks=parts.tasks,
+            clock=parts.clock,
+        )
+        self.auto_create = AutoCreate(
+            records=parts.records,
+            sources=parts.sources,
+            views=parts.views,
+            target=parts.target,
+            creator=creator,
+            background=parts.background,
+            tasks=parts.tasks,
+            clock=parts.clock,
         )
         self._sync = config_sync(parts)
         self._running_links = RunningLinks(
@@ -230,10 +270,23 @@ class ControlService:
         self._background.every(LOOK_EVERY_S, self._copy_watch.look, "topics of the copies")
         self._background.every(_SYNC_TICK_S, self.reversals.look, "reverses that follow a promote")
         self._background.every(_LEASE_TICK_S, self.catch_ups.expire, "catch-up leases")
+        self._background.every(_AUTO_CREATE_TICK_S, self.auto_create.run_due, "auto-create")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""
         return self._target.cluster_id()
+
+    async def cluster_id_at(self, client: Mapping[str, str]) -> str:
+        """Which cluster client properties lead to, before a link names it.
+
+        Raises:
+            BadRequest, SourceUnreachable: see `Sources.try_out`.
+        """
+        access = await self._sources.try_out(client)
+        try:
+            return access.cluster_id()
+        finally:
+            await access.close()
 
     async def close(self) -> None:
         """Stop the loops and running promotes. Sources, engine and store are the caller's."""
@@ -247,7 +300,7 @@ class ControlService:
             gateway_id=store.instance,
             target_cluster_id=self.target_cluster_id(),
             links={view.record.name: view.state for view in self.links.list()},
-            mirrors=dict(Counter(shown(mirror).value for mirror in store.mirrors.values())),
+            mirrors=dict(Counter(self._shown(mirror).value for mirror in store.mirrors.values())),
             groups=dict(Counter(group.state.value for group in store.groups.values())),
             ports={node: record.port for node, record in store.ports.items()},
         )
@@ -261,17 +314,29 @@ class ControlService:
                 MirrorNumbers(
                     link,
                     topic,
-                    shown(mirror),
+                    self._shown(mirror),
                     self._engine.status(link, topic),
                     sum(self._topic_promoter.records_after_cutover(link, topic).values()),
                     sum(lost.count for lost in mirror.lost),
                     mirror.is_reverse,
                     sum(count for count in mirror.cutover.not_mirrored if count > 0),
+                    state_since_ms=mirror.state_since_ms,
+                    partition_count=len(mirror.starts),
+                    translated=mirror.mode is MirrorMode.TRANSLATE,
+                    readable=mirror.readable or written_on_target(mirror),
+                    error=mirror.error,
+                    promote_failed=self.mirrors.promote_failed(link, topic),
+                    retries_unknown=len(mirror.cutover.retries_unknown),
+                    catch_up=self.catch_ups.of(link, topic),
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],
-            groups=[self._group_numbers(link, name, group.state) for (link, name), group in store.groups.items()],
+            groups=[self._group_numbers(link, name, group) for (link, name), group in store.groups.items()],
         )
+
+    def _shown(self, mirror: MirrorRecord) -> MirrorState:
+        link = self._store.links.get(mirror.link)
+        return shown(mirror, link_paused=link is not None and parse(link.configs).paused)
 
     async def _first_contact(self, link: LinkRecord) -> None:
         """Learn whether the source is there, unless the engine has told meanwhile."""
@@ -281,19 +346,29 @@ class ControlService:
             if link.name in self._store.links:  # the engine says when it counts as lost
                 _log.warning("source not reached yet", link=link.name, reason=str(exc))
             return
+        self._tasks.succeeded(link.name, LinkTask.CHECK_AVAILABILITY)
         self._health.setdefault(link.name, LinkHealth(True, self._now_ms()))
 
-    def _group_numbers(self, link: str, group: str, state: GroupState) -> GroupNumbers:
+    def _group_numbers(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:
         reports, key = self.group_reports, (link, group)
         sync = reports.offset_sync.get(key)
+        lags = reports.lags.get(key, Lags({}, {}))
         return GroupNumbers(
             link,
             group,
-            state.value,
+            record.state.value,
             len(self._gates.waiters(group)),
             reports.members_after_promote.get(key, 0),
             commits_after_promote=reports.commits_after_promote.get(key, 0),
             synced_ms=None if sync is None else sync.synced_ms,
             sync_lag=0 if sync is None else sync.behind,
             held_back=0 if sync is None else len(sync.held_back),
+            sync_committed=0 if sync is None else sync.committed,
+            sync_errors=0 if sync is None else sync.errors,
+            sync_round_s=0.0 if sync is None else sync.round_s,
+            sync_failing=sync is not None and bool(sync.error),
+            state_since_ms=record.state_since_ms,
+            carried=len(record.offsets),
+            source_lag=lags.source,
+            target_lag=lags.target,
         )

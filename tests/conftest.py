@@ -82,3 +82,10 @@ def unused_port() -> Iterator[Callable[[], int]]:
 def topic() -> str:
     """A topic name that no other test uses."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def third(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """One more cluster, for what takes three: Kafka 4.3.1, one broker."""
+    with session_cluster("third", "4.3.1", tmp_path_factory.mktemp("third")) as cluster:
+        yield cluster

@@ -136,6 +136,10 @@ class Lockgate:
         found = self._get(f"/v3/links/{link}/mirrors")["data"]
         return sum(each["mirror_status"] == "ACTIVE" and each["readable"] for each in found)
 
+    def stopped(self, link: str) -> int:
+        """How many mirror topics of a link are promoted."""
+        return sum(each["mirror_status"] == "STOPPED" for each in self._get(f"/v3/links/{link}/mirrors")["data"])
+
     def status(self, link: str, topic: str) -> dict[str, Any]:
         """What `mirror describe` shows."""
         return self._get(f"/v3/links/{link}/mirrors/{topic}")
@@ -149,7 +153,7 @@ class Lockgate:
         return value
 
     def pauses(self, link: str) -> tuple[int, float]:
-        """How many promotes of a link ended in STOPPED, and how many seconds they held writes in total."""
+        """How many promotes of a link ended in STOPPED (a set is one), and how many seconds they held writes in all."""
         text = self._checked(self._api.get("/metrics")).text
         labels = f'{{link="{link}",outcome="stopped"}} '
         found = dict.fromkeys(("count", "sum"), 0.0)

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+import httpx
+from confluent_kafka.cimpl import KafkaException
 
 from bench.errors import BenchError
 from bench.headline import told
@@ -29,6 +33,7 @@ from bench.stats import Sample, Samples
 from gateway.devcluster import DevClusterError
 
 FORMAT: Final = 1
+_FAILURES: Final = (BenchError, DevClusterError, KafkaException, httpx.HTTPError, OSError)
 _LOADS: Final[Mapping[str, Callable[[ProductionLab, Say], None]]] = {
     "backlog": backlog.measure,
     "tail": distances.measure_tail,
@@ -47,32 +52,51 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "bench-production", help="logs and data")
     parser.add_argument("--report", type=Path, default=ROOT / "build" / "bench-production.json")
     args = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     samples, failures = Samples(), dict[str, str]()
-    began, clock = datetime.now(UTC), time.monotonic()
+    began, clock, load_before = datetime.now(UTC), time.monotonic(), load_average()
 
     def say(sample: Sample) -> None:
-        samples.add(sample)
+        samples.add(replace(sample, load_average=load_average()))
         shown = " ".join(f"{key}={value:.4g}" for key, value in sample.metrics.items())
         sys.stderr.write(f"{time.monotonic() - clock:7.1f} s  {sample.load} {sample.contestant}: {shown}\n")
 
-    lab = ProductionLab(PROFILES[args.profile], args.folder.absolute())
+    sizes = PROFILES[args.profile]
     try:
-        lab.start()
-        for name in args.only:
-            try:
-                _LOADS[name](lab, say)
-            except BenchError as error:
-                failures[name] = str(error)
-                sys.stderr.write(f"{name}: FAILED: {error}\n")
-    except (BenchError, DevClusterError) as error:
+        _measure(sizes, args.folder.absolute(), args.only, say, failures)
+    except KeyboardInterrupt as interrupt:
+        failures["bench"] = f"interrupted by {str(interrupt) or 'Ctrl-C'}"
+    except _FAILURES as error:
         failures["bench"] = str(error)
-        sys.stderr.write(f"{error}\n")
-    finally:
-        lab.close()
-    content = report(lab.sizes, samples, failures, began, time.monotonic() - clock)
-    args.report.absolute().write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for name, reason in failures.items():
+        sys.stderr.write(f"{name}: could not be measured: {reason}\n")
+    content = report(sizes, samples, failures, began, time.monotonic() - clock)
+    content["load_averages"] = [load_before, load_average()]
+    args.report.parent.mkdir(parents=True, exist_ok=True)
+    args.report.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(last_line(samples) + "\n")
     return 1 if failures else 0
+
+
+def _measure(sizes: Sizes, folder: Path, loads: Sequence[str], say: Say, failures: dict[str, str]) -> None:
+    """All these loads. One that fails keeps no other from being measured."""
+    lab = ProductionLab(sizes, folder)
+    try:
+        lab.start()
+        for name in loads:
+            try:
+                _LOADS[name](lab, say)
+            except _FAILURES as error:
+                failures[name] = str(error) or type(error).__name__
+    finally:
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave brokers behind
+        lab.close()
+        signal.signal(signal.SIGINT, previous)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def report(
@@ -84,7 +108,6 @@ def report(
         "began": began.isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "machine": machine(),
-        "load_average": load_average(),
         "versions": versions(),
         "sizes": asdict(sizes),
         "failures": dict(failures),

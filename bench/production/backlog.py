@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from bench.contestants.mirrormaker import MirrorMaker
 from bench.proc import Meter
 from bench.production.filling import fill
 from bench.production.lab import ProductionLab
 from bench.production.sizes import Cell, Sizes
+from bench.rounds import rotated
 from bench.stats import Sample
 from bench.waiting import wait_until
 
 LINK: Final = "backlog"
+_BEGUN_S: Final = 90.0
 _COPIED_S: Final = 300.0
+_LOOK_S: Final = 0.02
 _SMALL_BATCH: Final = 4_096
 
 Say = Callable[[Sample], None]
@@ -37,49 +42,75 @@ def measure(lab: ProductionLab, say: Say) -> None:
     for cell in grid:
         lab.on_source.create(cell.name, cell.partitions)
         fill(lab.source.bootstrap, cell.name, cell._replace(batch=1), 1)
-    lab.start_mirror_makers({cell.name: cell.partitions for cell in grid})
-    with lab.gateway.link(LINK, lab.source.bootstrap):
-        for cell in grid:
-            lab.gateway.mirror(LINK, cell.name)
-            lab.on_target.wait_for_records(cell.name, cell.partitions, 60.0, partitions=cell.partitions)
-            lab.gateway.pause(LINK, cell.name)
-        for number in range(lab.sizes.rounds):
+    try:
+        lab.start_mirror_makers({cell.name: cell.partitions for cell in grid})
+        with lab.gateway.link(LINK, lab.source.bootstrap):
             for cell in grid:
-                _round(lab, cell, number, say)
-    lab.stop_mirror_makers()
-    lab.on_target.drop(*(cell.name for cell in grid))
-    lab.on_source.drop(*(cell.name for cell in grid))
+                lab.gateway.mirror(LINK, cell.name)
+                lab.on_target.wait_for_records(cell.name, cell.partitions, _BEGUN_S, partitions=cell.partitions)
+                lab.gateway.pause(LINK, cell.name)
+            for number in range(lab.sizes.rounds):
+                for cell in grid:
+                    _round(lab, cell, number, say)
+    finally:
+        copies = [one.copy_of(cell.name) for one in lab.mirror_makers for cell in grid]
+        lab.stop_mirror_makers()
+        lab.on_target.drop(*copies, *(cell.name for cell in grid))
+        lab.on_source.drop(*(cell.name for cell in grid))
 
 
 def _round(lab: ProductionLab, cell: Cell, number: int, say: Say) -> None:
+    """All copy what was written while they stood still, another one first in each round."""
     before = lab.on_source.records(cell.name, cell.partitions)
     written = fill(lab.source.bootstrap, cell.name, cell, batches_of(cell, lab.sizes))
-    for mirror_maker in lab.mirror_makers:
-        copy = mirror_maker.copy_of(cell.name)
-        meter = Meter(mirror_maker.pid)
-        mirror_maker.resume()
-        metrics = copied(lab, cell, copy, meter, before, written)
-        mirror_maker.pause()
-        say(Sample(load_of(cell), number, mirror_maker.name, metrics))
+    turns: dict[str, Callable[[], dict[str, float]]] = {
+        each.name: partial(_by_mirror_maker, lab, each, cell, before, written) for each in lab.mirror_makers
+    }
+    turns["gateway"] = partial(_by_gateway, lab, cell, before, written)
+    for name in rotated(list(turns), number):
+        say(Sample(load_of(cell), number, name, turns[name]()))
+
+
+def _by_mirror_maker(lab: ProductionLab, one: MirrorMaker, cell: Cell, before: int, written: int) -> dict[str, float]:
+    meter = Meter(one.pid)
+    one.resume()
+    try:
+        return copied(lab, cell, one.copy_of(cell.name), meter, before, written)
+    finally:
+        one.pause()
+
+
+def _by_gateway(lab: ProductionLab, cell: Cell, before: int, written: int) -> dict[str, float]:
     meter = Meter(lab.gateway.pid)
     lab.gateway.resume(LINK, cell.name)
     metrics = copied(lab, cell, cell.name, meter, before, written)
     lab.gateway.pause(LINK, cell.name)
-    say(Sample(load_of(cell), number, "gateway", metrics))
+    return metrics
 
 
 def copied(lab: ProductionLab, cell: Cell, copy: str, meter: Meter, before: int, written: int) -> dict[str, float]:
-    """CPU from the go-ahead to the last record; the rate from the first record that is seen to the last."""
-    first = wait_until(
-        lambda: (found := lab.on_target.records(copy, cell.partitions)) > before and found, 60.0, f"records in {copy}"
-    )
-    began = meter.wall_s
-    lab.on_target.wait_for_records(copy, before + written, _COPIED_S, partitions=cell.partitions, poll_s=0.02)
-    seconds, cpu = max(0.001, meter.wall_s - began), meter.cpu_s or 0.0
+    """CPU from the go-ahead to the last record; the rate from the last look that saw nothing new to the last record.
+
+    So a backlog that is copied between two looks has a rate, too, and one that is too low rather than too high.
+    """
+    nothing_at = meter.wall_s
+
+    def has_begun() -> bool:
+        nonlocal nothing_at
+        looked_at = meter.wall_s
+        if lab.on_target.records(copy, cell.partitions) > before:
+            return True
+        nothing_at = looked_at
+        return False
+
+    wait_until(has_begun, _BEGUN_S, f"records in {copy}", poll_s=_LOOK_S)
+    lab.on_target.wait_for_records(copy, before + written, _COPIED_S, partitions=cell.partitions, poll_s=_LOOK_S)
+    seconds, cpu = meter.wall_s - nothing_at, meter.cpu_s or 0.0
     mb = written * cell.size / 1e6
     return {
-        "records_per_s": (before + written - first) / seconds,
-        "mb_per_s": mb * (before + written - first) / written / seconds,
+        "records_per_s": written / seconds,
+        "mb_per_s": mb / seconds,
         "cpu_s_per_million": cpu / written * 1e6,
         "cpu_s_per_gb": cpu / mb * 1e3,
+        "first_s": nothing_at,
     }

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from struct import Struct
 from typing import Final
 
@@ -24,6 +25,7 @@ from protocol.produce import build_request_body
 
 _SIZE: Final = Struct(">i")
 _AT_ONCE: Final = 64
+_VARIED_BYTES: Final = 4_000_000
 _LZ4_OR_PLAIN: Final = memoryview(b"")
 
 
@@ -37,10 +39,15 @@ def batch_of(values: Sequence[bytes], codec: int = 0) -> bytes:
     return batch_around(body, len(values), codec=codec, created_ms=int(time.time() * 1000))
 
 
-def values_of(cell: Cell) -> list[bytes]:
-    """Of one batch; half of each compresses well."""
+def batches_like(cell: Cell, count: int) -> list[bytes]:
+    """So many batches that differ, or fewer that come round again: after 4 MB, so that no two of them meet in what is
+    merged or batched anew, where equal ones would be compressed to nothing. Half of each value compresses well."""
     half = cell.size // 2
-    return [os.urandom(cell.size - half) + b"v" * half for _ in range(cell.batch)]
+    most = max(2, _VARIED_BYTES // (cell.batch * cell.size))
+    return [
+        batch_of([os.urandom(cell.size - half) + b"v" * half for _ in range(cell.batch)], cell.codec)
+        for _ in range(min(count, most))
+    ]
 
 
 class Pipe:
@@ -101,10 +108,10 @@ def leaders(bootstrap: str, topic: str) -> dict[str, list[int]]:
 
 def fill(bootstrap: str, topic: str, cell: Cell, batches: int) -> int:
     """Write so many batches to each partition; returns how many records that are in all."""
-    batch = batch_of(values_of(cell), cell.codec)
+    varied = batches_like(cell, batches)
     with ThreadPoolExecutor() as pool:
         writers = [
-            pool.submit(_write, where, produce_frame(topic, dict.fromkeys(led, batch)), batches)
+            pool.submit(_write, where, [produce_frame(topic, dict.fromkeys(led, batch)) for batch in varied], batches)
             for where, led in leaders(bootstrap, topic).items()
         ]
         for writer in writers:
@@ -112,8 +119,8 @@ def fill(bootstrap: str, topic: str, cell: Cell, batches: int) -> int:
     return batches * cell.batch * cell.partitions
 
 
-def _write(where: str, frame: bytes, times: int) -> None:
+def _write(where: str, frames: Sequence[bytes], times: int) -> None:
     pipe = Pipe(where)
-    for _ in range(times):
+    for frame in islice(cycle(frames), times):
         pipe.send(frame)
     pipe.close()

@@ -70,7 +70,7 @@ FULL: Final = Sizes(
     ),
     rounds=2,
     tiny_records=200_000,
-    mb=200,
+    mb=100,
     mm2_tuned=True,
     tail_s=30.0,
     many=(1_000, 4_000, 10_000),

@@ -6,7 +6,20 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
-from gateway.api import catch_up, errors, failbacks, gateways, groups, links, mirror_changes, mirrors, status
+from gateway.api import (
+    candidates,
+    catch_up,
+    confluent,
+    errors,
+    failbacks,
+    gateways,
+    groups,
+    link_configs,
+    links,
+    mirror_changes,
+    mirrors,
+    status,
+)
 from gateway.api.gateways import GatewaysView
 from gateway.api.plane import Plane
 from gateway.api.status import MetricsText
@@ -29,13 +42,18 @@ def create_app(
     app = FastAPI(title="lockgate", version=VERSION, responses=errors.RESPONSES, docs_url=None, redoc_url=None)
     errors.install(app)
     app.include_router(links.router(plane))
+    app.include_router(link_configs.router(plane))
+    app.include_router(link_configs.running_router(plane))
     app.include_router(mirrors.batch_router(plane))
     app.include_router(failbacks.batch_router(plane))
     app.include_router(mirrors.router(plane))
     app.include_router(failbacks.router(plane))
     app.include_router(mirror_changes.router(plane))
     app.include_router(catch_up.router(plane))
+    app.include_router(candidates.router(plane))
     app.include_router(groups.router(plane))
+    for confluents in confluent.routers(plane):
+        app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))
     if fleet is not None:
         app.include_router(gateways.router(fleet))

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from gateway.api.mirror_models import UpstreamData
 from gateway.api.models import Body
 from gateway.mirror.rules.period import period_of
 from gateway.operations.secrets.rules.references import shown
@@ -58,6 +59,7 @@ class MirrorHistory(BaseModel):
     reverse_starts: list[StartData]
     not_mirrored: list[int]
     restore_configs: dict[str, str]
+    upstream: list[UpstreamData] = Field(default_factory=list)
 
     @classmethod
     def of(cls, record: MirrorRecord) -> MirrorHistory:
@@ -78,6 +80,7 @@ class MirrorHistory(BaseModel):
             reverse_starts=[StartData.of(start) for start in record.failback.reverse_starts],
             not_mirrored=list(record.cutover.not_mirrored),
             restore_configs=dict(record.restore_configs),
+            upstream=[UpstreamData.of(each) for each in record.upstream],
         )
 
 
@@ -85,10 +88,12 @@ class PlannedMirror(BaseModel):
     """What a job must know of a mirror to append as it does, and to read its offset map: under which `mirror_id` and
     `period` its breakpoints are kept, and per partition the (source, target) offset that holds without any (`implied`).
 
-    All that is of the way from the source to the target. `history` tells of the others, and where each one ended."""
+    All that is of the way from the source to the target. `history` tells of the others, and where each one ended.
+    `link_tag`: in the producer ids of all batches that were mirrored."""
 
     source_topic_name: str
     mirror_topic_name: str
+    link_tag: int
     mirror_id: int
     mirror_status: str
     mode: str
@@ -105,6 +110,7 @@ class PlannedMirror(BaseModel):
         forward = replace(record, failback=replace(record.failback, direction=MirrorDirection.FORWARD))
         period = period_of(forward, link_id)
         return cls(
+            link_tag=link_id,
             source_topic_name=period.origin,
             mirror_topic_name=period.copy,
             mirror_id=period.mirror_id,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,13 +23,15 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway.api.access.audit import AuditTrail
+from gateway.api.access.audit import AuditTrail, named_by
 from gateway.api.access.roles import CALLER, NOBODY, Caller, find, refusal
 from gateway.fleet.peers.channel import Peers
 from gateway.kafka.connection.errors import NetError
 
 REST = "rest"
 
+NO_BASE: Final = "http://gateway"
+_HOST: Final = re.compile(rb"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 _ANSWER_S = 120.0
 _OWN: Final = ("/health", "/ready", "/metrics", "/v3/status", "/docs", "/openapi.json")
 _log = structlog.get_logger("lockgate.rest")
@@ -39,7 +42,10 @@ App = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[N
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request to the control plane. `path` as it was sent, with its escapes. `through`: which gateway was asked."""
+    """A request to the control plane. `path` as it was sent, with its escapes. `through`: which gateway was asked.
+
+    `base`: how the client addresses that gateway, such as `https://gateway:8642`: answers name things by their URLs.
+    """
 
     method: str
     path: str
@@ -47,6 +53,7 @@ class Question:
     body: bytes
     caller: Caller
     through: str
+    base: str = NO_BASE
 
     def to_wire(self) -> dict[str, Any]:
         """For the leader."""
@@ -56,6 +63,7 @@ class Question:
             "query": self.query,
             "body": self.body.decode("latin-1"),
             "caller": self.caller.to_wire(),
+            "base": self.base,
         }
 
     @classmethod
@@ -68,6 +76,7 @@ class Question:
             str(said["body"]).encode("latin-1"),
             Caller.from_wire(said.get("caller")),
             str(said.get("from", "")),
+            str(said.get("base", NO_BASE)),
         )
 
 
@@ -115,6 +124,7 @@ class LeaderForwarding:
             await Request(scope, receive).body(),
             scope.get(CALLER, NOBODY),
             self._name(),
+            base_of(scope),
         )
         try:
             answer = await self._answer(question)
@@ -158,7 +168,8 @@ class LeaderForwarding:
     async def _call(self, question: Question) -> httpx.Response:
         if not self.audit.wants(question.method):
             return await self._call_app(question)
-        asked, body = find(question.method, unquote(question.path)), _decoded(question.body)
+        asked = named_by(find(question.method, unquote(question.path)), question.query)
+        body = _decoded(question.body)
         before = self.audit.state_of(asked, body)
         status, reason = 503, "the term of this leader ended meanwhile: the outcome is not known"
         try:
@@ -172,12 +183,20 @@ class LeaderForwarding:
     async def _call_app(self, question: Question) -> httpx.Response:
         app = _authorised(self._led, question.caller)  # type: ignore[arg-type]
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        url = httpx.URL("http://gateway").copy_with(
+        url = httpx.URL(question.base).copy_with(
             raw_path=f"{question.path}?{question.query}".rstrip("?").encode("latin-1")
         )
         headers = {"content-type": "application/json"} if question.body else {}
         async with httpx.AsyncClient(transport=transport, timeout=None) as client:  # noqa: S113 - operations have limits
             return await client.request(question.method, url, content=question.body, headers=headers)
+
+
+def base_of(scope: Scope) -> str:
+    """How the client addresses this gateway, by its Host header; a made-up name where that cannot be one."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    if not _HOST.fullmatch(host):
+        return NO_BASE
+    return f"{'https' if scope.get('scheme') == 'https' else 'http'}://{host.decode('ascii')}"
 
 
 def _authorised(app: App, caller: Caller) -> App:

@@ -25,7 +25,10 @@ class CreateLink(Body):
 
 
 class LinkData(BaseModel):
-    """A cluster link. `client`: properties for the source, secrets hidden. `mirrors`: count by state."""
+    """A cluster link. `client`: properties for the source, secrets hidden. `mirrors`: count by state.
+
+    `link_error_code`: NO_ERROR, or Confluent's word for what `link_error` says.
+    """
 
     kind: Literal["KafkaLinkData"] = "KafkaLinkData"
     link_name: str
@@ -34,6 +37,7 @@ class LinkData(BaseModel):
     destination_cluster_id: str
     link_state: str
     link_error: str
+    link_error_code: str
     state_time_ms: int
     created_ms: int
     client: dict[str, str]
@@ -50,6 +54,7 @@ class LinkData(BaseModel):
             destination_cluster_id=target_cluster_id,
             link_state=view.state,
             link_error=view.error,
+            link_error_code=view.error_code,
             state_time_ms=view.state_since_ms,
             created_ms=view.record.created_ms,
             client=dict(view.client),

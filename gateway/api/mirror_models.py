@@ -11,8 +11,8 @@ from gateway.api.models import Body
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import BadRequest
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.mirror_states import shown
-from gateway.state.records import MirrorDirection
+from gateway.state.provenance import Provenance
+from gateway.state.records import MirrorDirection, Upstream
 from gateway.topics.catch_up import CatchUp
 from gateway.topics.clients_not_migrated import ClientsNotMigrated
 from gateway.topics.mirrors import MirrorView
@@ -100,6 +100,7 @@ class MirrorLag(BaseModel):
     last_error: str
     segments: int
     waits_for: str
+    queued_bytes: int
 
     @classmethod
     def of(cls, status: PartitionStatus) -> MirrorLag:
@@ -151,6 +152,44 @@ class CatchUpData(BaseModel):
     def of(cls, progress: CatchUp) -> CatchUpData:
         """From the job's last report."""
         return cls(**{name: getattr(progress, name) for name in cls.model_fields})
+
+
+class UpstreamData(BaseModel):
+    """A cluster from which the source itself mirrored the topic. `until_offsets`: of the topic that was written there,
+    by partition, where that mirror was promoted; empty while it is mirrored."""
+
+    cluster_id: str
+    link: str
+    topic: str
+    until_offsets: list[int]
+
+    @classmethod
+    def of(cls, found: Upstream) -> UpstreamData:
+        """From the record."""
+        return cls(cluster_id=found.cluster_id, link=found.link, topic=found.topic, until_offsets=list(found.ends))
+
+
+class ProvenanceData(BaseModel):
+    """From where a mirror topic's records are. A batch of the target's log whose producer id p is in [2^50, 2^51) (mod
+    2^51) was mirrored by the link whose tag is (p mod 2^50) / 2^32; any other one was written on the target.
+
+    `producer_id`: under which it is mirrored now. `upstream`: a chain's clusters before the source, nearest first.
+    """
+
+    link_tag: int
+    source_cluster_id: str
+    producer_id: int
+    upstream: list[UpstreamData]
+
+    @classmethod
+    def of(cls, found: Provenance) -> ProvenanceData:
+        """From the view."""
+        return cls(
+            link_tag=found.link_tag,
+            source_cluster_id=found.source_cluster_id,
+            producer_id=found.producer_id,
+            upstream=[UpstreamData.of(each) for each in found.upstream],
+        )
 
 
 class MirrorData(BaseModel):
@@ -207,6 +246,8 @@ class MirrorData(BaseModel):
     mirror_state_transition_errors: list[TransitionErrorEntry] | None = Field(
         default=None, description="With include_state_transition_errors."
     )
+    paused_by_link: bool = Field(default=False, description="Its link is paused, and so it is.")
+    provenance: ProvenanceData | None = None
 
     @classmethod
     def of(cls, view: MirrorView, *, transition_errors: bool = False) -> MirrorData:
@@ -217,7 +258,8 @@ class MirrorData(BaseModel):
             mirror_topic_name=record.mirror_topic,
             source_topic_name=record.source_topic,
             num_partitions=len(record.starts),
-            mirror_status=shown(record).value if view.catch_up is None else CATCHING_UP,
+            mirror_status=view.state.value if view.catch_up is None else CATCHING_UP,
+            paused_by_link=view.paused_by_link,
             mirror_topic_error=record.error.value,
             error_message=record.error_message,
             state_time_ms=record.state_since_ms,
@@ -253,6 +295,7 @@ class MirrorData(BaseModel):
             ]
             if transition_errors
             else None,
+            provenance=None if view.provenance is None else ProvenanceData.of(view.provenance),
         )
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from gateway.api.mirror_change_models import CreatePlanData, PromotePlanData
 from gateway.api.mirror_changes import ValidateOnly
 from gateway.api.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
-from gateway.api.models import ForceOption
+from gateway.api.models import ForceOption, MirrorNames
 from gateway.api.plane import Plane
 from gateway.state.records import MirrorState
 
@@ -64,8 +64,18 @@ def router(plane: Plane) -> APIRouter:
 
 
 def batch_router(plane: Plane) -> APIRouter:
-    """The route that treats several mirror topics as one set."""
+    """The routes for several mirror topics at once: a promote treats them as one set."""
     routes = APIRouter(tags=["mirrors"])
+
+    @routes.post("/v3/links/{link}/mirrors:pause", summary="Pause mirror topics")
+    async def pause_mirrors(link: str, body: MirrorNames) -> MirrorList:
+        views = await plane().mirrors.pause_all(link, body.mirror_topic_names)
+        return MirrorList(data=[MirrorData.of(view) for view in views])
+
+    @routes.post("/v3/links/{link}/mirrors:resume", summary="Resume paused mirror topics")
+    async def resume_mirrors(link: str, body: MirrorNames) -> MirrorList:
+        views = await plane().mirrors.resume_all(link, body.mirror_topic_names)
+        return MirrorList(data=[MirrorData.of(view) for view in views])
 
     @routes.post(
         "/v3/links/{link}/mirrors:promote", status_code=202, summary="Begin to promote mirror topics as one set"

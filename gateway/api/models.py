@@ -24,6 +24,12 @@ class ForceOption(Body):
     force: bool = False
 
 
+class MirrorNames(Body):
+    """Several mirror topics."""
+
+    mirror_topic_names: list[str]
+
+
 class StatusData(BaseModel):
     """The gateway at a glance. `listeners`: broker of the target (or `bootstrap`) -> address.
 

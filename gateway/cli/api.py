@@ -12,9 +12,10 @@ from urllib.parse import quote
 import httpx
 import typer
 
+from gateway.cli.connection import DEFAULT_URL as DEFAULT_URL
 from gateway.cli.connection import UNREACHABLE as UNREACHABLE
+from gateway.cli.connection import URL_VARIABLE, client, what_is_missing
 from gateway.cli.connection import USAGE as USAGE
-from gateway.cli.connection import client, what_is_missing
 
 T = TypeVar("T")
 
@@ -23,11 +24,9 @@ Params = Mapping[str, str | list[str]]
 
 REFUSED = 1
 
-DEFAULT_URL = "http://127.0.0.1:8642"
-
 Url = Annotated[
     str,
-    typer.Option("--url", envvar="LOCKGATE_URL", help="Where the gateway's API is: http(s)://HOST:PORT or unix:PATH."),
+    typer.Option("--url", envvar=URL_VARIABLE, help="Where the gateway's API is: http(s)://HOST:PORT or unix:PATH."),
 ]
 
 
@@ -59,6 +58,10 @@ class Api:
     def post(self, path: str, body: Any = None) -> Any:
         """POST."""
         return self._call("POST", path, body=body)
+
+    def put(self, path: str, body: Any = None) -> Any:
+        """PUT."""
+        return self._call("PUT", path, body=body)
 
     def delete(self, path: str, params: Mapping[str, str] | None = None) -> Any:
         """DELETE."""

@@ -1,6 +1,7 @@
 """How commands reach a gateway's REST API, and prove who asks.
 
-Every command that has `--url` has these options too, without naming them: `ApiTyper` adds them. The token is read from
+Every command that has `--url` has these options too, without naming them: `ApiTyper` adds them, and to those that show
+something, `--watch` (`watch.py`). The token is read from
 a file, never from the command line, where every user of the machine could see it; and it is sent only where nobody can
 listen: by TLS, on loopback, or over a Unix socket.
 """
@@ -13,7 +14,7 @@ import inspect
 import ipaddress
 import os
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,10 @@ import httpx
 import typer
 
 from gateway.api.access.token_file import TokenError, default_path, read_token
+from gateway.cli import watch
 
+DEFAULT_URL: Final = "http://127.0.0.1:8642"
+URL_VARIABLE: Final = "LOCKGATE_URL"
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 UNIX: Final = "unix:"
@@ -74,10 +78,25 @@ class ApiTyper(typer.Typer):
         register = super().command(*args, **kwargs)
 
         def add(function: Any) -> Any:
-            register(_connected(function) if "url" in inspect.signature(function).parameters else function)
+            name = kwargs.get("name") or (args[0] if args else function.__name__)
+            told = function
+            if "url" in inspect.signature(function).parameters:
+                told = _connected(_watched(function) if name in watch.WATCHED else function)
+            register(told)
             return function
 
         return add
+
+
+def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with `--watch` more."""
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        asked = {name: given.pop(name) for name in watch.OPTIONS}
+        watch.shown(lambda: function(**given), str(given.get("output", "")), **asked)
+
+    return _with_options(command, function, watch.OPTIONS, watch.DEFAULTS)
 
 
 def _connected(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,16 +111,24 @@ def _connected(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _CONNECTION.reset(before)
 
+    return _with_options(command, function, _OPTIONS, {})
+
+
+def _with_options(
+    command: Any, function: Callable[..., Any], options: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """`command`, which takes what `function` takes and these options, shows both to Typer."""
     hints = get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
     own = [one.replace(annotation=hints[name]) for name, one in signature.parameters.items()]
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _OPTIONS.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
+        for name, kind in options.items()
     ]
-    command.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    command.__annotations__ = {**hints, **_OPTIONS}
-    return command
+    command.__signature__ = signature.replace(parameters=[*own, *more])
+    command.__annotations__ = {**hints, **options}
+    shown: Callable[..., Any] = command
+    return shown
 
 
 def client(url: str) -> httpx.Client:

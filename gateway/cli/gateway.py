@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, duration, facts, since, table
 
 app = ApiTyper(help="Gateways: the fleet before one target.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the gateway, as `list` shows it.")]
+Name = Annotated[
+    str, typer.Argument(help="Name of the gateway, as `list` shows it.", autocompletion=completion.gateways)
+]
 
 
 @app.command("list")
@@ -63,10 +66,13 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
 
 
 @app.command("forget")
-def forget(name: Name, url: Url = DEFAULT_URL) -> None:
+def forget(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Wait no more for a lost gateway. Only when it has stopped for certain: it must not write to a source any more."""
     ask(url, lambda api: api.delete(f"/v3/gateways/{segment(name)}"))
-    typer.echo(f"forgotten {name}")
+    if output is not Output.TABLE:
+        dump({"name": name, "forgotten": True}, output)
+    else:
+        typer.echo(f"forgotten {name}")
 
 
 def _several(workers: int) -> str:

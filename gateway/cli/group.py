@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
 
 app = ApiTyper(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
 
-Group = Annotated[str, typer.Argument(help="Name of the group, the same on both clusters.")]
-Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
+Group = Annotated[
+    str, typer.Argument(help="Name of the group, the same on both clusters.", autocompletion=completion.groups)
+]
+Link = Annotated[str, typer.Option("--link", help="Name of the link.", autocompletion=completion.links)]
 Force = Annotated[bool, typer.Option("--force", help="Go on although a check says no.")]
 
 

@@ -75,6 +75,7 @@ def audit(
             fraction=fraction,
             seed=seed,
             wait_s=0 if dry_run else wait,
+            provenance=plan.provenance,
         )
         if dry_run:
             _show_plan(prepare(options, say), options)

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
+from gateway.cli.link_update import register, show_delete_plan
 from gateway.cli.output import Format, Output, dump, facts, since, table
-from gateway.cli.properties import read_properties
+from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
 
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
+register(app)
 
-Name = Annotated[str, typer.Argument(help="Name of the link.")]
+Name = Annotated[str, typer.Argument(help="Name of the link.", autocompletion=completion.links)]
 
 
 @app.command("create")
 def create(
     name: Name,
     bootstrap: Annotated[str, typer.Option(metavar="HOST:PORT", help="bootstrap.servers of the source.")] = "",
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Client properties and link options, one key=value a line.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One of them; may be repeated.")
-    ] = None,
+    config: Configs = None,
+    config_file: ConfigFile = None,
+    settings: Settings = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Try everything, also against the source; create nothing.")
+    ] = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Create a link to a source cluster, which must answer."""
-    properties = read_properties(config) if config else {}
-    for text in settings or []:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            fail(f"--set {text}: expected KEY=VALUE", USAGE)
-        if any(word in key for word in ("password", "secret", "jaas")) and not value.strip().startswith("${"):
-            fail(
-                f"--set {key.strip()}: others see a secret on a command line; give a reference to it, such as "
-                "${env:NAME}, or put it into a file, --config FILE",
-                USAGE,
-            )
-        properties[key.strip()] = value.strip()
+    properties = configs_given(config, config_file, settings)
     if bootstrap:
         properties["bootstrap.servers"] = bootstrap
     if "bootstrap.servers" not in properties:
-        fail("name the source with --bootstrap HOST:PORT (or bootstrap.servers in --config or --set)", USAGE)
+        fail("name the source with --bootstrap HOST:PORT (or --config bootstrap.servers=HOST:PORT)", USAGE)
     body = {"link_name": name, "configs": [{"name": key, "value": value} for key, value in properties.items()]}
-    link = ask(url, lambda api: api.post("/v3/links", body))
+    query = "?validate_only=true" if dry_run else ""
+    link = ask(url, lambda api: api.post(f"/v3/links{query}", body))
     if output is not Output.TABLE:
         dump(link, output)
+    elif dry_run:
+        typer.echo(f"link {name} to source cluster {link['source_cluster_id']} would be created; nothing was")
     else:
         typer.echo(f"created link {name} to source cluster {link['source_cluster_id']}")
 
@@ -90,7 +84,7 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
             ("Link", link["link_name"]),
             ("State", link["link_state"]),
             ("Since", since(link["state_time_ms"])),
-            ("Error", link["link_error"]),
+            ("Error", _error(link)),
             ("Source cluster id", link["source_cluster_id"]),
             ("Target cluster id", link["destination_cluster_id"]),
             ("Created", since(link["created_ms"])),
@@ -105,11 +99,24 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
 def delete(
     name: Name,
     force: Annotated[bool, typer.Option("--force", help="Also with topics or groups that are not promoted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would stay, and who writes where then; delete nothing.")
+    ] = False,
+    output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Delete a link and what is known of its mirrors and groups. Topics and their records stay."""
+    if dry_run:
+        query = {"force": str(force).lower(), "validate_only": "true"}
+        plan = ask(url, lambda api: api.delete(f"/v3/links/{segment(name)}", query))
+        show_delete_plan(plan, output)
+        return
     ask(url, lambda api: api.delete(f"/v3/links/{segment(name)}", {"force": str(force).lower()}))
     typer.echo(f"deleted link {name}")
+
+
+def _error(link: dict[str, Any]) -> str:
+    return f"{link['link_error_code']}: {link['link_error']}" if link["link_error"] else ""
 
 
 def _counts(mirrors: dict[str, int]) -> str:

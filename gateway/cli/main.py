@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import dev, gateway, group, job, link, mirror, mirror_back, mirror_changes, serve
+from gateway.cli import (
+    dev,
+    gateway,
+    group,
+    job,
+    link,
+    mirror,
+    mirror_back,
+    mirror_candidates,
+    mirror_changes,
+    serve,
+)
 from gateway.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
@@ -14,6 +25,7 @@ app.command("serve")(serve.serve)
 app.add_typer(link.app, name="link")
 mirror_back.register(mirror.app)
 mirror_changes.register(mirror.app)
+mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
 app.add_typer(gateway.app, name="gateway")

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, ask, fail
+from gateway.cli.completion import AnyLink
 from gateway.cli.connection import ApiTyper
+from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topic, Topics, each, end, mirror_path, not_mirrored, one_by_one, results
 from gateway.cli.mirror_shown import asked_for, create_plans, promote_plan, transition_errors, wanted
 from gateway.cli.output import Format, Output, dump, duration, facts, rate, since, table
@@ -59,13 +61,13 @@ def create(
 
 @app.command("list")
 def list_mirrors(
-    link: Link,
+    link: AnyLink = "",
     status: Annotated[str, typer.Option("--mirror-status", help="Only those in this state.")] = "",
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """List the mirror topics of a link."""
-    answer = ask(url, lambda api: api.get(mirror_path(link), {"mirror_status": status.upper()} if status else None))
+    """List the mirror topics of a link, or of all links."""
+    answer = ask(url, lambda api: _listed(api, link, status))
     if output is not Output.TABLE:
         dump(answer, output)
         return
@@ -82,6 +84,7 @@ def list_mirrors(
             "Lag ms#",
             "Throughput#",
             "Error",
+            *([] if link else ["Link"]),
         ],
         (
             [
@@ -96,10 +99,12 @@ def list_mirrors(
                 _told(max, mirror["mirror_lags"], "lag_ms"),
                 rate(sum(lag["bytes_per_s"] for lag in mirror["mirror_lags"])),
                 mirror["promote_error"] or mirror["error_message"],
+                *([] if link else [mirror["link_name"]]),
             ]
             for mirror in answer["data"]
         ),
-        empty=f"link {link} has no mirror topics" + (f" in state {status.upper()}" if status else ""),
+        empty=(f"link {link} has no mirror topics" if link else "no mirror topics")
+        + (f" in state {status.upper()}" if status else ""),
     )
 
 
@@ -130,6 +135,7 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
             ("Lost records", _lost(mirror["records_lost"])),
             ("Records after the cutover", _late(mirror["records_after_cutover"])),
             ("Mode", f"{mirror['mode']} ({mirror['mode_reason']})"),
+            ("From", _from(mirror.get("provenance"))),
             ("Readable", "yes" if mirror["readable"] else "not yet: the topic is being padded to the source's offsets"),
             ("Stopped at", ", ".join(map(str, mirror["stopped_at"]))),
             *asked_for(mirror),
@@ -139,6 +145,17 @@ def describe(topic: Topic, link: Link, output: Format = Output.TABLE, url: Url =
     typer.echo("")
     _partitions(mirror)
     _clients_not_migrated(mirror["clients_not_migrated"])
+
+
+def _from(found: dict[str, Any] | None) -> str:
+    """From where the records are: the source, and in a chain the clusters before it, the nearest first."""
+    if found is None:
+        return ""
+    chain = "".join(
+        f" ← {up['cluster_id']} (link {up['link']}{', promoted' if up['until_offsets'] else ''})"
+        for up in found["upstream"]
+    )
+    return f"cluster {found['source_cluster_id']} (link tag {found['link_tag']}){chain}"
 
 
 @app.command("translate-offset")
@@ -162,14 +179,22 @@ def translate_offset(
 
 
 @app.command("pause")
-def pause(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def pause(
+    topics: Topics, link: Link, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Pause mirror topics. Writes that come through the gateway still go to the source."""
+    if dry_run:
+        would("pause", topics, link, output, url)
     one_by_one("pause", "paused", topics, link, output, url)
 
 
 @app.command("resume")
-def resume(topics: Topics, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def resume(
+    topics: Topics, link: Link, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Resume paused mirror topics."""
+    if dry_run:
+        would("resume", topics, link, output, url)
     one_by_one("resume", "resumed", topics, link, output, url)
 
 
@@ -205,6 +230,15 @@ def promote(
     shown = done if output is not Output.TABLE else [mirror for mirror in done if mirror not in failed]
     results("promoted" if wait else "promoting", shown, output)
     end([f"{m['mirror_topic_name']}: {m['promote_error'] or m['error_message'] or m['mirror_status']}" for m in failed])
+
+
+def _listed(api: Api, link: str, status: str) -> Any:
+    """What the API says of one link, or of each of them."""
+    query = {"mirror_status": status.upper()} if status else None
+    if link:
+        return api.get(mirror_path(link), query)
+    links = [each["link_name"] for each in api.get("/v3/links")["data"]]
+    return {"data": [mirror for each in links for mirror in api.get(mirror_path(each), query)["data"]]}
 
 
 def _direction(direction: str) -> str:
@@ -267,6 +301,9 @@ def _partitions(mirror: Any) -> None:
         ),
         empty="no partition is being mirrored",
     )
+    queued = sum(lag["queued_bytes"] for lag in mirror["mirror_lags"])
+    if queued:
+        typer.echo(f"In memory, not known to be on the target yet: {queued / 1e6:,.1f} MB")
     for lag in mirror["mirror_lags"]:
         if lag["waits_for"]:
             typer.echo(f"Partition {lag['partition']}: {lag['waits_for']}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
+from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
 from gateway.cli.output import Format, Output
 from gateway.cli.waiting import until_done, until_reversed
@@ -76,7 +77,12 @@ def _reverse(topics: list[str], link: str, how: str, output: Output, url: str, *
 
 
 def failover(
-    topics: Topics, link: Link, yes: Yes = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+    topics: Topics,
+    link: Link,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Write topics on the target at once, whatever the source does. Says what may be lost, and asks."""
     api = Api(url)
@@ -87,6 +93,8 @@ def failover(
             f"{plan['mirror_topic_name']}: {left or 'nothing: the target has every record that the source has now'}",
             err=True,
         )
+    if dry_run:
+        would("failover", topics, link, output, url)
     if not yes:
         typer.confirm("Fail over?", abort=True, err=True)
     _finish("failed over", _post(api, f"{mirror_path(link)}:failover", names), ("STOPPED",), output, wait=True)
@@ -97,6 +105,7 @@ def restore(
     link: Link,
     yes: Yes = False,
     wait: Wait = True,
+    dry_run: DryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -106,6 +115,8 @@ def restore(
     for plan in _post(api, f"{mirror_path(link)}:truncate-and-restore?validate_only=true", names):
         for line in _losses(plan):
             typer.echo(f"{plan['mirror_topic_name']}: {line}", err=True)
+    if dry_run:
+        would("truncate-and-restore", topics, link, output, url)
     if not yes:
         typer.confirm("Delete these topics on the source, and fill them anew?", abort=True, err=True)
     done = _post(api, f"{mirror_path(link)}:truncate-and-restore", names)

@@ -7,12 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli import completion
 from gateway.cli.api import REFUSED, Api, Refused, fail, segment
 from gateway.cli.output import Output, dump
 
-Topic = Annotated[str, typer.Argument(help="Mirror topic: link.prefix and the source topic's name.")]
-Topics = Annotated[list[str], typer.Argument(help="One or more topics.")]
-Link = Annotated[str, typer.Option("--link", help="Name of the link.")]
+Topic = Annotated[
+    str,
+    typer.Argument(help="Mirror topic: link.prefix and the source topic's name.", autocompletion=completion.topics),
+]
+Topics = Annotated[list[str], typer.Argument(help="One or more topics.", autocompletion=completion.topics)]
+Link = Annotated[str, typer.Option("--link", help="Name of the link.", autocompletion=completion.links)]
 
 
 def mirror_path(link: str, topic: str = "") -> str:

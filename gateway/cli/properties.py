@@ -1,11 +1,51 @@
-"""Files of client properties: one key=value a line."""
+"""Client properties and link options on a command line, and in files: one key=value a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from gateway.cli.api import USAGE, fail
+
+Configs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config", metavar="KEY=VALUE", help="A client property or a link option, or a file of them; may be repeated."
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config-file", metavar="FILE", help="Client properties and link options, one key=value a line."),
+]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as --config.")]
+
+
+def configs_given(configs: list[str] | None, file: Path | None, settings: list[str] | None) -> dict[str, str]:
+    """What the three options say together: what stands on the command line counts more than what is in a file.
+
+    A secret on the command line, or what is no KEY=VALUE, ends the command with 2.
+    """
+    texts = configs or []
+    files = [Path(text) for text in texts if "=" not in text]  # `--config FILE` is older than `--config-file`
+    found: dict[str, str] = {}
+    for path in (*files, *([file] if file else [])):
+        found.update(read_properties(path))
+    given = [("--config", text) for text in texts if "=" in text] + [("--set", text) for text in settings or []]
+    for option, text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            fail(f"{option} {text}: expected KEY=VALUE", USAGE)
+        if any(word in key for word in ("password", "secret", "jaas")) and not value.strip().startswith("${"):
+            fail(
+                f"{option} {key.strip()}: others see a secret on a command line; give a reference to it, such as "
+                "${env:NAME}, or put it into a file, --config-file FILE",
+                USAGE,
+            )
+        found[key.strip()] = value.strip()
+    return found
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -69,6 +69,17 @@ class Fleet(Section):
     tls: FleetTls | None = None
 
 
+class Metrics(Section):
+    """What is asked of the clusters for /metrics alone: consumer lag of mirror groups on both sides.
+
+    `group_lag_interval_s`: from one round to the next; 0: never. `group_lag_groups`: looked at in one round, each in
+    its turn. A round takes two requests per group, and two per topic that is read and not mirrored now.
+    """
+
+    group_lag_interval_s: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    group_lag_groups: Annotated[int, Field(ge=1, le=100_000)] = 200
+
+
 class Log(Section):
     """What is logged, and how."""
 
@@ -97,6 +108,7 @@ class Settings(BaseSettings):
     links: Links = Links()
     groups: Groups = Groups()
     promote: Promote = Promote()
+    metrics: Metrics = Metrics()
     log: Log = Log()
 
     @classmethod

@@ -51,6 +51,7 @@ class DevCluster:
         long_lived: bool = False,
         loggers: Mapping[str, str] | None = None,
         certificate: Path | None = None,
+        racks: Sequence[str] = (),
         warn: Callable[[str], None] = lambda _: None,
     ) -> "DevCluster":
         """Describe a new cluster in the folder `parent`/`name`; nothing is started yet.
@@ -68,6 +69,7 @@ class DevCluster:
             long_lived: run the brokers as Kafka's start script does, rather than small and soon up.
             loggers: levels of single loggers in the brokers' logs.
             certificate: PEM file with a client's certificate and key, when `properties` make the client listener TLS.
+            racks: one per broker, whose nearest replicas clients then read from (KIP-392).
             warn: takes one line when something had to be forced.
 
         Raises:
@@ -79,6 +81,8 @@ class DevCluster:
             raise DevClusterError(f"a cluster has 1 or 3 brokers, not {brokers}")
         if advertised_ports and len(advertised_ports) != brokers:
             raise DevClusterError(f"{brokers} advertised ports are needed, not {len(advertised_ports)}")
+        if racks and len(racks) != brokers:
+            raise DevClusterError(f"{brokers} racks are needed, not {len(racks)}")
         folder = (parent or clusters_folder()).absolute() / name
         if (folder / _SPEC_FILE).exists():
             raise DevClusterError(f"{folder} already holds a cluster")
@@ -92,6 +96,7 @@ class DevCluster:
             long_lived=long_lived,
             loggers=dict(loggers or {}),
             certificate="" if certificate is None else str(certificate),
+            racks=tuple(racks),
         )
         return cls(spec, folder, warn)
 

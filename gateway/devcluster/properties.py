@@ -12,6 +12,7 @@ def server_properties(spec: ClusterSpec, node: NodeSpec, data_folder: Path) -> s
         "log.dirs": str(data_folder),
         **_listeners(node, with_controller=not spec.has_zookeeper),
         **_sizes(spec),
+        **_rack(spec, node),
         **spec.properties,
     }
     return "".join(f"{key}={value}\n" for key, value in properties.items())
@@ -25,6 +26,14 @@ def _identity(spec: ClusterSpec, node: NodeSpec) -> dict[str, str]:
         "node.id": str(node.node_id),
         "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in spec.nodes),
     }
+
+
+def _rack(spec: ClusterSpec, node: NodeSpec) -> dict[str, str]:
+    """A rack of its own for each broker, and clients that name theirs are sent there (KIP-392)."""
+    if not spec.racks:
+        return {}
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    return {"broker.rack": spec.racks[node.node_id - 1], "replica.selector.class": selector}
 
 
 def _listeners(node: NodeSpec, *, with_controller: bool) -> dict[str, str]:

@@ -50,7 +50,8 @@ class ClusterSpec:
 
     `long_lived`: the brokers' JVMs have the options of Kafka's own start script, for measuring; see `java.py`.
     `loggers`: levels of single loggers, such as `kafka.authorizer.logger`. `certificate`: PEM file with a client's
-    certificate and key, where the client listener speaks TLS; '' where it does not.
+    certificate and key, where the client listener speaks TLS; '' where it does not. `racks`: of the nodes, in their
+    order; empty for none.
     """
 
     name: str
@@ -62,6 +63,7 @@ class ClusterSpec:
     long_lived: bool = False
     loggers: Mapping[str, str] = field(default_factory=dict)
     certificate: str = ""
+    racks: tuple[str, ...] = ()
 
     @property
     def bootstrap(self) -> str:
@@ -104,7 +106,8 @@ class ClusterSpec:
         """Read the text of `cluster.json`."""
         fields = json.loads(text)
         nodes = tuple(NodeSpec(**node) for node in fields.pop("nodes"))
-        return cls(nodes=nodes, **fields)
+        racks = tuple(fields.pop("racks", ()))
+        return cls(nodes=nodes, racks=racks, **fields)
 
 
 def check_version(kafka_version: str) -> None:

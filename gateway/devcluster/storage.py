@@ -8,7 +8,7 @@ from typing import Final
 from gateway.devcluster.errors import DevClusterError
 from gateway.devcluster.node import NodeProcess
 
-_FORMAT_TIMEOUT_S: Final = 60
+_FORMAT_TIMEOUT_S: Final = 180
 
 
 def format_storage(processes: Iterable[NodeProcess]) -> None:

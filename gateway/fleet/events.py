@@ -75,10 +75,10 @@ class FleetEvents:
         """See the port; so for the others."""
         self._tell(FAILED, link, topic, partition, error.value, message)
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
         """The leader looks for itself."""
         if self._local is not None:
-            self._local.source_available(link, available, message)
+            self._local.source_available(link, available, message, refused=refused)
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         """Counted once, however often it is told."""

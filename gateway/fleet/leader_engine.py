@@ -31,6 +31,10 @@ class LedEngine:
         """As the engine."""
         await self._engine.start_link(link)
 
+    def update_link(self, link: LinkRecord) -> None:
+        """As the engine."""
+        self._engine.update_link(link)
+
     def started_links(self) -> Mapping[str, LinkRecord]:
         """As the engine."""
         return self._engine.started_links()

@@ -24,6 +24,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.operations.cluster_errors import source_errors
+from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
@@ -52,9 +53,11 @@ class OffsetSync:
         promoter: GroupPromotions,
         reports: GroupReports,
         background: Background,
+        tasks: LinkTasks,
         clock: Callable[[], float],
     ) -> None:
         self._records = records
+        self._tasks = tasks
         self._store = records.store
         self._sources = sources
         self._gates = gates
@@ -78,8 +81,12 @@ class OffsetSync:
         """Begin a round of each link whose interval is over and whose last round has ended."""
         for link in list(self._store.links.values()):
             config, now = parse(link.configs), self._clock()
+            if not config.offset_sync:
+                self._tasks.not_configured(link.name, LinkTask.CONSUMER_OFFSET_SYNC)
+            if config.paused or not config.offset_sync:
+                continue
             due = now - self._last.get(link.name, now - config.offset_sync_ms / 1000) >= config.offset_sync_ms / 1000
-            if config.offset_sync and due and link.name not in self._running:
+            if due and link.name not in self._running:
                 self._last[link.name] = now
                 self._running.add(link.name)
                 self._background.spawn(self._round(link), f"offset sync {link.name}")
@@ -88,9 +95,24 @@ class OffsetSync:
         try:
             await self.sync_link(link)
         except (ControlError, StoreError, NetError, TimeoutError, OSError) as exc:
+            self._tasks.failed(link.name, LinkTask.CONSUMER_OFFSET_SYNC, exc)
             _log.warning("offsets not synced", link=link.name, error=str(exc) or type(exc).__name__)
+        else:
+            self._report(link.name)
         finally:
             self._running.discard(link.name)
+
+    def _report(self, link: str) -> None:
+        """How the round went: a group that could not be synced is told of, the first by its name."""
+        troubled = sorted((group, status) for (of, group), status in self.status.items() if of == link and status.error)
+        if not troubled:
+            self._tasks.succeeded(link, LinkTask.CONSUMER_OFFSET_SYNC)
+            return
+        group, status = troubled[0]
+        others = f" (and {len(troubled) - 1} more groups)" if len(troubled) > 1 else ""
+        in_use = "has members on the target" in status.error
+        code = TaskErrorCode.CONSUMER_GROUP_IN_USE_ERROR if in_use else TaskErrorCode.INTERNAL_ERROR
+        self._tasks.failed(link, LinkTask.CONSUMER_OFFSET_SYNC, (code, f"group '{group}': {status.error}{others}"))
 
     async def sync_link(self, link: LinkRecord) -> None:
         """One round over all groups of a link.
@@ -173,8 +195,14 @@ class OffsetSync:
             await self._offsets.commit_on_target(record.group, plan.commit)
             if refresh:
                 self._refreshed[key] = now
+        before = self.status.get(key, OffsetSyncStatus())
         self.status[key] = OffsetSyncStatus(
-            synced_ms=self._records.now_ms(), behind=plan.behind, held_back=plan.held_back
+            synced_ms=self._records.now_ms(),
+            behind=plan.behind,
+            held_back=plan.held_back,
+            committed=before.committed + len(plan.commit),
+            errors=before.errors,
+            round_s=self._clock() - asked_at,
         )
 
     async def _wanted(self, record: GroupRecord, offsets: tuple[SourceOffset, ...]) -> Mapping[TopicPartition, Wanted]:
@@ -201,9 +229,7 @@ class OffsetSync:
         before = self.status.get(key, OffsetSyncStatus())
         if before.error != error:
             _log.warning("offsets of a group not synced", link=key[0], group=key[1], error=error)
-        self.status[key] = OffsetSyncStatus(
-            synced_ms=before.synced_ms, error=error, behind=before.behind, held_back=before.held_back
-        )
+        self.status[key] = replace(before, error=error, errors=before.errors + 1)
 
     async def _refresh_s(self) -> float:
         """How old a commit may become on the target; an hour where it does not tell its retention."""

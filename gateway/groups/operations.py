@@ -157,6 +157,8 @@ class Groups:
         promoted = record.state is GroupState.PROMOTED
         key, reports = (record.link, record.group), self._reports
         waits_for = self._promoter.waits_for(record.link, record.group)
+        if waits_for and parse(self._records.link(record.link).configs).paused:
+            waits_for += f"; its link is paused: lockgate link resume {record.link}"
         view = MirrorGroupView(
             record=record,
             source=None,

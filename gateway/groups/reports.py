@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
 
 _Key = tuple[str, str]
+
+
+class Lags(NamedTuple):
+    """Of one group: mirror topic -> records that it has not committed yet, on each cluster."""
+
+    source: Mapping[str, int]
+    target: Mapping[str, int]
 
 
 class GroupReports:
@@ -14,9 +24,11 @@ class GroupReports:
         members_after_promote: members on the source after the promote; written by the group monitor.
         commits_after_promote: partitions for which offsets were committed on the source since; likewise.
         offset_sync: how the offset sync stands; written by it.
+        lags: how far it is behind; written by `lag.py`.
     """
 
     def __init__(self) -> None:
         self.members_after_promote: dict[_Key, int] = {}
         self.commits_after_promote: dict[_Key, int] = {}
         self.offset_sync: dict[_Key, OffsetSyncStatus] = {}
+        self.lags: dict[_Key, Lags] = {}

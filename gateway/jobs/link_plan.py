@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from gateway.jobs.source.mirrors import MirrorSpec
+from gateway.state.producer_ids import mirror_of
 from gateway.state.records import (
     Cutover,
     MirrorCutover,
@@ -16,6 +17,7 @@ from gateway.state.records import (
     MirrorRecord,
     MirrorState,
     PartitionStart,
+    Upstream,
 )
 from gateway.version import VERSION
 
@@ -50,6 +52,25 @@ class LinkPlan:
     def names(self) -> dict[str, str]:
         """Source topic -> its mirror topic on the target."""
         return {mirror.source_topic: mirror.mirror_topic for mirror in self.mirrors}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """From where the records of each topic are, by source topic, for a report; empty without a link.
+
+        `link_tag`: in the producer id of each batch that the link has mirrored (`state/producer_ids.py` `mirror_of`).
+        """
+        upstream = {record.source_topic: record.upstream for record in self.records}
+        return {
+            mirror.source_topic: {
+                "source_cluster_id": self.source_cluster_id,
+                "link": self.link,
+                "link_tag": writer.link_id,
+                "producer_id": mirror.producer_id,
+                "upstream": [asdict(each) for each in upstream.get(mirror.source_topic, ())],
+            }
+            for mirror in self.mirrors
+            if (writer := mirror_of(mirror.producer_id)) is not None
+        }
 
     @property
     def translated(self) -> tuple[MirrorSpec, ...]:
@@ -144,6 +165,10 @@ def _record(body: Mapping[str, Any], link: str) -> MirrorRecord:
             handed_over_from=tuple(told["handed_over_from"]),
             reverse_starts=_starts(told["reverse_starts"]),
             cutovers=tuple(Cutover(tuple(cutover["source"]), tuple(cutover["target"])) for cutover in told["cutovers"]),
+        ),
+        upstream=tuple(
+            Upstream(up["cluster_id"], up["link"], up["topic"], tuple(up["until_offsets"]))
+            for up in told.get("upstream", ())
         ),
     )
 

@@ -50,6 +50,11 @@ class _Client:
         self._config = replace(around.config, token=self._login)
         self.pool = Pool(self._config, around.address, self._open, around.on_trouble)
 
+    def reconfigure(self) -> None:
+        """Reach the cluster as the configuration says now, with the token as before."""
+        self._config = replace(self._around.config, token=self._login)
+        self.pool.reconfigure(self._config, "the configuration has changed")
+
     @property
     def is_idle(self) -> bool:
         """Nothing of it is in flight."""
@@ -120,6 +125,12 @@ class ClientConnections:
         """See `Cluster.drop`."""
         for client in self._clients.values():
             client.pool.drop(lanes, reason)
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """See `Cluster.reconfigure`."""
+        self.config, self._tls = config, None
+        for client in self._clients.values():
+            client.reconfigure()
 
     def tls(self) -> ssl.SSLContext | None:
         """Without the gateway's own certificate. Raises ValueError for a file of no use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
@@ -43,6 +44,9 @@ class Clients(Protocol):
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """See `Cluster.drop`."""
 
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """See `Cluster.reconfigure`."""
+
     async def close(self) -> None:
         """Close all."""
 
@@ -74,6 +78,7 @@ class Cluster:
             self.request, lambda: self.view.brokers, lambda: Backoff(*config.retry_backoff_s, self.rng)
         )
         self._metadata.on_view.append(lambda _: self._pool.forget_missing())
+        self.client_errors: Counter[str] = Counter()  # connections that could not be opened, by what failed
 
     async def start(self, timeout_s: float | None = None, *, topics: Collection[str] | None = None) -> None:
         """Fetch the first view.
@@ -109,6 +114,11 @@ class Cluster:
     def available(self) -> bool:
         """True when the last attempt to refresh the view succeeded."""
         return bool(self.view.brokers) and not self._metadata.last_error
+
+    @property
+    def refused(self) -> bool:
+        """True while the cluster answers and does not take the credentials."""
+        return self._metadata.refused
 
     @property
     def last_error(self) -> str:
@@ -169,6 +179,21 @@ class Cluster:
         if self.address(node_id) is None:
             await self._metadata.refresh((), self._deadline_s(timeout_s))
         return await self._pool.connection(node_id, lane, deadline)
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Reach the same cluster in another way: with other credentials, by other bootstrap servers.
+
+        Nothing in flight is lost: see `Pool.reconfigure`. What is the same already goes on as it is.
+        """
+        is_news = config != self.config
+        self.config = config
+        if not is_news:
+            return
+        self._ssl_context = None
+        self._metadata.reconfigure(config)
+        self._pool.reconfigure(config, "the configuration has changed")
+        if self.clients is not None:
+            self.clients.reconfigure(config)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """Close the connections of these lanes at once, with what waits to be sent; they are opened again when needed.
@@ -270,7 +295,14 @@ class Cluster:
                 self._ssl_context = self.config.ssl_context()
             except ValueError as exc:
                 raise ClusterUnavailable(str(exc)) from exc
-        return await Connection.open(host, port, self.config, self._ssl_context)
+        try:
+            return await Connection.open(host, port, self.config, self._ssl_context)
+        except AuthenticationFailed:
+            self.client_errors["authentication"] += 1
+            raise
+        except NetError:
+            self.client_errors["connection"] += 1
+            raise
 
     def _deadline_s(self, timeout_s: float | None) -> float:
         return self.config.api_timeout_s if timeout_s is None else max(0.001, timeout_s)

@@ -31,6 +31,7 @@ class MetadataKeeper:
     Attributes:
         view: the latest snapshot.
         last_error: why the last refresh failed; empty when it did not.
+        refused: it failed because the credentials were refused.
         on_view: called with each view that differs from the one before.
     """
 
@@ -42,11 +43,13 @@ class MetadataKeeper:
     ) -> None:
         self.view = ClusterView()
         self.last_error = ""
+        self.refused = False
         self.on_view: list[Callable[[ClusterView], None]] = []
         self._config = config
         self._opener = opener
         self._rng = rng
         self._connection: Connection | None = None
+        self._reconfigured = asyncio.Event()  # since the present connection was opened, or the last attempt failed
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()  # somebody waits, so the pause after a refresh is cut short
@@ -78,6 +81,12 @@ class MetadataKeeper:
     def hint(self, topics: Iterable[str] = ()) -> None:
         """Refresh soon: something in the view turned out to be wrong. Nobody waits for it."""
         self._named.update(topics)
+        self._wake.set()
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Ask by another configuration from now on; at once, whatever was refused before."""
+        self._config = config
+        self._reconfigured.set()
         self._wake.set()
 
     async def refresh(self, topics: Collection[str] | None, timeout_s: float) -> None:
@@ -116,7 +125,7 @@ class MetadataKeeper:
                 self._everything |= everything
                 self._named |= asked
                 self._failed(exc, waiters)
-                await asyncio.sleep(_REFUSED_PAUSE_S if isinstance(exc, AuthenticationFailed) else backoff.next())
+                await self._pause(_REFUSED_PAUSE_S if isinstance(exc, AuthenticationFailed) else backoff.next())
                 continue
             except BaseException:
                 self._waiters += waiters
@@ -128,6 +137,11 @@ class MetadataKeeper:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_MIN_INTERVAL_S):
                     await self._urgent.wait()
+
+    async def _pause(self, wait_s: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._reconfigured.wait()
 
     async def _until_wanted(self) -> None:
         """Wait for somebody who wants a refresh, or until the view is too old."""
@@ -147,6 +161,7 @@ class MetadataKeeper:
         elif not self.last_error:
             _log.warning("no metadata: %s", exc)
         self.last_error = str(exc) or type(exc).__name__
+        self.refused = isinstance(exc, AuthenticationFailed)
         self._waiters += [waiter for waiter in waiters if not waiter.done()]
         if isinstance(exc, AuthenticationFailed):
             self._refuse_waiting(exc)
@@ -161,6 +176,10 @@ class MetadataKeeper:
     async def _refresh_once(self, asked: Collection[str] | None, try_s: float) -> None:
         """Ask one broker after the other until one answers."""
         reasons: list[str] = []
+        if self._reconfigured.is_set():
+            self._reconfigured.clear()
+            if self._connection is not None:
+                self._connection.close("reached in another way now")
         if self._connection is not None and not self._connection.closed:
             try:
                 return await self._ask(self._connection, asked, try_s)
@@ -207,7 +226,7 @@ class MetadataKeeper:
     def _accept(self, view: ClusterView, asked: Collection[str] | None) -> None:
         if self.last_error:
             _log.info("metadata is back")
-        self.last_error = ""
+        self.last_error, self.refused = "", False
         self._tracked.update(asked or ())
         self._tracked &= view.topics.keys()
         if view != self.view:

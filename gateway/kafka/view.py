@@ -46,6 +46,15 @@ class TopicView:
         return topic_id_text(self.topic_id)
 
 
+class ListedTopic(NamedTuple):
+    """A topic. `topic_id` in printed form, '' from a cluster without ids. `readable`: None where it is not told."""
+
+    name: str
+    topic_id: str
+    internal: bool
+    readable: bool | None
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """A cluster as last seen.

@@ -23,7 +23,9 @@ class PartitionStatus:
     `bypassed_last_minute`: records of the last 60 s that no gateway forwarded (producer not migrated yet).
     `segments`: of the offset map, 0 while source and target offsets are equal. `waits_for`: what the source waits for
     before it shows more records, "" when nothing is known. `source_start`: the source's log start, None while it is not
-    known. `merged_total`: batches that were appended as a part of a merged one.
+    known. `merged_total`: batches that were appended as a part of a merged one. `leader_bytes_total`,
+    `follower_bytes_total`: of records that the source's leaders and its other replicas have sent. `queued_bytes`:
+    memory of what was fetched and is not known to be on the target yet.
     """
 
     partition: int
@@ -42,6 +44,9 @@ class PartitionStatus:
     waits_for: str = ""
     source_start: int | None = None
     merged_total: int = 0
+    leader_bytes_total: int = 0
+    follower_bytes_total: int = 0
+    queued_bytes: int = 0
 
 
 class MirrorEvents(Protocol):
@@ -50,8 +55,11 @@ class MirrorEvents(Protocol):
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         """The partition cannot be mirrored exactly; it has stopped for good."""
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
-        """The link's source cluster was lost or found again, or is still lost for another reason."""
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
+        """The link's source cluster was lost or found again, or is still lost for another reason.
+
+        `refused`: it answers, and does not take the link's credentials.
+        """
 
     def records_lost(self, link: str, topic: str, partition: int, first: int, following: int) -> None:
         """The source deleted these source offsets before they were mirrored, and the mirror goes on behind them."""
@@ -79,6 +87,9 @@ class MirrorEngine(Protocol):
 
     async def start_link(self, link: LinkRecord) -> None:
         """Begin to keep connections to the link's source. Never raises for an unreachable source."""
+
+    def update_link(self, link: LinkRecord) -> None:
+        """The configs of a link that runs were changed: it goes on with these, and nothing in flight is lost."""
 
     def started_links(self) -> Mapping[str, LinkRecord]:
         """Every link that was started and not stopped, by name: the record it was started with."""

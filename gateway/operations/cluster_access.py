@@ -13,9 +13,12 @@ from typing import Protocol
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import GroupView
 from gateway.kafka.topic_partition import TopicPartition
+from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 
 
@@ -43,6 +46,12 @@ class ClusterAccess(Protocol):
     async def close(self) -> None:
         """Close all connections."""
 
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """Reach the same cluster in another way from now on; see `Cluster.reconfigure`."""
+
+    async def try_brokers(self) -> None:
+        """Log in at every broker that answers. Raises AuthenticationFailed when one of them refuses."""
+
     def cluster_id(self) -> str:
         """The cluster's id, '' while it was never reached."""
 
@@ -58,11 +67,29 @@ class ClusterAccess(Protocol):
     async def has_authorizer(self) -> bool:
         """Whether its brokers ask anybody who may do what."""
 
+    async def fleet_state(self) -> FleetView | None:
+        """What another fleet's state topic on this cluster says of links and mirrors, up to its end now.
+
+        None: the cluster is no target of a fleet, or this principal does not see the topic.
+
+        Raises:
+            StateFormatError: it was written by a newer version.
+        """
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """Of the names, the topics that exist, asked now; never creates one.
 
         Raises:
             BrokerError: one of them may not be seen by this principal.
+        """
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        """Every topic that this principal may describe, by name, and whether it may read it; asked now."""
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        """The topics of the cluster that lockgate mirrors there: it is the target of other gateways.
+
+        None when that cannot be known: this principal may not read those gateways' state, or it is of a newer version.
         """
 
     async def topic_configs(

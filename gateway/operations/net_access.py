@@ -7,20 +7,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gateway.kafka import admin, groups
-from gateway.kafka.cluster import Cluster
+from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.commits import Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
-from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
+from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
 from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.kafka.view import TopicView
+from gateway.kafka.view import ListedTopic, TopicView
 from gateway.mirror.partition.log_start import batch_at, plan_start, start_at
 from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
+from gateway.operations.fleet_state import FleetState
+from gateway.operations.mirrors_there import MirrorsThere
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.header import OldFormat, read_batch_header
@@ -36,6 +40,8 @@ class NetAccess:
 
     def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
         self._cluster = Cluster(config, host=host)
+        self._fleet_state = FleetState(self._cluster)
+        self._mirrors_there = MirrorsThere(self._cluster)
 
     @property
     def cluster(self) -> Cluster:
@@ -50,6 +56,18 @@ class NetAccess:
     async def close(self) -> None:
         """Close all connections."""
         await self._cluster.close()
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """See `ClusterAccess.reconfigure`."""
+        self._cluster.reconfigure(config)
+
+    async def try_brokers(self) -> None:
+        """See `ClusterAccess.try_brokers`."""
+        limit_s = self._cluster.config.connect_timeout_s
+        tries = (self._cluster.connection(node, CONTROL_LANE, limit_s) for node in self._cluster.view.brokers)
+        for outcome in await asyncio.gather(*tries, return_exceptions=True):
+            if isinstance(outcome, AuthenticationFailed):
+                raise outcome
 
     def cluster_id(self) -> str:
         """The cluster's id, '' while it was never reached."""
@@ -71,6 +89,10 @@ class NetAccess:
         """See `ClusterAccess.has_authorizer`."""
         return await admin.has_authorizer(self._cluster)
 
+    async def fleet_state(self) -> FleetView | None:
+        """See `ClusterAccess.fleet_state`."""
+        return await self._fleet_state.now()
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """See `ClusterAccess.topics`."""
         wanted = tuple(dict.fromkeys(names))
@@ -84,6 +106,14 @@ class NetAccess:
                 raise BrokerError(topic.error, f"topic {name}: {error_name(topic.error)}")
             found[name] = _info(name, topic)
         return found
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        """See `ClusterAccess.list_topics`."""
+        return await list_topics(self._cluster)
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        """See `ClusterAccess.mirror_topics`."""
+        return await self._mirrors_there.names()
 
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None

@@ -7,11 +7,13 @@ from collections.abc import Callable
 import structlog
 
 from gateway.errors import Conflict, NotFound
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.records import Deletion, LinkRecord, MirrorRecord
 from gateway.state.store import StateStore, StoreConflict
 
 _ATTEMPTS = 8
+_TAKES_THE_MIRROR = (MirrorOperation.PROMOTE, MirrorOperation.FORCE_PROMOTE, MirrorOperation.REVERSE)
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -66,7 +68,7 @@ class Records:
             require_created(old)
             new = apply(operation, edited(old), self.now_ms(), **changes)
             try:
-                await self.store.replace(old, new)
+                await self.store.replace(old, new, guard=lambda: self._require_running(link, operation))
             except StoreConflict:
                 continue
             _log.info(
@@ -79,6 +81,11 @@ class Records:
             )
             return new
         raise Conflict(f"mirror topic '{topic}' is being changed by other operations; try again")
+
+    def _require_running(self, link: str, operation: MirrorOperation) -> None:
+        """What waits for the mirror would wait for ever."""
+        if operation in _TAKES_THE_MIRROR and parse(self.link(link).configs).paused:
+            raise Conflict(f"link '{link}' is paused; resume it first: lockgate link resume {link}")
 
 
 def require_created(mirror: MirrorRecord) -> None:

@@ -24,15 +24,25 @@ def runs(record: MirrorRecord) -> bool:
 async def run_links_by_records(engine: MirrorEngine, links: Callable[[], Mapping[str, LinkRecord]]) -> None:
     """Stop what runs for a link that is gone, or another one by now, with its mirrors; start the links that do not run.
 
+    One whose configs were changed goes on with the new ones.
+
     Args:
         links: by name, as they are now: asked again after the wait.
     """
     wanted = links()
-    stale = [name for name, link in engine.started_links().items() if wanted.get(name) != link]
+    stale = [name for name, link in engine.started_links().items() if not is_same_link(link, wanted.get(name))]
     await asyncio.gather(*(engine.stop_link(name) for name in stale))
     for name, link in list(links().items()):
-        if name not in engine.started_links():
+        started = engine.started_links().get(name)
+        if started is None:
             await engine.start_link(link)
+        elif started != link:
+            engine.update_link(link)
+
+
+def is_same_link(one: LinkRecord, other: LinkRecord | None) -> bool:
+    """Whatever was changed of it since: an id is never given again."""
+    return other is not None and one.link_id == other.link_id
 
 
 async def run_by_records(engine: MirrorEngine, records: Callable[[], Iterable[MirrorRecord]]) -> None:

@@ -15,6 +15,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.link_tasks import TaskErrorCode
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.state.link_config import LinkIdentity, parse
 from gateway.state.records import LinkRecord
@@ -28,11 +29,29 @@ OpenCluster = Callable[[ClusterConfig], ClusterAccess]
 
 @dataclass(frozen=True, slots=True)
 class LinkHealth:
-    """Is the link's source there? `since_ms` wall clock; `message` why not."""
+    """Is the link's source there? `since_ms` wall clock; `message` why not.
+
+    `refused`: it answers, and does not take the link's credentials. `failed`: for so long that the link counts as
+    failed, until they are taken.
+    """
 
     available: bool
     since_ms: int
     message: str = ""
+    refused: bool = False
+    failed: bool = False
+
+    @property
+    def state(self) -> str:
+        """Of the link, under Confluent's names."""
+        return "ACTIVE" if self.available else "FAILED" if self.failed else "UNAVAILABLE"
+
+    @property
+    def code(self) -> TaskErrorCode:
+        """Of a source that is not there."""
+        return (
+            TaskErrorCode.AUTHENTICATION_ERROR if self.refused else TaskErrorCode.BOOTSTRAP_TCP_CONNECTION_FAILED_ERROR
+        )
 
 
 class Sources:
@@ -85,8 +104,23 @@ class Sources:
     def add(self, link: LinkRecord) -> None:
         """Keep an access for a stored link, unless there is one; it connects when first asked, so a lost source stops
         nothing."""
-        if self._links.get(link.name) != link:
+        kept = self._links.get(link.name)
+        if kept is not None and kept.link_id == link.link_id:
+            self._update(kept, link)
+        elif kept != link:
             self._keep(link, self._open_cluster(self.secrets.config_of(link)))
+
+    def _update(self, kept: LinkRecord, link: LinkRecord) -> None:
+        """The same source, perhaps reached in another way: what is in flight there is not lost by it."""
+        if kept == link:
+            return
+        self._links[link.name] = link
+        if kept.client == link.client:
+            return
+        try:
+            self._accesses[link.name].reconfigure(self.secrets.config_of(link))
+        except ValueError as exc:  # of a gateway that is newer: here it goes on as it was
+            _log.error("the source of this link is reached as before", link=link.name, reason=str(exc))
 
     def _keep(self, link: LinkRecord, access: ClusterAccess) -> None:
         self._forget(link.name)
@@ -97,13 +131,16 @@ class Sources:
         self._clusters[link.name] = access.cluster
 
     def only(self, links: Mapping[str, LinkRecord]) -> None:
-        """Forget whatever is not the source of one of these, by name.
+        """Forget whatever is not the source of one of these, by name; reach the others as their records say now.
 
         At once: a link that is deleted and created anew has another source, and nothing more is to be sent to the old
         one in its name. The connections are closed behind it.
         """
         for name, link in list(self._links.items()):
-            if links.get(name) != link:
+            now = links.get(name)
+            if now is not None and now.link_id == link.link_id:
+                self._update(link, now)
+            else:
                 self._forget(name)
 
     async def reach(self, link: LinkRecord) -> ClusterAccess:

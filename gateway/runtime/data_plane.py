@@ -203,6 +203,7 @@ class DataPlane:
             unread_times=self.sessions.held.paused,
             throttled=self.sessions.quotas.throttled,
             tokens=token_numbers(self.tokens, self._sources),
+            client_errors={link: dict(cluster.client_errors) for link, cluster in self._sources.items()},
             closed=stats.closed,
             auto_create_refused=stats.auto_create_refused,
             held=stats.held,

@@ -88,6 +88,7 @@ class Peering:
             shared.progress,
             self.events,
             connect=self._source,
+            config_of=shared.sources.secrets.config_of,
             clock=host.monotonic,
             wall_ms=host.wall_ms,
             lease_valid=self.lease_valid,

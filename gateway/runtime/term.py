@@ -32,6 +32,7 @@ from gateway.fleet.parts import Term
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.views import Gateways
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.lag import GroupLags
 from gateway.groups.offsets import GroupOffsets
 from gateway.groups.promote import GroupPromotions
 from gateway.groups.reports import GroupReports
@@ -121,6 +122,7 @@ class LeaderTerm:
                 on_failover=[self._groups.failovers.failed_over],
             ),
             plan_start=self._plan_start,
+            on_create_ended=dependencies.metrics.create_ended,
         )
         self.gateways = Gateways(fleet.me.name, dependencies.store, term.registry, dependencies.mirrors.mirrored)
 
@@ -130,11 +132,13 @@ class LeaderTerm:
         service.restore()
         dependencies.mirrors.promoted = self._topics.under_way
         dependencies.events.lead(service.events)
+        dependencies.engine.tell_lost(service.events)  # while this gateway followed the leader was told by its own
         await service.start()
         dependencies.mirrors.paused_for_job = service.catch_ups.paused_for_job
         self._topics.resume()
         service.failbacks.resume()
         group_monitor(self._parts, self._groups, service.group_reports).start()
+        self._group_lags().start(self._parts.background)
         secrets = StoredSecrets(dependencies.store, dependencies.sources.secrets, dependencies.host.token_hex)
         self._parts.background.every(_LOOK_S, secrets.look, "secrets of links")
         self._parts.background.every(_LOOK_S, self._forget_presumed, "gateways whose leases are over")
@@ -154,6 +158,18 @@ class LeaderTerm:
         dependencies.mirrors.promoted = tuple
         dependencies.mirrors.records_changed()
         await self.pauses.close()
+
+    def _group_lags(self) -> GroupLags:
+        parts, settings = self._parts, self._dependencies.settings.metrics
+        return GroupLags(
+            records=parts.records,
+            views=parts.views,
+            target=parts.target,
+            running=parts.engine.status,
+            reports=self.service.group_reports,
+            interval_s=settings.group_lag_interval_s,
+            at_most=settings.group_lag_groups,
+        )
 
     def _topic_promoter(self, runs: FailbackRuns) -> TopicPromoter:
         limits = self._dependencies.settings.promote

@@ -26,12 +26,15 @@ from gateway.state.records import (
     MirrorCutover,
     MirrorFailback,
     MirrorRecord,
+    OriginRecord,
     SequenceRecord,
 )
 
 VERSION = 1
 
-Record = LinkRecord | MirrorRecord | GroupRecord | PortRecord | SequenceRecord | GatewayRecord | FleetRecord
+Record = (
+    LinkRecord | MirrorRecord | GroupRecord | PortRecord | SequenceRecord | GatewayRecord | FleetRecord | OriginRecord
+)
 
 _KINDS: Mapping[str, type[Record]] = {
     "link": LinkRecord,
@@ -41,6 +44,7 @@ _KINDS: Mapping[str, type[Record]] = {
     "sequence": SequenceRecord,
     "gateway": GatewayRecord,
     "fleet": FleetRecord,
+    "origin": OriginRecord,
 }
 
 
@@ -60,7 +64,7 @@ class StateFormatError(ValueError):
 
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
-    `gateway/NAME`, `fleet`.
+    `gateway/NAME`, `fleet`, `origin/LINK_ID`.
 
     Link and topic names hold no slash; a group may, so it comes last.
     """
@@ -79,6 +83,8 @@ def key_of(record: Record) -> str:
             return f"gateway/{name}"
         case FleetRecord():
             return "fleet"
+        case OriginRecord(link_id=link_id):
+            return f"origin/{link_id}"
 
 
 def encode(record: Record) -> bytes:

@@ -12,14 +12,18 @@ from typing import Any
 
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
-from gateway.state.name_filters import ALL_NAMES, NameFilters, parse_filters
+from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
 
 # Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
 EARLIEST = -2
 LATEST = -1
 
 MIN_SYNC_MS = 1_000
+AUTO_CREATE = "auto.create.mirror.topics.enable"
+AUTO_CREATE_FILTERS = "auto.create.mirror.topics.filters"
+AUTO_CREATE_LIMIT = "auto.create.mirror.topics.limit"
 MAX_PREFIX = 12  # Confluent's limit
+MAX_RACK = 255
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
 
 
@@ -61,6 +65,11 @@ class LinkConfig:
     write as the link's principal. `allow_unauthorized_target`: though the target has no authorizer that says who may.
     `identity`: as whom what clients write is sent to the source. `post_promote_watch_ms`: how long after its cutover a
     promoted topic's source is looked at for records that came too late, in milliseconds; 0 = not at all.
+    `paused`: nothing of the link is mirrored or synced. `retry_timeout_ms`: how long what the source refuses is tried
+    again before the link, or the mirror topic, counts as failed.
+    `client_rack`: the source rack that is near; '' = the partitions' leaders are read (KIP-392).
+    `auto_create`: mirror topics are created for the source topics that pass `auto_create_filters` (none while it is
+    off), at most `auto_create_limit` of them in one round.
     """
 
     ack: Ack = Ack.SOURCE
@@ -81,6 +90,12 @@ class LinkConfig:
     allow_unauthorized_target: bool = False
     identity: LinkIdentity = LinkIdentity.LINK
     post_promote_watch_ms: int = 86_400_000
+    paused: bool = False
+    retry_timeout_ms: int = 300_000
+    client_rack: str = ""
+    auto_create: bool = False
+    auto_create_filters: NameFilters = NO_NAMES
+    auto_create_limit: int = 100
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -115,7 +130,7 @@ def parse(configs: Mapping[str, str]) -> LinkConfig:
 @lru_cache(maxsize=256)  # links; they are asked for with every record that changes
 def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     values: dict[str, Any] = {}
-    for name, text in canonical(dict(configs)).items():
+    for name, text in settled(dict(configs)).items():
         option = _OPTIONS.get(name)
         if option is None:
             raise LinkConfigError(f"{name}: unknown link option; known: {', '.join(sorted(OPTION_NAMES))}")
@@ -127,6 +142,15 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
     config = LinkConfig(**values)
     if config.prefix_groups and not config.prefix:
         raise LinkConfigError("consumer.group.prefix.enable: needs link.prefix")
+    if config.paused and config.ack is Ack.BOTH:
+        raise LinkConfigError(
+            "cluster.link.paused: with ack=both clients' writes wait for the mirror, so they would time out; set "
+            "ack=source first"
+        )
+    if config.auto_create and not config.auto_create_filters.filters:
+        raise LinkConfigError(f"{AUTO_CREATE}: needs {AUTO_CREATE_FILTERS} with at least one filter")
+    if config.auto_create_filters.filters and not config.auto_create:
+        raise LinkConfigError(f"{AUTO_CREATE_FILTERS}: needs {AUTO_CREATE}=true")
     return config
 
 
@@ -145,10 +169,37 @@ def canonical(configs: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def first_name(name: str) -> str:
+    """The name under which an option is kept; of anything else the name itself."""
+    return _SAME_AS.get(name, name)
+
+
+def attribute_of(option: str) -> str:
+    """The attribute of `LinkConfig` that an option sets; `option`: its first name."""
+    return _OPTIONS[option][0]
+
+
+def settled(configs: Mapping[str, str]) -> dict[str, str]:
+    """The options under their first names, as they are stored: switching auto-create off clears its filters.
+
+    Raises:
+        LinkConfigError: as `canonical`.
+    """
+    found = canonical(configs)
+    if found.get(AUTO_CREATE, "").strip().lower() == "false":
+        found.pop(AUTO_CREATE_FILTERS, None)
+    return found
+
+
 def with_defaults(configs: Mapping[str, str]) -> dict[str, str]:
     """All options as text: the ones given, the others at their default; for `describe`."""
-    given = canonical(configs)
+    given = settled(configs)
     return {name: given.get(name, default) for name, (_, _, default) in _OPTIONS.items()}
+
+
+def synonyms(name: str) -> tuple[str, ...]:
+    """The other names of an option, or of nothing."""
+    return tuple(sorted(other for other, first in _SAME_AS.items() if first == name))
 
 
 def _on_records_deleted(text: str) -> OnRecordsDeleted:
@@ -215,6 +266,12 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _rack(text: str) -> str:
+    if len(text.encode()) > MAX_RACK:
+        raise ValueError(f"{text[:20]!r}… is longer than {MAX_RACK} bytes")
+    return text
+
+
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"\d{1,18}", text) or not low <= int(text) <= high:
@@ -238,6 +295,10 @@ def _topic_filters(text: str) -> NameFilters:
     return parse_filters(text, "topicFilters") if text else ALL_NAMES
 
 
+def _auto_create_filters(text: str) -> NameFilters:
+    return parse_filters(text, "topicFilters") if text else NO_NAMES
+
+
 _ALL_TOPICS = '{"topicFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
 
 # Every mirror group: unlike a cluster link's, they are gated, so that none of them is in use on the target.
@@ -246,6 +307,7 @@ _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType"
 # option -> attribute of LinkConfig, reader, default as text
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
+    "client.rack": ("client_rack", _rack, ""),
     "mirror.on.records.deleted": ("on_records_deleted", _on_records_deleted, "fail"),
     "mirror.offsets": ("offsets", _offsets, "auto"),
     "mirror.start.offset.spec": ("start_timestamp", _start, "earliest"),
@@ -262,7 +324,12 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "link.client.topic.filters": ("client_topics", _topic_filters, _ALL_TOPICS),
     "link.identity": ("identity", _identity, "link"),
     "post.promote.watch.ms": ("post_promote_watch_ms", _integer(0, 2**50), "86400000"),
+    "cluster.link.paused": ("paused", _boolean, "false"),
+    "cluster.link.retry.timeout.ms": ("retry_timeout_ms", _integer(1_000, 604_800_000), "300000"),
     "link.allow.unauthorized.target": ("allow_unauthorized_target", _boolean, "false"),
+    AUTO_CREATE: ("auto_create", _boolean, "false"),
+    AUTO_CREATE_FILTERS: ("auto_create_filters", _auto_create_filters, ""),
+    AUTO_CREATE_LIMIT: ("auto_create_limit", _integer(1, 10_000), "100"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

@@ -27,9 +27,14 @@ __all__ = [
 _S = MirrorState
 
 
-def shown(record: MirrorRecord) -> MirrorState:
-    """The state as people and scripts are told it: of a mirror that `create` has not finished, Confluent's word."""
-    return record.state if record.created else _S.PENDING_MIRROR
+def shown(record: MirrorRecord, *, link_paused: bool = False) -> MirrorState:
+    """The state as people and scripts are told it: of a mirror that `create` has not finished, Confluent's word.
+
+    `link_paused`: its link is, so what would be mirrored is PAUSED.
+    """
+    if not record.created:
+        return _S.PENDING_MIRROR
+    return _S.PAUSED if link_paused and is_mirroring(record.state) else record.state
 
 
 UNDER_WAY = (
@@ -67,6 +72,7 @@ _REFUSED: Mapping[MirrorOperation, Mapping[MirrorState, str]] = {
     MirrorOperation.RESUME: {
         _S.ACTIVE: "is not paused: it is ACTIVE",
         _S.SOURCE_UNAVAILABLE: "is not paused: its source is unavailable, and it goes on by itself",
+        _S.LINK_FAILED: "is not paused: the source refuses its link; give the link credentials that it takes",
     },
     MirrorOperation.PROMOTE: {
         _S.PAUSED: "is PAUSED; resume it first, so that it can catch up",
@@ -90,7 +96,7 @@ _BY_STATE: Mapping[MirrorState, str] = {
     _S.PENDING_STOPPED: _PROMOTING,
     _S.STOPPED: _STOPPED,
     _S.FAILED: _FAILED,
-    _S.LINK_FAILED: "has a link that failed (LINK_FAILED)",
+    _S.LINK_FAILED: "has a link that its source refuses (LINK_FAILED); update the link's credentials first",
     _S.PENDING_SYNCHRONIZE: _REVERSING.format(_S.PENDING_SYNCHRONIZE),
     _S.PENDING_MIRROR: _REVERSING.format(_S.PENDING_MIRROR),
     _S.PENDING_SETUP_FOR_RESTORE: _RESTORING.format(_S.PENDING_SETUP_FOR_RESTORE),
@@ -157,4 +163,10 @@ def apply(operation: MirrorOperation, mirror: MirrorRecord, now_ms: int, **chang
 
 def is_mirroring(state: MirrorState) -> bool:
     """True when the engine runs the mirror in this state."""
-    return state in (_S.ACTIVE, _S.SOURCE_UNAVAILABLE, _S.PENDING_STOPPED, _S.PENDING_RESTORE_MIRROR)
+    return state in (
+        _S.ACTIVE,
+        _S.SOURCE_UNAVAILABLE,
+        _S.LINK_FAILED,
+        _S.PENDING_STOPPED,
+        _S.PENDING_RESTORE_MIRROR,
+    )

@@ -38,6 +38,7 @@ class MirrorOperation(StrEnum):
     BEGIN_PAUSED = "begin of the mirror, paused"
     FAIL = "failure"
     LOSE_SOURCE = "loss of the source"
+    LOSE_LINK = "refusal of the link"
     FIND_SOURCE = "return of the source"
 
 
@@ -69,6 +70,7 @@ WHO: Final = {
     MirrorOperation.BEGIN_PAUSED: (Who.WAY_BACK,),
     MirrorOperation.FAIL: (Who.ENGINE, Who.WAY_BACK),
     MirrorOperation.LOSE_SOURCE: (Who.ENGINE,),
+    MirrorOperation.LOSE_LINK: (Who.ENGINE,),
     MirrorOperation.FIND_SOURCE: (Who.ENGINE,),
 }
 
@@ -102,6 +104,7 @@ _Op = MirrorOperation
 _MIRRORING = "mirrored"
 _FAILED = "the mirror stopped for good; `mirror describe` says why"
 _FAILED_OVER = "written on the target, at once; ends a failback too"
+_REFUSED = "the source has refused the link's credentials for `cluster.link.retry.timeout.ms`"
 
 CREATED: Final = (_S.ACTIVE, _FORWARD)
 """The state and direction in which an operator creates a mirror topic; it ends with its link, or when it is deleted."""
@@ -112,6 +115,9 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_S.PAUSED, _Op.RESUME, _S.ACTIVE, _MIRRORING),
     Transition(_S.ACTIVE, _Op.LOSE_SOURCE, _S.SOURCE_UNAVAILABLE, "the source does not answer; goes on by itself"),
     Transition(_S.SOURCE_UNAVAILABLE, _Op.FIND_SOURCE, _S.ACTIVE, _MIRRORING),
+    *_each((_S.ACTIVE, _S.SOURCE_UNAVAILABLE), _Op.LOSE_LINK, _S.LINK_FAILED, _REFUSED),
+    Transition(_S.LINK_FAILED, _Op.FIND_SOURCE, _S.ACTIVE, _MIRRORING),
+    Transition(_S.LINK_FAILED, _Op.PAUSE, _S.PAUSED, "not mirrored; clients' writes go on"),
     # a promote, to the target or home
     Transition(_S.ACTIVE, _Op.PROMOTE, _S.PENDING_STOPPED, "mirrored; writes pause as soon as it is level"),
     Transition(_S.ACTIVE, _Op.FORCE_PROMOTE, _S.PENDING_STOPPED, "the same, whoever still reads on the source"),
@@ -170,6 +176,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
             _S.ACTIVE,
             _S.PAUSED,
             _S.SOURCE_UNAVAILABLE,
+            _S.LINK_FAILED,
             _S.PENDING_STOPPED,
             _S.PENDING_MIRROR,
             _S.PENDING_SETUP_FOR_RESTORE,
@@ -180,6 +187,42 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         _FAILED,
     ),
 )
+
+WAYS_OUT: Final = {
+    _S.SOURCE_UNAVAILABLE: (
+        "The source has not answered for 5 s. Clients' writes fail as they do when a cluster is down.",
+        (
+            (_Op.FIND_SOURCE, "by itself, as soon as the source answers; nothing is to be done, however long it takes"),
+            (_Op.PAUSE, "`mirror pause`, and `mirror resume` later"),
+            (_Op.FORCE_PROMOTE, "`mirror promote --force`, which waits until the source answers"),
+            (_Op.FAILOVER, "`mirror failover`, when the source will not come back: the target is written from then on"),
+        ),
+    ),
+    _S.LINK_FAILED: (
+        "The source answers, and has refused the link's credentials for `cluster.link.retry.timeout.ms` (5 minutes).",
+        (
+            (
+                _Op.FIND_SOURCE,
+                "`link configuration update`, with credentials that the source takes; by itself when it takes these",
+            ),
+            (_Op.PAUSE, "`mirror pause`, and `mirror resume` later"),
+            (_Op.FAILOVER, "`mirror failover`: the target is written from then on"),
+        ),
+    ),
+    _S.FAILED: (
+        "The mirror has stopped for good: see `mirror_topic_error` in `mirror describe`.",
+        (
+            (
+                _Op.REPAIR,
+                "`mirror repair`, which says what can be done: go on, go on translated, or create the copy anew",
+            ),
+            (_Op.RESTORE, "`mirror truncate-and-restore`, of a mirror back (REVERSE)"),
+            (_Op.FAILOVER, "`mirror failover`: the target is written from then on"),
+        ),
+    ),
+}
+"""Of the states that nobody wants: when a mirror is in it, and which operations lead out of it, each as an operator
+sees it."""
 
 BY_OPERATION: Final = {(row.operation, row.before): row for row in TRANSITIONS}
 """The row of an operation in a state, if there is one."""

@@ -33,6 +33,11 @@ class NameFilter:
             return name.startswith(self.name)
         return self.name in (_WILDCARD, name)
 
+    def __str__(self) -> str:
+        """As it is written in the option."""
+        pattern, kind = "PREFIXED" if self.prefixed else "LITERAL", "EXCLUDE" if self.exclude else "INCLUDE"
+        return json.dumps({"name": self.name, "patternType": pattern, "filterType": kind})
+
 
 @dataclass(frozen=True, slots=True)
 class NameFilters:
@@ -42,11 +47,21 @@ class NameFilters:
 
     def passes(self, name: str) -> bool:
         """Whether some INCLUDE filter matches and no EXCLUDE filter does."""
+        decisive = self.decisive(name)
+        return decisive is not None and not decisive.exclude
+
+    def decisive(self, name: str) -> NameFilter | None:
+        """The filter that says whether the name passes: an EXCLUDE that matches, else an INCLUDE; None without one."""
         about = [one for one in self.filters if one.matches(name)]
-        return bool(about) and not any(one.exclude for one in about)
+        return next((one for one in about if one.exclude), about[0] if about else None)
+
+    def names(self, name: str) -> bool:
+        """Whether an INCLUDE filter says this very name: LITERAL, and not by the wildcard."""
+        return any(one.name == name and not one.prefixed and not one.exclude for one in self.filters)
 
 
 ALL_NAMES = NameFilters((NameFilter(_WILDCARD, prefixed=False, exclude=False),))
+NO_NAMES = NameFilters()
 
 
 def parse_filters(text: str, key: str) -> NameFilters:

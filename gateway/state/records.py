@@ -45,7 +45,7 @@ class MirrorDirection(StrEnum):
 
 
 class MirrorError(StrEnum):
-    """Why a mirror FAILED: Confluent's names where they have one, ours (the last seven) where not.
+    """Why a mirror FAILED: Confluent's names where they have one, ours (the last eight) where not.
 
     SOURCE and TARGET are the origin and the copy: of a mirror back, the link's target and its source.
     """
@@ -60,6 +60,7 @@ class MirrorError(StrEnum):
     TARGET_REJECTED = "TARGET_REJECTED"
     OFFSET_GAP = "OFFSET_GAP"
     SOURCE_RECORDS_DELETED = "SOURCE_RECORDS_DELETED"
+    AUTHORIZATION_ERROR = "AUTHORIZATION_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     TARGET_TOPIC_MAY_BE_DELETED = "TARGET_TOPIC_MAY_BE_DELETED"
     TARGET_TOPIC_ID_CHANGED = "TARGET_TOPIC_ID_CHANGED"
@@ -268,6 +269,21 @@ class TransitionError:
     time_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A cluster from which the mirror's source got the topic, by a mirror of its own.
+
+    `cluster_id`: that cluster. `link`, `topic`: of that mirror there, and its source topic. `ends[p]`: when it was
+    promoted: what lies below in the topic that it wrote came from `cluster_id`, what lies behind did not; empty while
+    it is mirrored.
+    """
+
+    cluster_id: str
+    link: str
+    topic: str
+    ends: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRecord:
     """A mirror topic. `starts[p]` is the start of partition p; its length is the partition count.
@@ -277,6 +293,7 @@ class MirrorRecord:
     created on the target until that is done: what a crash in between leaves is finished at the next start.
     `compacted`: the source topic is compacted, so records vanish while they are copied (mode translate).
     `lost[p]`: what the source deleted before it was mirrored, where the link says to go on; empty while there is none.
+    `upstream`: from where the source itself has mirrored the topic, the nearest first, as last seen.
 
     What the operator said at create: `configs` are the topic's own, which are not synced; `replication_factor` 0 is the
     link's; `start` is where it begins, in the words of `topics/rules/start_point.py`, '' as the link says.
@@ -316,6 +333,7 @@ class MirrorRecord:
     transition_errors: tuple[TransitionError, ...] = ()
     cutover: MirrorCutover = field(default_factory=MirrorCutover)
     failback: MirrorFailback = field(default_factory=MirrorFailback)
+    upstream: tuple[Upstream, ...] = ()
 
     @property
     def is_reverse(self) -> bool:
@@ -384,3 +402,16 @@ class SequenceRecord:
 
     name: str
     last: int
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRecord:
+    """Which source a link's tag stands for, for good: also when the link is deleted, and its batches are still there.
+
+    `link_id`: the tag, as `state/producer_ids.py` `mirror_of` reads it in a log.
+    """
+
+    link_id: int
+    link: str
+    source_cluster_id: str
+    created_ms: int = 0

@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 from gateway.state.codec import Record
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
-from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, SequenceRecord
+from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
 
 
 class StateViews:
     """Views (read only, always the latest committed): `links` by name, `mirrors` by (link, mirror topic), `groups` by
-    (link, group), `ports` by node id, `sequences` and `gateways` by name. `secret`: '' before a first leader made one.
+    (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
+    first leader made one.
 
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
@@ -32,12 +33,14 @@ class StateViews:
         self._ports: dict[int, PortRecord] = {}
         self._sequences: dict[str, SequenceRecord] = {}
         self._gateways: dict[str, GatewayRecord] = {}
+        self._origins: dict[int, OriginRecord] = {}
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
         self.ports: Mapping[int, PortRecord] = MappingProxyType(self._ports)
         self.sequences: Mapping[str, SequenceRecord] = MappingProxyType(self._sequences)
         self.gateways: Mapping[str, GatewayRecord] = MappingProxyType(self._gateways)
+        self.origins: Mapping[int, OriginRecord] = MappingProxyType(self._origins)
         self._subscribers: list[Callable[[], None]] = []
 
     @property
@@ -108,6 +111,8 @@ class StateViews:
                 self._sequences[record.name] = record
             case GatewayRecord():
                 self._gateways[record.name] = record
+            case OriginRecord():
+                self._origins[record.link_id] = record
 
     def _forget(self, record: Record) -> None:
         match record:
@@ -123,6 +128,8 @@ class StateViews:
                 del self._sequences[record.name]
             case GatewayRecord():
                 del self._gateways[record.name]
+            case OriginRecord():
+                del self._origins[record.link_id]
 
 
 def _mirrors_the_same(previous: Record | None, record: MirrorRecord) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import TypeAlias, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import (
@@ -24,11 +24,12 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.records import MirrorState
+from gateway.state.records import MirrorError, MirrorState
+from gateway.telemetry.families import Table, counted, family, of_each
+from gateway.telemetry.group_metrics import group_metrics
 from gateway.telemetry.numbers import (
     ControlNumbers,
     FleetNumbers,
-    GroupNumbers,
     MirrorNumbers,
     ProxyNumbers,
     TokenNumbers,
@@ -36,8 +37,9 @@ from gateway.telemetry.numbers import (
 from gateway.version import VERSION
 from protocol.apis import APIS
 
-_T = TypeVar("_T")
 PAUSE_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+CREATE_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
@@ -55,11 +57,22 @@ class Metrics:
             buckets=PAUSE_BUCKETS_S,
             registry=self.registry,
         )
+        self._creates = Histogram(
+            "lockgate_mirror_create_duration_seconds",
+            "How long the creation of a mirror topic took, by how it ended (created, refused, failed).",
+            ["link", "outcome"],
+            buckets=CREATE_BUCKETS_S,
+            registry=self.registry,
+        )
         self.registry.register(_Scrape(self))
 
     def pause_ended(self, link: str, outcome: str, seconds: float) -> None:
         """A promote released the writes it held. `outcome`: stopped | aborted."""
         self._pauses.labels(link, outcome).observe(seconds)
+
+    def create_ended(self, link: str, outcome: str, seconds: float) -> None:
+        """A mirror topic was created, or was not. `outcome`: see `topics/measured_create.py`."""
+        self._creates.labels(link, outcome).observe(seconds)
 
     def render(self) -> tuple[bytes, str]:
         """The text for Prometheus, and its content type."""
@@ -106,10 +119,13 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
         yield lost
 
 
-_Table: TypeAlias = Sequence[tuple[str, str, Callable[[_T], float | None]]]
-"""Name, meaning, value; a name that ends in _total is a counter. What is not known (None) has no sample."""
+def _of_job(mirror: MirrorNumbers, *, field: str) -> float | None:
+    """A number of the job that copies the topic; -1 of it is not known."""
+    value = None if mirror.catch_up is None else float(getattr(mirror.catch_up, field))
+    return None if value is None or value < 0 else value
 
-_MIRROR: _Table[MirrorNumbers] = (
+
+_MIRROR: Table[MirrorNumbers] = (
     ("lockgate_mirror_records_after_cutover", "Records on the source from after the promote.", lambda m: m.late),
     ("lockgate_mirror_lost_records", "Records that the source deleted before they were mirrored.", lambda m: m.lost),
     (
@@ -122,6 +138,49 @@ _MIRROR: _Table[MirrorNumbers] = (
         "Records that a failover is known to have left behind on the source.",
         lambda m: m.not_mirrored,
     ),
+    (
+        "lockgate_mirror_state_timestamp_seconds",
+        "Since when the mirror topic is in its state.",
+        lambda m: m.state_since_ms / 1000,
+    ),
+    (
+        "lockgate_mirror_translated",
+        "1 while offsets differ between the clusters: mode translate.",
+        lambda m: m.translated,
+    ),
+    ("lockgate_mirror_readable", "0 while the topic is being padded to the source's offsets.", lambda m: m.readable),
+    (
+        "lockgate_mirror_promote_failed",
+        "1 when the last promote did not end in STOPPED; `mirror describe` says why.",
+        lambda m: m.promote_failed,
+    ),
+    (
+        "lockgate_mirror_retries_unknown_partitions",
+        "Partitions in which a retry over the last failover may be appended once more.",
+        lambda m: m.retries_unknown,
+    ),
+    (
+        "lockgate_mirror_waiting_partitions",
+        "Partitions whose source waits before it shows more records, such as for the end of a transaction.",
+        lambda m: sum(1 for partition in m.partitions if partition.waits_for),
+    ),
+    (
+        "lockgate_mirror_failing_partitions",
+        "Partitions with an error at present.",
+        lambda m: sum(1 for partition in m.partitions if partition.last_error),
+    ),
+)
+
+_CATCH_UP: Table[MirrorNumbers] = tuple(
+    (f"lockgate_catch_up_{name}", meaning, partial(_of_job, field=field))
+    for name, meaning, field in (
+        ("records", "Records that a job is to copy.", "records_total"),
+        ("done_records", "Records that it has copied.", "records_done"),
+        ("bytes", "Bytes that a job is to copy, about.", "bytes_total"),
+        ("done_bytes", "Bytes that it has copied, about.", "bytes_done"),
+        ("bytes_per_second", "How fast it copies.", "bytes_per_s"),
+        ("eta_seconds", "When it will be done.", "eta_s"),
+    )
 )
 
 
@@ -129,7 +188,7 @@ def _lag_s(status: PartitionStatus) -> float | None:
     return None if status.lag_ms is None else status.lag_ms / 1000
 
 
-_PARTITION: _Table[PartitionStatus] = (
+_PARTITION: Table[PartitionStatus] = (
     ("lockgate_mirror_lag_records", "Records of the source not yet on the target.", lambda p: p.lag),
     ("lockgate_mirror_lag_seconds", "Age of the oldest record not yet mirrored.", _lag_s),
     ("lockgate_mirror_bytes_per_second", "Mirrored bytes, moving average of 5 s.", lambda p: p.bytes_per_s),
@@ -141,12 +200,20 @@ _PARTITION: _Table[PartitionStatus] = (
         lambda p: p.merged_total,
     ),
     (
+        "lockgate_mirror_queued_bytes",
+        "Memory of what was fetched and is not known to be on the target yet.",
+        lambda p: p.queued_bytes,
+    ),
+    (
         "lockgate_mirror_bypassed_records",
         "Records of the last 60 s that no gateway forwarded: their producers have not moved.",
         lambda p: p.bypassed_last_minute,
     ),
+    ("lockgate_mirror_source_end_offset", "High watermark of the origin.", lambda p: p.source_end),
+    ("lockgate_mirror_copy_end_offset", "Log end offset of the copy.", lambda p: p.target_end),
+    ("lockgate_mirror_map_segments", "Segments of the offset map, while offsets differ.", lambda p: p.segments or None),
 )
-_TOKENS: _Table[TokenNumbers] = (
+_TOKENS: Table[TokenNumbers] = (
     (
         "lockgate_delegation_tokens",
         "Principals with a delegation token of the link's source; of the target where link is empty.",
@@ -159,35 +226,7 @@ _TOKENS: _Table[TokenNumbers] = (
         lambda t: t.refused,
     ),
 )
-_GROUP: _Table[GroupNumbers] = (
-    ("lockgate_group_held_members", "Members held at the group's gate.", lambda g: g.waiting),
-    ("lockgate_group_members_after_promote", "Members of a promoted group on the source.", lambda g: g.late),
-    (
-        "lockgate_group_commits_after_promote",
-        "Partitions for which a promoted group has committed on the source since.",
-        lambda g: g.commits_after_promote,
-    ),
-)
-_SYNC: _Table[GroupNumbers] = (
-    (
-        "lockgate_group_offset_sync_timestamp_seconds",
-        "Last offset sync; 0: none yet.",
-        lambda g: (g.synced_ms or 0) / 1000,
-    ),
-    (
-        "lockgate_group_offset_sync_lag_records",
-        "Records read on the source, not mirrored yet.",
-        lambda g: g.sync_lag,
-    ),
-    (
-        "lockgate_group_offset_sync_held_back",
-        "Partitions whose offset would have to be lowered.",
-        lambda g: g.held_back,
-    ),
-)
-
-
-_LIMITS: _Table[ProxyNumbers] = (
+_LIMITS: Table[ProxyNumbers] = (
     (
         "lockgate_waiters_not_counted_total",
         "Requests that waited at gates beyond their principal's limit.",
@@ -218,7 +257,7 @@ def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
         up.add_metric([link], float(available))
     yield up
     yield from _mirror_metrics(numbers.mirrors)
-    yield from _group_metrics(numbers.groups)
+    yield from group_metrics(numbers.groups)
 
 
 def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
@@ -231,28 +270,56 @@ def _mirror_metrics(mirrors: Sequence[MirrorNumbers]) -> Iterator[Metric]:
         for each in MirrorState:
             state.add_metric([mirror.link, mirror.topic, each.value], float(each is mirror.state))
     yield state
-    yield from _of_each(_MIRROR, ["link", "topic"], [([mirror.link, mirror.topic], mirror) for mirror in mirrors])
+    errors = GaugeMetricFamily(
+        "lockgate_mirror_error", "1 for the error of a mirror topic that has one.", labels=["link", "topic", "error"]
+    )
+    phases = GaugeMetricFamily(
+        "lockgate_mirror_partitions", "Partitions of a mirror topic, by phase.", labels=["link", "topic", "phase"]
+    )
+    for mirror in mirrors:
+        if mirror.error is not MirrorError.NO_ERROR:
+            errors.add_metric([mirror.link, mirror.topic, mirror.error.value], 1.0)
+        for phase, count in _phases(mirror).items():
+            phases.add_metric([mirror.link, mirror.topic, phase], float(count))
+    yield from (errors, phases)
+    yield from of_each(
+        _CATCH_UP,
+        ["link", "topic", "job"],
+        [([m.link, m.topic, m.catch_up.job], m) for m in mirrors if m.catch_up is not None],
+    )
+    yield from of_each(_MIRROR, ["link", "topic"], [([mirror.link, mirror.topic], mirror) for mirror in mirrors])
     partitions = [
         ([mirror.link, mirror.topic, str(partition.partition)], partition)
         for mirror in mirrors
         for partition in mirror.partitions
     ]
-    yield from _of_each(_PARTITION, ["link", "topic", "partition"], partitions)
+    yield from of_each(_PARTITION, ["link", "topic", "partition"], partitions)
+    yield _fetched(mirrors)
 
 
-def _group_metrics(numbers: Sequence[GroupNumbers]) -> Iterator[Metric]:
-    groups = GaugeMetricFamily("lockgate_groups", "Mirror groups by state.", labels=["link", "state"])
-    for (link, state), count in Counter((group.link, group.state) for group in numbers).items():
-        groups.add_metric([link, state], float(count))
-    yield groups
-    rows = [([group.link, group.group], group) for group in numbers]
-    yield from _of_each(_GROUP, ["link", "group"], rows)
-    yield from _of_each(_SYNC, ["link", "group"], [row for row in rows if row[1].synced_ms is not None])
+def _fetched(mirrors: Sequence[MirrorNumbers]) -> Metric:
+    found = family(
+        "lockgate_mirror_fetched_bytes_total",
+        "Bytes of records fetched since the start of this process, by whether the partition's leader sent them.",
+        ["link", "topic", "replica"],
+    )
+    for mirror in mirrors:
+        labels = [mirror.link, mirror.topic]
+        found.add_metric([*labels, "leader"], float(sum(p.leader_bytes_total for p in mirror.partitions)))
+        found.add_metric([*labels, "follower"], float(sum(p.follower_bytes_total for p in mirror.partitions)))
+    return found
+
+
+def _phases(mirror: MirrorNumbers) -> Mapping[str, int]:
+    """Phase -> partitions; those of which nothing is measured, such as of a STOPPED mirror, are `idle`."""
+    found = Counter(partition.phase for partition in mirror.partitions)
+    idle = mirror.partition_count - len(mirror.partitions)
+    return found + Counter(idle=max(0, idle))
 
 
 def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
-    requests = _family("lockgate_requests_total", "Client requests by API.", ["api"])
-    sizes = _family("lockgate_request_bytes_total", "Bytes of client requests by API.", ["api"])
+    requests = family("lockgate_requests_total", "Client requests by API.", ["api"])
+    sizes = family("lockgate_request_bytes_total", "Bytes of client requests by API.", ["api"])
     latency = HistogramMetricFamily(
         "lockgate_request_seconds", "From a request's first byte to the end of its response, by API.", labels=["api"]
     )
@@ -267,43 +334,30 @@ def _proxy_metrics(numbers: ProxyNumbers) -> Iterator[Metric]:
     connections = GaugeMetricFamily("lockgate_client_connections", "Client connections open now.")
     connections.add_metric([], float(numbers.connections))
     yield connections
-    yield _counted(
+    yield counted(
         "lockgate_connections_refused_total",
         "Client connections not accepted, by limit (connections, address, rate, proxy, header).",
         "limit",
         numbers.refused,
     )
-    yield from _of_each(_LIMITS, [], [([], numbers)])
-    yield from _of_each(_TOKENS, ["link"], [([link], tokens) for link, tokens in numbers.tokens.items()])
-    yield _counted(
+    yield from of_each(_LIMITS, [], [([], numbers)])
+    yield from of_each(_TOKENS, ["link"], [([link], tokens) for link, tokens in numbers.tokens.items()])
+    errors = family(
+        "lockgate_link_client_errors_total",
+        "Connections to the link's source that this gateway could not open (error: authentication, connection).",
+        ["link", "error"],
+    )
+    for link, found in numbers.client_errors.items():
+        for error, count in found.items():
+            errors.add_metric([link, error], float(count))
+    yield errors
+    yield counted(
         "lockgate_connections_closed_total", "Client connections closed, by reason.", "reason", numbers.closed
     )
-    yield _counted(
+    yield counted(
         "lockgate_auto_create_refused_total",
         "Requests for a topic that is on a source but not mirrored, which must not be created here.",
         "topic",
         numbers.auto_create_refused,
     )
-    yield _counted("lockgate_produce_held_total", "Produce requests held by a promote.", "topic", numbers.held)
-
-
-def _of_each(table: _Table[_T], labels: Sequence[str], rows: Sequence[tuple[Sequence[str], _T]]) -> Iterator[Metric]:
-    """One family per entry of the table, with a sample for each row: its labels' values, and what the value is of."""
-    for name, meaning, value in table:
-        family = _family(name, meaning, labels)
-        for values, each in rows:
-            if (number := value(each)) is not None:
-                family.add_metric(values, float(number))
-        yield family
-
-
-def _counted(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:
-    family = _family(name, meaning, [label])
-    for value, count in counts.items():
-        family.add_metric([value], float(count))
-    return family
-
-
-def _family(name: str, meaning: str, labels: Iterable[str]) -> CounterMetricFamily | GaugeMetricFamily:
-    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-    return kind(name, meaning, labels=list(labels))
+    yield counted("lockgate_produce_held_total", "Produce requests held by a promote.", "topic", numbers.held)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.records import MirrorState
+from gateway.state.records import MirrorError, MirrorState
+from gateway.topics.catch_up import CatchUp
 
 
 class ApiNumbers(Protocol):
@@ -39,7 +40,8 @@ class ProxyNumbers:
 
     `uncounted_waiters`: requests that waited at gates beyond their principal's limit. `held_bytes`: of requests that
     wait in the gateway; `unread_connections`, `unread_times`: who is not read for that, now and so far. `throttled`:
-    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target.
+    writes to sources beyond their principal's quota. `tokens`: by link, '' for the target. `client_errors`: link ->
+    what failed -> connections to its source that could not be opened.
     """
 
     bounds_s: Sequence[float]
@@ -52,6 +54,7 @@ class ProxyNumbers:
     unread_times: int = 0
     throttled: int = 0
     tokens: Mapping[str, TokenNumbers] = field(default_factory=dict)
+    client_errors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     closed: Mapping[str, int] = field(default_factory=dict)
     auto_create_refused: Mapping[str, int] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
@@ -62,6 +65,9 @@ class MirrorNumbers:
     """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early.
 
     `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
+    `state_since_ms`: wall clock. `partition_count`: also while none is measured. `error`: why it FAILED, or NO_ERROR.
+    `promote_failed`: the last promote did not end in STOPPED. `retries_unknown`: partitions in which a retry over the
+    last failover may be appended once more. `catch_up`: the job that copies it.
     """
 
     link: str
@@ -72,6 +78,14 @@ class MirrorNumbers:
     lost: int = 0
     reverse: bool = False
     not_mirrored: int = 0
+    state_since_ms: int = 0
+    partition_count: int = 0
+    translated: bool = False
+    readable: bool = True
+    error: MirrorError = MirrorError.NO_ERROR
+    promote_failed: bool = False
+    retries_unknown: int = 0
+    catch_up: CatchUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,9 @@ class GroupNumbers:
     """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote.
 
     `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
-    the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower.
+    the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower; `sync_committed`,
+    `sync_errors`, `sync_round_s`, `sync_failing`: see `OffsetSyncStatus`. `state_since_ms`: wall clock. `carried`:
+    offsets that its promote carried over. `source_lag`, `target_lag`: mirror topic -> records not committed yet.
     """
 
     link: str
@@ -91,6 +107,14 @@ class GroupNumbers:
     synced_ms: int | None = None
     sync_lag: int = 0
     held_back: int = 0
+    sync_committed: int = 0
+    sync_errors: int = 0
+    sync_round_s: float = 0.0
+    sync_failing: bool = False
+    state_since_ms: int = 0
+    carried: int = 0
+    source_lag: Mapping[str, int] = field(default_factory=dict)
+    target_lag: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,20 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gateway.errors import ControlError
+from gateway.errors import Conflict, ControlError
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.rules.topic_configs import CONCERNED, config_changes, synced_configs
+from gateway.kafka.rules.topic_configs import (
+    CONCERNED,
+    config_changes,
+    configs_at_cutover,
+    follows_log_starts,
+    given_back,
+    set_back,
+    synced_configs,
+)
 from gateway.mirror.interface import MirrorEngine, PartitionStatus
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
+from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import run_as
@@ -29,6 +38,9 @@ from gateway.state.store import StoreError
 from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.log_start_sync import Copy, LogStartSync
 from gateway.transport.locks import KeyedLocks
+
+_PAUSED_S = 60.0
+"""How often the log starts of PAUSED mirrors are asked for: nobody hears of them otherwise."""
 
 _log = structlog.get_logger("lockgate.control")
 
@@ -45,10 +57,12 @@ class ConfigSync:
         engine: MirrorEngine,
         maps: OffsetMaps,
         locks: KeyedLocks,
+        tasks: LinkTasks,
         clock: Callable[[], float],
         drift: ConfigDrift,
     ) -> None:
         """`clock`: monotonic seconds. `drift`: told of what is set back."""
+        self._tasks = tasks
         self._records = records
         self._store = records.store
         self._sources = sources
@@ -59,35 +73,38 @@ class ConfigSync:
         self._clock = clock
         self._drift = drift
         self._last: dict[str, float] = {}
-        self._log_starts: dict[tuple[str, bool], LogStartSync] = {}  # by link, and whether it is mirrored back
+        # By link, whether it is mirrored back, and whether it is paused.
+        self._log_starts: dict[tuple[str, bool, bool], LogStartSync] = {}
+        self._paused_looked: dict[str, float] = {}
 
     async def run_due(self) -> None:
         """Sync the links whose interval is over. A link that fails is tried again at its next interval."""
         await asyncio.gather(*(self._sync(link) for link in self._store.links.values() if self._is_due(link)))
 
     def _is_due(self, link: LinkRecord) -> bool:
-        now, interval_s = self._clock(), link_config.parse(link.configs).sync_ms / 1000
-        return now - self._last.get(link.name, now - interval_s) >= interval_s
+        now, config = self._clock(), link_config.parse(link.configs)
+        interval_s = config.sync_ms / 1000
+        return not config.paused and now - self._last.get(link.name, now - interval_s) >= interval_s
 
     async def _sync(self, link: LinkRecord) -> None:
         self._last[link.name] = self._clock()
         try:
             await self.sync_link(link)
         except (NetError, ControlError, StoreError, TimeoutError, OSError) as exc:
+            self._tasks.failed(link.name, LinkTask.TOPIC_CONFIGS_SYNC, exc)
             _log.warning("topic configs not synced", link=link.name, error=str(exc))
+        else:
+            self._tasks.succeeded(link.name, LinkTask.TOPIC_CONFIGS_SYNC)
 
     async def sync_link(self, link: LinkRecord) -> None:
-        """Compare and mend all ACTIVE mirrors of a link.
+        """Compare and mend all ACTIVE mirrors of a link. Of those that are PAUSED only the log starts are followed.
 
         Raises:
             NetError, ControlError, StoreError: a cluster did not answer or refused; the rest is left undone.
         """
-        mirrors = [
-            mirror
-            for key, mirror in self._store.mirrors.items()
-            if key[0] == link.name and mirror.state is MirrorState.ACTIVE and mirror.deletion is Deletion.NONE
-        ]
-        if not mirrors:
+        mirrors = self._mirrors(link, MirrorState.ACTIVE)
+        paused = self._mirrors(link, MirrorState.PAUSED) if self._looks_at_paused(link) else []
+        if not mirrors and not paused:
             return
         include = link_config.parse(link.configs).sync_include
         source, target = await self._sources.reach(link), self._target
@@ -95,6 +112,36 @@ class ConfigSync:
             origin, copy = (target, source) if reverse else (source, target)
             pairs = [_Pair.of(mirror, copy, include) for mirror in mirrors if mirror.is_reverse is reverse]
             await self._sync_all(pairs, origin, copy)
+        for reverse in (False, True):
+            origin, copy = (target, source) if reverse else (source, target)
+            pairs = [_Pair.of(mirror, copy, include) for mirror in paused if mirror.is_reverse is reverse]
+            await self._follow_paused(pairs, origin, copy)
+
+    def _mirrors(self, link: LinkRecord, state: MirrorState) -> list[MirrorRecord]:
+        mirrors = self._store.mirrors.items()
+        return [
+            mirror
+            for key, mirror in mirrors
+            if key[0] == link.name and mirror.state is state and mirror.deletion is Deletion.NONE
+        ]
+
+    def _looks_at_paused(self, link: LinkRecord) -> bool:
+        """Whether it is time again to ask for what no mirror hears; noted."""
+        now = self._clock()
+        if now - self._paused_looked.get(link.name, now - _PAUSED_S) < _PAUSED_S:
+            return False
+        self._paused_looked[link.name] = now
+        return True
+
+    async def _follow_paused(self, pairs: Sequence[_Pair], origin: ClusterAccess, copy: ClusterAccess) -> None:
+        pairs = [pair for pair in pairs if follows_log_starts(pair.include)]
+        if not pairs:
+            return
+        found = await origin.topics([pair.origin_topic for pair in pairs])
+        copies = [pair.as_copy() for pair in pairs if _is_itself(pair, found.get(pair.origin_topic))]
+        link, is_reverse = pairs[0].mirror.link, pairs[0].mirror.is_reverse
+        log_starts = self._log_starts.setdefault((link, is_reverse, True), LogStartSync(self._status))
+        await log_starts.follow_paused(self._maps.between(link), copies, origin, copy)
 
     async def _sync_all(self, pairs: Sequence[_Pair], origin: ClusterAccess, copy: ClusterAccess) -> None:
         if not pairs:
@@ -108,9 +155,9 @@ class ConfigSync:
         for pair in present:
             await self._sync_configs(pair, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
             await self._sync_partitions(pair, found[pair.origin_topic].partitions)
-        copies = [Copy(pair.mirror, pair.origin_topic, pair.copy_topic) for pair in present]
+        copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
         link, is_reverse = present[0].mirror.link, present[0].mirror.is_reverse
-        log_starts = self._log_starts.setdefault((link, is_reverse), LogStartSync(self._status))
+        log_starts = self._log_starts.setdefault((link, is_reverse, False), LogStartSync(self._status))
         await log_starts.follow(self._maps.between(link), copies, copy)
 
     def _status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
@@ -119,11 +166,12 @@ class ConfigSync:
     async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> None:
         mirror = pair.mirror
         wanted = synced_configs(origin, copy, pair.include, mirror.restore_configs)
-        changes = config_changes(wanted.apply, copy)
+        own, reset = set_back(given_back(mirror.restore_configs, wanted))
+        changes = config_changes({**wanted.apply, **own}, copy)
         self._drift.synced(mirror, wanted.apply, changes, copy)
-        if changes:
-            _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes)
-            await pair.copy.alter_topic_configs(pair.copy_topic, changes)
+        if changes or reset:
+            _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes, reset=reset)
+            await pair.copy.alter_topic_configs(pair.copy_topic, changes, reset)
         if dict(wanted.restore) != dict(mirror.restore_configs):
             await self._store.replace(mirror, replace(mirror, restore_configs=dict(wanted.restore)))
 
@@ -149,6 +197,43 @@ class ConfigSync:
             await run_as(self._engine, self._records.mirror(mirror.link, topic))
 
 
+class LastConfigs:
+    """What the copies of topics that are about to be promoted are to have of their origins' configs."""
+
+    def __init__(self, sources: Sources, target: ClusterAccess) -> None:
+        self._sources = sources
+        self._target = target
+
+    async def read(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Mapping[str, str]]:
+        """By mirror topic, all that is to be set at the cutover: what was lifted, and what has changed since the last
+        sync. Nothing is changed. All mirrors go one way.
+
+        Raises:
+            NetError, ControlError: a cluster did not answer or refused, or a topic is not the one that is mirrored.
+        """
+        source, is_reverse = await self._sources.reach(link), mirrors[0].is_reverse
+        origin, copy = (self._target, source) if is_reverse else (source, self._target)
+        include = link_config.parse(link.configs).sync_include
+        pairs = [_Pair.of(mirror, copy, include) for mirror in mirrors]
+        found, origin_configs, copy_configs = await asyncio.gather(
+            origin.topics([pair.origin_topic for pair in pairs]),
+            origin.topic_configs([pair.origin_topic for pair in pairs], CONCERNED),
+            copy.topic_configs([pair.copy_topic for pair in pairs], CONCERNED),
+        )
+        for pair in pairs:
+            if not _is_itself(pair, found.get(pair.origin_topic)):
+                raise Conflict(f"topic '{pair.origin_topic}' is not the one that is mirrored")
+        return {
+            pair.mirror.mirror_topic: configs_at_cutover(
+                origin_configs[pair.origin_topic],
+                copy_configs[pair.copy_topic],
+                pair.include,
+                pair.mirror.restore_configs,
+            )
+            for pair in pairs
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """A mirror as origin and copy, whichever cluster is which."""
@@ -169,6 +254,10 @@ class _Pair:
         if mirror.is_reverse:
             return cls(mirror, target, mirror.mirror_topic_id, copy, source, include)
         return cls(mirror, source, mirror.source_topic_id, copy, target, include)
+
+    def as_copy(self) -> Copy:
+        """For the log starts."""
+        return Copy(self.mirror, self.origin_topic, self.copy_topic)
 
 
 def _is_itself(pair: _Pair, found: TopicInfo | None) -> bool:

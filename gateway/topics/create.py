@@ -31,6 +31,7 @@ from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.mirror_states import MirrorOperation, apply, is_mirroring
+from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import (
     Deletion,
     MirrorCutover,
@@ -332,7 +333,8 @@ class MirrorCreator:
 
     async def _store(self, plan: MirrorPlan, target: TopicInfo, intent: MirrorRecord) -> MirrorRecord:
         async with self._locks.hold("sequence/mirror"):
-            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", 0)).last + 1
+            before = first_mirror_id(self._target.cluster_id()) - 1
+            mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", before)).last + 1
             made = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
             record = replace(_going_on(made, intent), replaces="")
 
@@ -362,6 +364,7 @@ class MirrorCreator:
             configs=dict(plan.wanted.configs),
             replication_factor=plan.wanted.replication_factor,
             start=plan.wanted.start,
+            upstream=plan.upstream,
         )
 
     async def _drop(self, intent: MirrorRecord) -> None:

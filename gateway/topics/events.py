@@ -7,7 +7,7 @@ So an event that comes while the state cannot be written is not lost, and a shor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,9 +16,11 @@ import structlog
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.errors import ControlError
 from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.link_tasks import LinkTask, LinkTasks
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, allows
 from gateway.state.records import LostRecords, MirrorError, MirrorMode, MirrorRecord
 from gateway.state.store import StoreError
@@ -43,14 +45,19 @@ class EngineEvents:
         health: dict[str, LinkHealth],
         background: Background,
         deleted: DeletedMirrors,
+        tasks: LinkTasks,
+        clock: Callable[[], float],
     ) -> None:
-        """`health`: by link name; written here."""
+        """`health`: by link name; written here. `clock`: monotonic seconds."""
         self._records = records
         self._store = records.store
         self._publisher = publisher
         self._health = health
         self._background = background
         self._measure = measure
+        self._tasks = tasks
+        self._clock = clock
+        self._refused_since: dict[str, float] = {}
         self._failed: dict[tuple[str, str], tuple[MirrorError, str]] = {}
         self._readable: set[tuple[str, str]] = set()
         self._translated = maps.turned_translated
@@ -64,15 +71,36 @@ class EngineEvents:
         self._failed.setdefault((link, topic), (error, f"partition {partition}: {message}"))
         self._news.set()
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
         """Lost is SOURCE_UNAVAILABLE, found again is ACTIVE. The engine tells of a loss only once it lasts.
 
-        What is lost stays so since then, whatever keeps it so now.
+        What is lost stays so since then, whatever keeps it so now. A source that answers and refuses the link for
+        `cluster.link.retry.timeout.ms` has its mirrors LINK_FAILED.
         """
         known = self._health.get(link)
         since_ms = known.since_ms if known and known.available == available else self._records.now_ms()
-        self._health[link] = LinkHealth(available, since_ms, "" if available else message)
+        health = LinkHealth(available, since_ms, "" if available else message, refused=refused)
+        self._health[link] = replace(health, failed=refused and known is not None and known.failed)
+        if refused:
+            self._refused_since.setdefault(link, self._clock())
+        else:
+            self._refused_since.pop(link, None)
+        if available:
+            self._tasks.succeeded(link, LinkTask.CHECK_AVAILABILITY)
+        else:
+            self._tasks.failed(link, LinkTask.CHECK_AVAILABILITY, (health.code, message))
         self._news.set()
+
+    def _look_at_refused(self) -> None:
+        """Links that are refused for longer than they are to try again."""
+        for name, since in list(self._refused_since.items()):
+            link, health = self._store.links.get(name), self._health.get(name)
+            if link is None or health is None or not health.refused:
+                del self._refused_since[name]
+            elif not health.failed and self._clock() - since >= parse(link.configs).retry_timeout_ms / 1000:
+                _log.error("the source has refused this link for too long", link=name, reason=health.message)
+                self._health[name] = replace(health, failed=True, since_ms=self._records.now_ms())
+                self._news.set()
 
     def topic_translated(self, link: str, topic: str, reason: str) -> None:
         """The topic's mode is translate from now on; the first reason is its reason."""
@@ -97,6 +125,7 @@ class EngineEvents:
                 # Not wait_for: in 3.11 it loses a cancellation that comes together with the event.
                 async with asyncio.timeout(_TICK_S):
                     await self._news.wait()
+            self._look_at_refused()
             if self._news.is_set() or self._settled_at != self._store.applied:
                 self._news.clear()
                 await self.reconcile()
@@ -141,10 +170,12 @@ class EngineEvents:
             _log.warning("mirror mode", link=mirror.link, topic=mirror.mirror_topic, mode="translate", reason=reason)
 
     def _due(self, mirror: MirrorRecord) -> MirrorOperation | None:
-        health = self._health.get(mirror.link)
-        if health is None:
+        health, link = self._health.get(mirror.link), self._store.links.get(mirror.link)
+        if health is None or link is None or parse(link.configs).paused:
             return None
-        operation = MirrorOperation.FIND_SOURCE if health.available else MirrorOperation.LOSE_SOURCE
+        operation = MirrorOperation.LOSE_LINK if health.failed else MirrorOperation.LOSE_SOURCE
+        if health.available:
+            operation = MirrorOperation.FIND_SOURCE
         return operation if allows(operation, mirror.state) else None
 
     def _forget(self, mirror: MirrorRecord) -> None:

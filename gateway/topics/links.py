@@ -5,31 +5,58 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
 from gateway.cutover.write_pause.publisher import RoutingPublisher
-from gateway.errors import BadRequest, Conflict, SourceUnreachable
+from gateway.errors import BadRequest, Conflict
 from gateway.kafka.rules.names import bad_name
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
-from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.deleted_mirrors import DeletedMirrors
+from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
-from gateway.operations.secrets.rules.references import is_encrypted, shown
+from gateway.operations.secrets.rules.references import shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord, MirrorState, SequenceRecord
+from gateway.state.mirror_states import shown as mirror_shown
+from gateway.state.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorRecord,
+    MirrorState,
+    OriginRecord,
+    SequenceRecord,
+)
+from gateway.topics.link_checks import LinkChecks, has_credentials, parsed
+from gateway.topics.rules.link_update import Remains, left_behind
 from gateway.transport.locks import KeyedLocks
 
+__all__ = ["LinkView", "Links", "has_credentials"]
+
 _log = structlog.get_logger("lockgate.control")
+
+NO_ERROR = "NO_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlan:
+    """`refusal`: why the link is not deleted, '' when it would be."""
+
+    link: str
+    refusal: str
+    remains: Sequence[Remains]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkView:
-    """A link as shown. `state` under Confluent's names; secrets of `client` are hidden."""
+    """A link as shown. `state` under Confluent's names; secrets of `client` are hidden.
+
+    `error_code`: NO_ERROR, or Confluent's word for `error`. `tasks`: what it does beside mirroring.
+    """
 
     record: LinkRecord
     state: str
@@ -38,6 +65,8 @@ class LinkView:
     client: Mapping[str, str]
     configs: Mapping[str, str]
     mirror_counts: Mapping[str, int]
+    error_code: str = NO_ERROR
+    tasks: Sequence[TaskStatus] = ()
 
 
 class Links:
@@ -55,6 +84,8 @@ class Links:
         progress: MirrorProgress,
         locks: KeyedLocks,
         deleted: DeletedMirrors,
+        checks: LinkChecks,
+        tasks: LinkTasks,
     ) -> None:
         """`health`: by link name; written here as links come and go, and by the engine's events."""
         self._records = records
@@ -66,9 +97,13 @@ class Links:
         self._progress = progress
         self._locks = locks
         self._deleted = deleted
+        self._checks = checks
+        self._tasks = tasks
 
-    async def create(self, name: str, properties: Mapping[str, str]) -> LinkView:
+    async def create(self, name: str, properties: Mapping[str, str], *, validate_only: bool = False) -> LinkView:
         """Create a link. `properties`: client properties for the source and link options, in one mapping.
+
+        `validate_only`: everything is tried, nothing is stored; the view is of the link as it would be.
 
         Raises:
             BadRequest: bad name, property or option; or the source is the target itself; or clients would gain rights.
@@ -80,29 +115,24 @@ class Links:
             raise BadRequest(f"link name: {problem}")
         configs = {key: value for key, value in properties.items() if key in link_config.OPTION_NAMES}
         client = {key: value for key, value in properties.items() if key not in link_config.OPTION_NAMES}
-        try:
-            config = link_config.parse(configs)
-        except link_config.LinkConfigError as exc:
-            raise BadRequest(str(exc)) from exc
-        if config.identity is link_config.LinkIdentity.CLIENT and not _logs_in(client):
-            raise BadRequest(
-                "link.identity: client takes delegation tokens, and those take a source where clients log in: "
-                "security.protocol=SASL_SSL"
-            )
+        config = parsed(configs)
+        self._checks.require_login(config, client)
         async with self._locks.hold(f"link/{name}"):
             self._require_absent(name)
             access = await self._sources.try_out(client)
             try:
-                if config.identity is link_config.LinkIdentity.CLIENT:
-                    await _require_tokens(name, access)
-                else:
-                    await self._require_nothing_is_gained(config, client)
-                record = await self._store(name, client, configs, access.cluster_id())
+                await self._checks.require_rights(name, config, client, access)
+                record = self._made(name, client, configs, access.cluster_id())
+                if validate_only:
+                    await access.close()
+                    return self.view(record)
+                record = await self._store(record)
             except BaseException:
                 await access.close()
                 raise
             self._sources.adopt(record, access)
             self._health[name] = LinkHealth(True, self._records.now_ms())
+            self._tasks.succeeded(name, LinkTask.CHECK_AVAILABILITY)
             await self._engine.start_link(record)
         _log.info("link created", link=name, source=client["bootstrap.servers"], cluster_id=record.source_cluster_id)
         return self.view(record)
@@ -135,21 +165,34 @@ class Links:
             def still_allowed() -> None:
                 if (mirrors, groups) != (self._mirrors_of(name), self._groups_of(name)):
                     raise Conflict(f"link '{name}': a mirror or a group of it was changed meanwhile; try again")
-                retried_s = max((self._publisher.retried_s(mirror.mirror_topic) for mirror in mirrors), default=0.0)
-                reason = _why_not_deleted(mirrors, groups, retried_s, force=force)
+                reason = _why_not_deleted(mirrors, groups, self._retried_s(mirrors), force=force)
                 if reason:
                     raise Conflict(f"link '{name}': {reason}")
 
             still_allowed()
+            if link.link_id not in self._records.store.origins:  # one that an older version made
+                origin = OriginRecord(link.link_id, name, link.source_cluster_id, link.created_ms)
+                await self._records.store.put(origin, guard=still_allowed)
             await self._records.store.delete(*mirrors, *groups, link, guard=still_allowed)
             await self._engine.stop_link(name)
             await self._sources.remove(name)
             self._health.pop(name, None)
+            self._tasks.forget(name)
             for mirror in mirrors:
                 self._publisher.forget(mirror.mirror_topic)
                 self._progress.forget(mirror.mirror_topic)
                 self._deleted.tell(mirror)
         _log.info("link deleted", link=name, mirrors=len(mirrors), groups=len(groups), force=force)
+
+    def plan_delete(self, name: str, *, force: bool = False) -> DeletePlan:
+        """What `delete` would leave, and why it would be refused now; nothing is changed. NotFound as there."""
+        self._records.link(name)
+        mirrors, groups = self._mirrors_of(name), self._groups_of(name)
+        refusal = _why_not_deleted(mirrors, groups, self._retried_s(mirrors), force=force)
+        return DeletePlan(name, refusal, left_behind(mirrors, groups))
+
+    def _retried_s(self, mirrors: Sequence[MirrorRecord]) -> float:
+        return max((self._publisher.retried_s(mirror.mirror_topic) for mirror in mirrors), default=0.0)
 
     def _mirrors_of(self, link: str) -> Sequence[MirrorRecord]:
         return [mirror for key, mirror in self._records.store.mirrors.items() if key[0] == link]
@@ -160,85 +203,45 @@ class Links:
     def view(self, link: LinkRecord) -> LinkView:
         """The link as shown."""
         health = self._health.get(link.name, LinkHealth(True, link.created_ms))
-        states = Counter(m.state.value for key, m in self._records.store.mirrors.items() if key[0] == link.name)
+        paused = link_config.parse(link.configs).paused
+        states = Counter(mirror_shown(mirror, link_paused=paused).value for mirror in self._mirrors_of(link.name))
         return LinkView(
             record=link,
-            state="ACTIVE" if health.available else "UNAVAILABLE",
+            state="PAUSED" if paused else health.state,
             state_since_ms=health.since_ms,
             error="" if health.available else health.message,
+            error_code=NO_ERROR if health.available else health.code,
+            tasks=self._tasks.of(link.name),
             client=shown(link.client),
             configs=link_config.with_defaults(link.configs),
             mirror_counts=dict(states),
         )
 
-    def _sealed(self, name: str, client: Mapping[str, str]) -> dict[str, str]:
-        """The properties as they are stored. Raises Conflict when a gateway could not read them."""
-        of_links = self._sources.secrets
-        sealed = of_links.sealed(name, client)
-        if any(map(is_encrypted, sealed.values())):
-            lacking = of_links.lacking(self._records.store.gateways.values())
-            if lacking:
-                raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")
-        return sealed
-
-    async def _require_nothing_is_gained(self, config: link_config.LinkConfig, client: Mapping[str, str]) -> None:
-        """Where nobody is asked who may write, each client could write on the source as the link's principal."""
-        if config.allow_unauthorized_target or not has_credentials(client):
-            return
-        with target_errors():
-            authorized = await self._target.has_authorizer()
-        if not authorized:
-            raise BadRequest(
-                "the target has no authorizer, so every client of the gateway could write on the source with the "
-                "rights of this link's login: give the target one, or set link.allow.unauthorized.target=true"
-            )
-
     def _require_absent(self, name: str) -> None:
         if name in self._records.store.links:
             raise Conflict(f"link '{name}' exists already")
 
-    async def _store(
-        self, name: str, client: Mapping[str, str], configs: Mapping[str, str], cluster_id: str
-    ) -> LinkRecord:
-        if not cluster_id:
-            raise SourceUnreachable(f"the source cluster {client['bootstrap.servers']} does not tell its cluster id")
-        if cluster_id == self._target.cluster_id():
-            raise BadRequest(
-                f"{client['bootstrap.servers']} is the target cluster itself (cluster id {cluster_id}); "
-                "a link needs another cluster as its source"
-            )
-        sealed = self._sealed(name, client)
+    def _made(self, name: str, client: Mapping[str, str], configs: Mapping[str, str], cluster_id: str) -> LinkRecord:
+        """The record, without its id. Raises as `LinkChecks.require_source` and `LinkChecks.sealed` do."""
+        self._checks.require_source(client, cluster_id)
+        return LinkRecord(
+            name=name,
+            link_id=0,
+            source_cluster_id=cluster_id,
+            client=self._checks.sealed(name, client),
+            configs=link_config.settled(configs),
+            created_ms=self._records.now_ms(),
+        )
+
+    async def _store(self, made: LinkRecord) -> LinkRecord:
         async with self._locks.hold("sequence/link"):
             last = self._records.store.sequences.get("link", SequenceRecord("link", 0)).last
-            record = LinkRecord(
-                name=name,
-                link_id=last + 1,
-                source_cluster_id=cluster_id,
-                client=sealed,
-                configs=dict(configs),
-                created_ms=self._records.now_ms(),
-            )
+            record = replace(made, link_id=last + 1)
+            origin = OriginRecord(record.link_id, record.name, record.source_cluster_id, record.created_ms)
             await self._records.store.put(
-                record, SequenceRecord("link", last + 1), guard=lambda: self._require_absent(name)
+                record, SequenceRecord("link", last + 1), origin, guard=lambda: self._require_absent(made.name)
             )
         return record
-
-
-async def _require_tokens(link: str, source: ClusterAccess) -> None:
-    try:
-        with source_errors(link):
-            await source.require_tokens()
-    except (SourceUnreachable, Conflict) as exc:
-        raise type(exc)(f"link.identity=client: {exc}") from exc
-
-
-def has_credentials(client: Mapping[str, str]) -> bool:
-    """Whether the source knows the link by more than its address: by a login or by a certificate."""
-    return _logs_in(client) or "ssl.certificate.location" in client
-
-
-def _logs_in(client: Mapping[str, str]) -> bool:
-    return client.get("security.protocol", "").upper().startswith("SASL")
 
 
 def _why_not_deleted(

@@ -5,7 +5,10 @@ deleted, by retention or by DeleteRecords, is deleted from the copy here. So an 
 other.
 
 Where the origin's logs start, the mirrors hear with what they fetch: a broker answers when it has changed (KIP-227). So
-no cluster is asked anything while nothing is deleted.
+no cluster is asked anything while nothing is deleted. A mirror that is PAUSED hears nothing: for those the origin is
+asked, all of a link in one go, and now and then only (`follow_paused`).
+
+A topic whose retention is its own (`topic.config.sync.include` without it) is not followed: its caller leaves it out.
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway.errors import Conflict
 from gateway.mirror.interface import PartitionStatus
-from gateway.mirror.offset_map.rules.offset_map import TranslationRule
-from gateway.mirror.offset_map.rules.translation import Maps, translated
+from gateway.mirror.offset_map.rules.offset_map import Translation, TranslationRule
+from gateway.mirror.offset_map.rules.translation import Maps
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.offset_translation import OffsetsBetween
-from gateway.state.records import MirrorMode, MirrorRecord
+from gateway.state.records import MirrorRecord
 
 _log = structlog.get_logger("lockgate.control")
 
@@ -58,17 +62,49 @@ class LogStartSync:
 
         Args:
             between: the link's offsets.
-            copies: all mirrors.
+            copies: all mirrors that run.
             target: the cluster with the copies.
 
         Raises:
             NetError, ControlError: the cluster did not answer or refused; the rest is left undone.
         """
-        copies = [copy for copy in copies if copy.mirror.readable and not _mapped_back(copy.mirror)]
+        copies = [copy for copy in copies if copy.mirror.readable]
         self._followed = {copy.period: self._followed.get(copy.period, {}) for copy in copies}
         statuses = {copy.period: self._status(copy.mirror) for copy in copies}
-        moved = {copy.period: self._moved(copy, statuses[copy.period]) for copy in copies}
+        told = {
+            period: {one.partition: one.source_start for one in status if one.source_start is not None}
+            for period, status in statuses.items()
+        }
+        moved = {copy.period: self._moved(copy, told[copy.period]) for copy in copies}
+        ends = {period: {one.partition: one.target_end for one in status} for period, status in statuses.items()}
+        await self._delete(between, [copy for copy in copies if moved[copy.period]], target, moved, ends)
+
+    async def follow_paused(
+        self, between: OffsetsBetween, copies: Sequence[Copy], origin: ClusterAccess, target: ClusterAccess
+    ) -> None:
+        """As `follow`, of mirrors that do not run: both clusters are asked. `copies`: all of them."""
+        copies = [copy for copy in copies if copy.mirror.readable]
+        self._followed = {copy.period: self._followed.get(copy.period, {}) for copy in copies}
+        if not copies:
+            return
+        starts = await origin.log_starts({copy.origin_topic: len(copy.mirror.starts) for copy in copies})
+        moved = {copy.period: self._moved(copy, dict(enumerate(starts[copy.origin_topic]))) for copy in copies}
         copies = [copy for copy in copies if moved[copy.period]]
+        ends = {}
+        for copy in copies:
+            ranges = await target.log_ranges(copy.copy_topic, len(copy.mirror.starts))
+            ends[copy.period] = {partition: end for partition, (_, end) in enumerate(ranges)}
+        await self._delete(between, copies, target, moved, ends)
+
+    async def _delete(
+        self,
+        between: OffsetsBetween,
+        copies: Sequence[Copy],
+        target: ClusterAccess,
+        moved: Mapping[_Period, Mapping[int, int]],
+        ends: Mapping[_Period, Mapping[int, int]],
+    ) -> None:
+        """`moved`: per partition where the origin's log starts now; `ends`: where the copy's ends. All go one way."""
         if not copies:
             return
         present = await target.log_starts({copy.copy_topic: len(copy.mirror.starts) for copy in copies})
@@ -77,11 +113,10 @@ class LogStartSync:
             for copy in copies
             for partition, start in moved[copy.period].items()
         ]
-        maps = await between.maps_for(places, on_target=False)
+        maps = await between.maps_for(places, on_target=copies[0].mirror.is_reverse)
         for copy in copies:
-            ends = {one.partition: one.target_end for one in statuses[copy.period]}
             now = present[copy.copy_topic]
-            wanted = _wanted(copy.mirror.mirror_topic, maps, moved[copy.period], ends)
+            wanted = _wanted(copy.mirror, maps, moved[copy.period], ends[copy.period])
             delete = {partition: offset for partition, offset in wanted.items() if now[partition] < offset}
             if delete:
                 names = {"link": copy.mirror.link, "topic": copy.copy_topic}
@@ -89,30 +124,34 @@ class LogStartSync:
                 await target.delete_records(copy.copy_topic, delete)
             self._followed[copy.period].update({partition: moved[copy.period][partition] for partition in wanted})
 
-    def _moved(self, copy: Copy, statuses: Sequence[PartitionStatus]) -> dict[int, int]:
+    def _moved(self, copy: Copy, starts: Mapping[int, int]) -> dict[int, int]:
         """Per partition of which the origin's log start has grown: where it is now."""
         followed = self._followed[copy.period]
-        return {
-            one.partition: one.source_start
-            for one in statuses
-            if one.source_start is not None and one.source_start > followed.get(one.partition, 0)
-        }
+        return {partition: start for partition, start in starts.items() if start > followed.get(partition, 0)}
 
 
-def _mapped_back(mirror: MirrorRecord) -> bool:
-    """The offset map of a mirror that goes back tells source offsets of target offsets, not the other way round."""
-    return mirror.is_reverse and mirror.mode is MirrorMode.TRANSLATE
-
-
-def _wanted(topic: str, maps: Maps, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+def _wanted(mirror: MirrorRecord, maps: Maps, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
     """Per partition where the copy's log is to start. What is not copied yet is left out: it is looked at again.
 
-    Nothing goes where nobody tells the copy's end; an end told late is too low, and the next look makes up for it.
+    Nothing goes where nobody tells the copy's end; an end told late is too low, and the next look makes up for it. Nor
+    where nobody knows any more what the origin's start is on the copy: from before many changes of sides.
     """
     found = {}
     for partition, start in starts.items():
-        wanted = translated(maps, (topic, partition), start)
+        try:
+            wanted = _on_copy(mirror, maps, partition, start)
+        except Conflict:
+            found[partition] = 0
+            continue
         end = ends.get(partition)
         if end is not None and wanted.rule is not TranslationRule.BEYOND_END and wanted.offset <= end:
             found[partition] = wanted.offset
     return found
+
+
+def _on_copy(mirror: MirrorRecord, maps: Maps, partition: int, offset: int) -> Translation:
+    """An offset of the origin, as the copy counts. Raises Conflict: older than what is known of the mirror's ways."""
+    of_topic = maps.get(mirror.mirror_topic)
+    if of_topic is None:
+        return Translation(offset, TranslationRule.EXACT)
+    return of_topic.to_source(partition, offset) if mirror.is_reverse else of_topic.to_target(partition, offset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -16,8 +16,10 @@ from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records, require_created
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, WrongState, is_mirroring, shown, transition
 from gateway.state.per_partition import WrongLength
+from gateway.state.provenance import Provenance, provenance_of
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, ThenReverse, TransitionError
 from gateway.state.transition_errors import MESSAGE_AT_MOST, code_of
 from gateway.topics.catch_up import CatchUp, CatchUps
@@ -25,6 +27,7 @@ from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReader
 from gateway.topics.config_drift import ConfigDrift, SetBack
 from gateway.topics.create import MirrorCreator
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, Wanted
+from gateway.topics.rules.link_update import require_running
 from gateway.topics.status import Measure
 from gateway.topics.topic_configs import TargetConfigs
 from gateway.transport.background import Background
@@ -43,15 +46,16 @@ class MirrorView:
 
     `promote_error`: why the last promote did not end in STOPPED, '' if it did or none was tried since this
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
-    partition, what
-    came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
-    `transition_errors`: those that its record keeps, and what the way back meets just now. `set_back`: configs that
-    somebody changed on the copy. `configs_on_target`: what is set on the topic itself beside what is synced or lifted;
-    only in describe, None where the target did not tell.
+    partition, what came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
+    `paused_by_link`: its link is paused, and so it is, whatever its own state. `provenance`: from where its records
+    are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what the way back
+    meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
+    itself beside what is synced or lifted; only in describe, None where the target did not tell.
     """
 
     record: MirrorRecord
     partitions: Sequence[PartitionStatus]
+    paused_by_link: bool = False
     promote_error: str = ""
     waiting_for: str = ""
     records_after_cutover: Mapping[int, int] = field(default_factory=dict)
@@ -60,6 +64,12 @@ class MirrorView:
     transition_errors: Sequence[TransitionError] = ()
     set_back: Sequence[SetBack] = ()
     configs_on_target: Mapping[str, str] | None = None
+    provenance: Provenance | None = None
+
+    @property
+    def state(self) -> MirrorState:
+        """As it is shown."""
+        return shown(self.record, link_paused=self.paused_by_link)
 
 
 class Mirrors:
@@ -140,7 +150,8 @@ class Mirrors:
             (mirror for key, mirror in self._store.mirrors.items() if key[0] == link),
             key=lambda mirror: mirror.mirror_topic,
         )
-        return [self.view(mirror) for mirror in mirrors if state in (None, shown(mirror))]
+        views = [self.view(mirror) for mirror in mirrors]
+        return [view for view in views if state in (None, view.state)]
 
     async def describe(self, link: str, topic: str) -> MirrorView:
         """One mirror, with who has not migrated yet. A source that does not answer makes that part unknown."""
@@ -196,6 +207,38 @@ class Mirrors:
                 self._engine.start_mirror(mirror)
         return self.view(mirror)
 
+    async def pause_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+        """Pause each; those that are PAUSED already stay so.
+
+        Raises:
+            BadRequest: no topic.
+            NotFound, WrongState: for any of them, before one is changed.
+        """
+        await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, self.pause)
+        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+
+    async def resume_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+        """Resume each; those that are ACTIVE already stay so. Raises as `pause_all`."""
+        await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, self.resume)
+        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+
+    async def _change_all(
+        self,
+        link: str,
+        topics: Sequence[str],
+        operation: MirrorOperation,
+        done: MirrorState,
+        change: Callable[[str, str], Awaitable[MirrorView]],
+    ) -> None:
+        if not topics:
+            raise BadRequest("mirror_topic_names: no topic was named")
+        wanted = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
+        left = [mirror for mirror in wanted if mirror.state is not done]
+        for mirror in left:
+            self._require(operation, mirror)
+        for mirror in left:
+            await change(link, mirror.mirror_topic)
+
     async def promote(
         self,
         link: str,
@@ -219,6 +262,7 @@ class Mirrors:
         if not topics:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
+        require_running(self._records.link(link), names)
         for name in names:
             self.require_promotable(link, name, force=force)
             _require_direction(self._records.mirror(link, name), direction)
@@ -235,9 +279,17 @@ class Mirrors:
             run.result()
         return [self.view(self._records.mirror(link, name)) for name in names]
 
+    def promote_failed(self, link: str, topic: str) -> bool:
+        """Whether the last promote did not end in STOPPED, as far as this process knows."""
+        return (link, topic) in self._promote_errors
+
+    def find(self, link: str, topic: str) -> MirrorRecord | None:
+        """The record of a mirror topic, if there is one."""
+        return self._store.mirrors.get((link, topic))
+
     def view(self, mirror: MirrorRecord) -> MirrorView:
         """The mirror as shown; of one whose record does not say where its partitions ended, that."""
-        broken = ""
+        broken, link, paused = "", self._store.links.get(mirror.link), self._is_paused(mirror)
         partitions: Sequence[PartitionStatus] = ()
         try:
             partitions = self._measure.known(mirror)
@@ -246,10 +298,12 @@ class Mirrors:
         return MirrorView(
             record=mirror,
             partitions=partitions,
+            paused_by_link=paused,
             promote_error=self._promote_errors.get((mirror.link, mirror.mirror_topic), ""),
             waiting_for=broken
             or (_BEING_DELETED if mirror.deletion else "")
             or ("" if mirror.created else _BEING_CREATED)
+            or (f"its link is paused; lockgate link resume {mirror.link}" if paused else "")
             or self._promoter.waiting_for(mirror.link, mirror.mirror_topic)
             or self._failback_waits(mirror.link, mirror.mirror_topic)
             or self._target_waits(mirror),
@@ -257,6 +311,7 @@ class Mirrors:
             catch_up=self._catch_ups.of(mirror.link, mirror.mirror_topic),
             transition_errors=self.transition_errors(mirror),
             set_back=self._drift.of(mirror),
+            provenance=None if link is None else provenance_of(mirror, link),
         )
 
     def transition_errors(self, mirror: MirrorRecord) -> Sequence[TransitionError]:
@@ -267,6 +322,10 @@ class Mirrors:
         text = " ".join((str(trouble) or "no answer in time").split())[:MESSAGE_AT_MOST]
         now = TransitionError(code_of(trouble).value, text, mirror.state.value, self._records.now_ms())
         return (*mirror.transition_errors, now)
+
+    def _is_paused(self, mirror: MirrorRecord) -> bool:
+        link = self._store.links.get(mirror.link)
+        return link is not None and parse(link.configs).paused and is_mirroring(mirror.state)
 
     def _target_waits(self, mirror: MirrorRecord) -> str:
         """A mirror cannot go on without the target; clients' writes can."""

@@ -13,9 +13,10 @@ from gateway.kafka.rules.topic_configs import SyncedConfigs, mirror_configs, unm
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
+from gateway.operations.upstream import is_copied, upstream_of_new
 from gateway.state import link_config
 from gateway.state.link_config import LinkConfig, Offsets
-from gateway.state.records import NOT_PADDED, LinkRecord, MirrorRecord, PartitionStart
+from gateway.state.records import NOT_PADDED, LinkRecord, MirrorRecord, PartitionStart, Upstream
 from gateway.state.topic import TOPIC
 from gateway.topics.rules import start_point
 from gateway.topics.rules.start_point import StartPoint
@@ -60,6 +61,7 @@ class MirrorPlan:
     starts: tuple[PartitionStart, ...]
     replication_factor: int
     translated: str  # why offsets cannot be equal; "" when they can, as far as is known
+    upstream: tuple[Upstream, ...] = ()  # from where the source itself has it
     wanted: Wanted = AS_THE_LINK_SAYS
 
     @property
@@ -98,7 +100,7 @@ class MirrorPlanner:
             instead_of: id of the target's topic that is deleted before.
 
         Raises:
-            BadRequest: a topic that cannot be mirrored, or not as the link or the operator says.
+            BadRequest: a topic that cannot be mirrored, or not as the link or the operator says, or would go in a loop.
             NotFound: no such topic on the source.
             Conflict: the target has a topic of this name with other data.
             SourceUnreachable, TargetUnreachable: a cluster does not answer, or refuses.
@@ -112,12 +114,16 @@ class MirrorPlanner:
             source_configs = (await source.topic_configs([topic]))[topic]
         if found.internal:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
+        upstream = await upstream_of_new(source, link, topic, self._target.cluster_id())
         translated = unmirrorable(source_configs)
         if translated and config.offsets is Offsets.PRESERVE:
             raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
         with target_errors():
             target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions, instead_of)
             present = await self._present_configs(target)
+        if target is not None and own is None:
+            await self._require_not_the_origin(source, link, found, upstream)
+        with target_errors():
             if own is None:
                 own = await self._target.topic_overrides(target.name) if target else {}
         if refused := why_no_override(wanted.configs, present):
@@ -130,7 +136,21 @@ class MirrorPlanner:
             await self._require_accepted(config.mirror_topic(topic), found.partitions, replicas, wanted.configs)
         if translated:
             starts = tuple(replace(start, pad_to=NOT_PADDED) for start in starts)
-        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated, wanted)
+        return MirrorPlan(link, config, found, target, configs, starts, replicas, translated, upstream, wanted)
+
+    async def _require_not_the_origin(
+        self, source: ClusterAccess, link: LinkRecord, found: TopicInfo, upstream: tuple[Upstream, ...]
+    ) -> None:
+        """A topic that is there already is not taken over for what the source has mirrored itself: where the way of
+        the records is not known to its end, this topic may be where it begins, and it would be a loop."""
+        topic = found.name
+        if not upstream and not await is_copied(source, link, topic, found.partitions):
+            return
+        if not upstream or not upstream[0].ends:
+            raise Conflict(
+                f"topic '{topic}' exists on the target, and on the source of link '{link.name}' it is a mirror topic "
+                "itself: that may be a loop; delete the empty topic on the target first, if it is none"
+            )
 
     async def _starts(
         self, link: LinkRecord, source: ClusterAccess, found: TopicInfo, config: LinkConfig, start: StartPoint

@@ -1,6 +1,7 @@
 """While this gateway leads its links run as their records say, also those of which no operation here can know.
 
-A link is created and deleted by an operation, which starts or stops it behind the change of the state. When that change
+A link is created, changed and deleted by an operation, which has it run so behind the change of the state. When that
+change
 is of unknown outcome the operation has ended with an error before it is known that the link is there, or is gone, and
 another one of its name may follow. So each change of the links is followed here; a follower does so in
 `operations/replica.py`.
@@ -13,7 +14,7 @@ import asyncio
 import structlog
 
 from gateway.mirror.interface import MirrorEngine
-from gateway.operations.running_mirrors import runs
+from gateway.operations.running_mirrors import is_same_link, runs
 from gateway.operations.sources import Sources
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore
@@ -78,6 +79,10 @@ class RunningLinks:
         if found == link:
             return
         _log.info("link follows its record", link=name, there=link is not None)
+        if link is not None and found is not None and is_same_link(found, link):
+            self._sources.add(link)
+            engine.update_link(link)
+            return
         mirrors = [key for key in engine.started() if key[0] == name]
         if found is not None:
             await engine.stop_link(name)

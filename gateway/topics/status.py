@@ -14,6 +14,8 @@ from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, SourcesForViews
+from gateway.state.link_config import parse
+from gateway.state.mirror_states import is_mirroring
 from gateway.state.per_partition import stopped
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 
@@ -64,8 +66,10 @@ class Measure:
             return [_stopped(index, *pair) for index, pair in enumerate(zip(*ends, strict=True))]
         key = (mirror.link, mirror.mirror_topic)
         running = self._engine.status(*key)
-        if running:
+        if running and not self._is_paused(mirror):
             return running
+        if running:
+            return [replace(one, phase=_phase(one, "paused"), bytes_per_s=0.0) for one in running]
         phase = self._phase_of(mirror)
         return [replace(one, phase=_phase(one, phase), bytes_per_s=0.0) for one in self._kept(mirror)]
 
@@ -77,8 +81,9 @@ class Measure:
     async def now(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         """As `known`, and the log ends of a mirror that the engine does not run are asked for: its lag changes."""
         known = self.known(mirror)
-        running = self._engine.status(mirror.link, mirror.mirror_topic)
-        if running or not (mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) or self.catching_up(mirror)):
+        running, paused = self._engine.status(mirror.link, mirror.mirror_topic), self._is_paused(mirror)
+        stands = mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) or self.catching_up(mirror)
+        if (running and not paused) or not (stands or paused):
             return known
         try:
             ends = await self._ends(mirror)
@@ -94,7 +99,14 @@ class Measure:
         return [_measured(before.get(index), index, phase, *pair, at) for index, (pair, at) in numbers]
 
     def _phase_of(self, mirror: MirrorRecord) -> str:
-        return "catching_up" if self.catching_up(mirror) else _PHASES.get(mirror.state, "stopped")
+        if self.catching_up(mirror):
+            return "catching_up"
+        return "paused" if self._is_paused(mirror) else _PHASES.get(mirror.state, "stopped")
+
+    def _is_paused(self, mirror: MirrorRecord) -> bool:
+        """Its link is: what the engine knows of the source's end is old, and nothing is copied."""
+        link = self._records.store.links.get(mirror.link)
+        return link is not None and parse(link.configs).paused and is_mirroring(mirror.state)
 
     async def _ends(self, mirror: MirrorRecord) -> list[tuple[int, int]]:
         """(origin's end, copy's end) of each partition. In preserve mode the two count the same records."""

@@ -60,11 +60,12 @@ class Background:
         self.spawn(loop(), name)
 
     async def close(self) -> None:
-        """Cancel what runs and wait for its end."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Cancel what runs, and what that begins in its end, and wait for all of it."""
+        while tasks := list(self._tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._tasks.difference_update(tasks)
 
 
 async def _guarded(work: Awaitable[None], name: str) -> None:

@@ -35,7 +35,7 @@ def test_configs_of_its_own_outlive_config_sync_and_promote(mirrors: MirrorGatew
         lambda: topic_config(mirrors.target.bootstrap, topic)["min.compaction.lag.ms"] == "555", 30.0, what="a sync"
     )
     found = topic_config(mirrors.target.bootstrap, topic)
-    assert (found["delete.retention.ms"], found["retention.ms"]) == ("444000", "-1")
+    assert (found["delete.retention.ms"], found["retention.ms"]) == ("444000", "333000")
     mirrors.gateway.promote(mirrors.link, topic)
     mirrors.until(topic, "STOPPED")
     wait_until(

@@ -219,7 +219,7 @@ class LedFleet(FleetState):
         self.asked = frozenset()
         self._own_memory()
         step = next_step(self._snapshot(), self.limits)
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES)
         if self.leaving and begins and self.memory.paused_at is None:
             self._left()
             return
@@ -238,6 +238,9 @@ class LedFleet(FleetState):
 
     def _do_wait(self, _: str) -> None:
         pass
+
+    def _do_read_configs(self, _: str) -> None:
+        self._own_memory().configs({TOPIC: {}})
 
     def _do_pause_writes(self, _: str) -> None:
         self.memory.pause_began(self.now)

@@ -237,7 +237,7 @@ class FleetState:
             tuple(d - self.now for d in self.limbo),
             self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
             self.running, self.other, self.asked, self._age(memory.paused_at, 5), memory.committing,
-            bool(memory.gave_up),
+            bool(memory.gave_up), memory.configs_read,
             memory._epochs.get(TOPIC), memory._stopped.get(TOPIC), TOPIC in memory._copies, self.here, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),

@@ -47,15 +47,15 @@ def test_a_group_is_never_served_on_both_sides(fault: str) -> None:
 
 
 CUT_OVER = (
-    "a promote is asked for", "step", "step", "0 acknowledges 1", "pause 1 reaches 1", "pause 1 reaches 2", "step",
-    "ends answered", "step", "ends answered", "step", "step", "2 is cut off", "step", "2 is connected again",
+    "a promote is asked for", "step", "step", "step", "0 acknowledges 1", "pause 1 reaches 1", "pause 1 reaches 2",
+    "step", "ends answered", "step", "ends answered", "step", "step", "2 is cut off", "step", "2 is connected again",
 )  # fmt: skip
 """A promote that has cut over, and gateway 2 has not read the record yet."""
-PAUSED = CUT_OVER[:6]
+PAUSED = CUT_OVER[:7]
 """A promote whose pause has reached every gateway."""
 LEADS_AGAIN = (
-    "a promote is asked for", "step", "step", "the group drops 0, which lives", "0 renews", "2 reads its assignment",
-    "partition returns",
+    "a promote is asked for", "step", "step", "step", "the group drops 0, which lives", "0 renews",
+    "2 reads its assignment", "partition returns",
 )  # fmt: skip
 """A promote of a leader that was dropped from the group, and leads again: what it commanded before may come yet."""
 

@@ -181,3 +181,27 @@ def test_the_trail_has_a_file_of_its_own(tmp_path: Path) -> None:
         os.umask(old)
         logger.handlers[:], logger.propagate = before[:2]
         logger.setLevel(before[2])
+
+
+async def test_a_secret_that_is_a_config_of_confluents_path_is_hidden(api: SecuredApi) -> None:
+    await api.plane.with_link("l")
+    below = "/kafka/v3/clusters/T/links/l/configs"
+    async with api.client() as client:
+        await client.put(f"{below}/sasl.password", json={"value": SECRETS["sasl.password"]})
+        await client.put(f"{below}/sasl.pasword", json={"value": SECRETS["sasl.pasword"]})
+        data = [{"name": name, "value": value, "operation": "SET"} for name, value in SECRETS.items()]
+        await client.put(f"{below}:alter", json={"data": data})
+        await client.put(f"{below}/sasl.password", json=SECRETS["sasl.password"])
+        await client.put(f"{below}/ack", json={"value": "both"})
+    assert len(lines(api)) == 5
+    assert "hunter" not in "".join(api.audit)
+    assert lines(api)[-1]["request"] == {"value": "both"}
+
+
+async def test_a_link_that_is_named_behind_the_question_mark(api: SecuredApi) -> None:
+    async with api.client() as client:
+        body = {"configs": entries(**{"bootstrap.servers": SOURCE})}
+        created = await client.post("/kafka/v3/clusters/T/links?link_name=l", json=body)
+        assert created.status_code == 204
+    (line,) = lines(api)
+    assert (line["before"], list(line["after"])) == ({}, ["link l"])

@@ -18,6 +18,7 @@ from gateway.api.app import create_app
 from gateway.api.own import create_own_app
 from tests.support.secured_api import SecuredApi, secured_api
 
+CONFLUENT = "/kafka/v3/clusters/{cluster_id}/links"
 PRINCIPALS = ("viewer", "operator", "admin")
 
 
@@ -76,15 +77,39 @@ def test_an_operator_gets_no_secret_and_deletes_no_record() -> None:
     assert admins == {
         ("POST", "/v3/links"),
         ("DELETE", "/v3/links/{link}"),
+        ("PUT", "/v3/links/{link}/configs:alter"),
+        ("PUT", "/v3/links/{link}/configs/{config:path}"),
+        ("DELETE", "/v3/links/{link}/configs/{config:path}"),
         ("POST", "/v3/links/{link}/mirrors:truncate-and-restore"),
         ("POST", "/v3/links/{link}/mirrors/{topic}:truncate-and-restore"),
         ("DELETE", "/v3/links/{link}/mirrors/{topic}"),
         ("POST", "/v3/links/{link}/mirrors/{topic}:recreate"),
         ("DELETE", "/v3/gateways/{name:path}"),
+        ("POST", CONFLUENT),
+        ("DELETE", CONFLUENT + "/{link}"),
+        ("PUT", CONFLUENT + "/{link}/configs:alter"),
+        ("PUT", CONFLUENT + "/{link}/configs/{config_name}"),
+        ("DELETE", CONFLUENT + "/{link}/configs/{config_name}"),
+        ("POST", CONFLUENT + "/{link}/mirrors:truncate-and-restore"),
     }
 
 
-_WORDS = ("v3", "links", "l", "mirrors", "groups", "gateways", "catch-up", "job-plan", "status", "partitions", "x:y")
+_WORDS = (
+    "v3",
+    "links",
+    "l",
+    "-",
+    "configs",
+    "configs:alter",
+    "mirrors",
+    "groups",
+    "gateways",
+    "catch-up",
+    "job-plan",
+    "status",
+    "partitions",
+    "x:y",
+)
 _VERBS = (":promote", ":demote", ":truncate-and-restore", ":failover", ":pause", "0:translate")
 _PIECES = st.sampled_from(("/", "//", "..", ".", "%2F", "é", *_WORDS, *_VERBS))
 
@@ -92,13 +117,13 @@ _PIECES = st.sampled_from(("/", "//", "..", ".", "%2F", "é", *_WORDS, *_VERBS))
 @given(st.lists(_PIECES, max_size=9), st.sampled_from(["GET", "POST", "PUT", "DELETE"]))
 def test_a_path_means_the_same_to_the_table_and_to_the_application(pieces: list[str], method: str) -> None:
     """Otherwise a request could be judged as one thing and carried out as another."""
-    path = "/v3/links/l/" + "".join(pieces)
-    assert_same(method, path)
+    assert_same(method, "/v3/links/l/" + "".join(pieces))
+    assert_same(method, "/kafka/v3/clusters/T/links/" + "".join(pieces))
 
 
 @pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
 def test_every_row_is_the_route_of_its_path(row: Any) -> None:
-    if row.path.startswith("/v3/links"):
+    if row.path.startswith(("/v3/links", CONFLUENT)):
         assert_same(row.method, example(row.path))
 
 
@@ -124,7 +149,7 @@ def route_of(routes: Any, scope: dict[str, Any]) -> str | None:
 
 
 def example(path: str) -> str:
-    for name in ("link", "topic", "group:path", "job", "name:path", "file", "partition"):
+    for name in ("link", "topic", "group:path", "job", "name:path", "file", "partition", "cluster_id", "config_name"):
         path = path.replace(f"{{{name}}}", "0")
     return path
 

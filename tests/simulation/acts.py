@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
@@ -44,7 +44,7 @@ class Acts:
         world, old = self._world, self._link_id()
         deleting = functools.partial(world.operator.delete_link)
         await world.operator.until(self._is_link(lambda now: now != old), deleting, "/v3/links")
-        creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, synced=world.plan.synced)
+        creating = functools.partial(world.operator.ask_for_link, world.source.bootstrap, **world.link_options)
         await world.operator.until(self._is_link(lambda now: now > old), creating, "/v3/links")
 
     async def _do_unmirror(self, act: Act) -> None:
@@ -58,6 +58,34 @@ class Acts:
             return not there and topic not in world.target.topic_names()
 
         await world.operator.until(gone, functools.partial(world.operator.delete_mirror, topic), "/v3/links")
+
+    async def _do_update_link(self, act: Act) -> None:
+        """The source is reached by its brokers in another order, and the link paused and resumed, under load."""
+        servers = ",".join(reversed(self._world.source.bootstrap.split(",")))
+        for configs in (
+            {"bootstrap_servers": servers, "throttle_bytes_per_second": "1000000"},
+            {"cluster_link_paused": "true"},
+            {"cluster_link_paused": "false", "throttle_bytes_per_second": "0"},
+        ):
+            asking = functools.partial(self._world.operator.alter_link, **configs)
+            await self._world.operator.until(self._has(configs), asking, "/v3/links")
+
+    def _has(self, configs: Mapping[str, str]) -> Callable[[], Awaitable[bool]]:
+        wanted = {name.replace("_", "."): value for name, value in configs.items()}
+
+        async def found() -> bool:
+            self._world.judge.look()
+            stored = self._world.judge.state.link_configs(LINK)
+            return wanted.items() <= stored.items()
+
+        return found
+
+    async def _do_auto_create(self, act: Act) -> None:
+        """The topic comes to be, and somebody writes to it."""
+        world, (topic,) = self._world, act.topics
+        world.source.create_topic(topic, 1, 3, {"min.insync.replicas": "2"})
+        world.begin(world.producer("auto", topic, 1))
+        await world.operator.created(topic)
 
     def _link_id(self) -> int:
         self._world.judge.look()

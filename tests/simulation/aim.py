@@ -33,6 +33,8 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.RESTORE_GIVEN_UP: ("back",),
     Operation.RELINK: ("link",),
     Operation.UNMIRROR: ("unmirror",),
+    Operation.UPDATE_LINK: ("update",),
+    Operation.AUTO_CREATE: ("create", "auto"),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 

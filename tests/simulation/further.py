@@ -1,6 +1,7 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
-link that is deleted and created anew, a mirror that is, with its topic, and a topic that is mirrored when its group is
-known already.
+link that is deleted and created anew, or changed, paused and resumed under load, a topic that is mirrored when its
+group is known already, and one whose mirror the link creates by itself; a mirror that is deleted
+with its topic, and mirrored again.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -11,10 +12,12 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.plan import MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
+from tests.simulation.plan import AUTO, MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
 
 _RELINK: Final = 90
-_UNMIRROR: Final = 91
+_UPDATE: Final = 91
+_AUTO_CREATE: Final = 92
+_UNMIRROR: Final = 93
 _TROUBLE: Final = (
     (Operation.FAILOVER, "persist", EventKind.STATE_UNHEARD, "settle"),
     (Operation.FAILOVER, "persist", EventKind.STATE_REFUSED, "take_back"),
@@ -43,7 +46,27 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
     if dice.random() < 0.3:
         plan = _killed_often(plan, dice)
     plan = _heard_late(plan, dice)
+    if dice.random() < 0.5:
+        plan = _updated(plan, dice)
+    if dice.random() < 0.5:
+        plan = _auto_created(plan, dice)
+    plan = _configs_read(plan, dice)
     return _unmirrored(plan, dice) if dice.random() < 0.4 else plan
+
+
+def _updated(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Between two acts, once something is mirrored."""
+    created = [at for at, act in enumerate(plan.acts) if act.operation is Operation.CREATE]
+    if not created:
+        return plan
+    at = dice.randint(created[0] + 1, len(plan.acts))
+    act = Act(_UPDATE, Operation.UPDATE_LINK, pause_s=round(dice.uniform(0.05, 0.5), 2))
+    steps = MORE_STEPS[Operation.UPDATE_LINK]
+    faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
+    unknown = [Event(EventKind.STATE_UNANSWERED, act.number, "store", 0.0, 40.0)]
+    events = unknown if dice.random() < 0.4 else []
+    acts = (*plan.acts[:at], act, *plan.acts[at:])
+    return replace(plan, acts=acts, faults=(*plan.faults, *faults), events=(*plan.events, *events))
 
 
 def _troubled(plan: RunPlan, dice: random.Random) -> RunPlan:
@@ -118,6 +141,21 @@ def _heard_late(plan: RunPlan, dice: random.Random) -> RunPlan:
         if act.operation is Operation.RESTORE and dice.random() < 0.5
     ]
     return replace(plan, events=(*plan.events, *events))
+
+
+def _auto_created(plan: RunPlan, dice: random.Random) -> RunPlan:
+    """Before anything else but a link's end, with whose records its mirror's would go."""
+    at = 1 if plan.acts and plan.acts[0].operation is Operation.RELINK else 0
+    act = Act(_AUTO_CREATE, Operation.AUTO_CREATE, (AUTO,), pause_s=round(dice.uniform(0.05, 1.5), 2))
+    steps = MORE_STEPS[Operation.AUTO_CREATE]
+    faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
+    acts = (*plan.acts[:at], act, *plan.acts[at:])
+    return replace(plan, acts=acts, faults=(*plan.faults, *faults), auto_create=True)
+
+
+def _configs_read(plan: RunPlan, dice: random.Random) -> RunPlan:
+    promotes = [act for act in plan.acts if act.operation is Operation.PROMOTE and dice.random() < 0.3]
+    return replace(plan, faults=(*plan.faults, *(_fault(dice, act.number, "read_configs") for act in promotes)))
 
 
 def _fault(dice: random.Random, act: int, step: str) -> Fault:

@@ -8,8 +8,9 @@ answer that never came means nothing. What is not done within `PATIENCE_S` of vi
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from tests.simulation.fleet import GatewayNode, NotServing
 
@@ -22,6 +23,13 @@ _ASK_AGAIN_S: Final = 2.0
 _ANSWER_S: Final = 40.0
 Shown = tuple[str, str]
 """State and direction of a mirror topic."""
+
+
+class LinkOptions(TypedDict):
+    """What a run's link has; see `Operator.create_link`."""
+
+    synced: bool
+    auto_create: str
 
 
 class Stuck(Exception):
@@ -45,15 +53,20 @@ class Operator:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def create_link(self, bootstrap: str, *, synced: bool = False) -> None:
-        """Name the source. `synced`: the offsets of its groups are synced, as often as can be."""
+    async def create_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:
+        """Name the source. `synced`: the offsets of its groups are synced, as often as can be.
+
+        `auto_create`: the source topic whose mirror the link creates by itself.
+        """
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
 
-        await self.until(exists, lambda: self.ask_for_link(bootstrap, synced=synced), "/v3/links")
+        await self.until(
+            exists, lambda: self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create), "/v3/links"
+        )
 
-    async def ask_for_link(self, bootstrap: str, *, synced: bool = False) -> None:
+    async def ask_for_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:
         """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
         if synced:
@@ -61,11 +74,23 @@ class Operator:
                 {"name": "consumer.offset.sync.enable", "value": "true"},
                 {"name": "consumer.offset.sync.ms", "value": "1000"},
             ]
+        if auto_create:
+            one = {"name": auto_create, "patternType": "LITERAL", "filterType": "INCLUDE"}
+            configs += [
+                {"name": "auto.create.mirror.topics.enable", "value": "true"},
+                {"name": "auto.create.mirror.topics.filters", "value": json.dumps({"topicFilters": [one]})},
+                {"name": "metadata.max.age.ms", "value": "1000"},
+            ]
         await self.say("POST", "/v3/links", {"link_name": LINK, "configs": configs})
 
     async def delete_link(self) -> None:
         """Ask once for the end of the link."""
         await self.say("DELETE", f"/v3/links/{LINK}", None)
+
+    async def alter_link(self, **configs: str) -> None:
+        """Ask once for these configs of the link. They take `_` for `.`."""
+        data = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
+        await self.say("PUT", f"/v3/links/{LINK}/configs:alter", {"data": data})
 
     async def create(self, topic: str) -> None:
         """Mirror a topic; ACTIVE when this returns."""
@@ -83,6 +108,18 @@ class Operator:
     async def delete_mirror(self, topic: str) -> None:
         """Ask once for the end of a mirror, with its topic."""
         await self.say("DELETE", f"/v3/links/{LINK}/mirrors/{topic}?delete_topic=true", None)
+
+    async def created(self, topic: str) -> None:
+        """Wait for a mirror topic that nobody asks for; ACTIVE when this returns."""
+
+        async def active() -> bool:
+            created = (await self.mirrors()).get(topic, {}).get("waiting_for") != "it is being created"
+            return created and await self._mirrors((topic,)) == {("ACTIVE", "FORWARD")}
+
+        async def nothing() -> None:
+            return
+
+        await self.until(active, nothing, f"/v3/links/{LINK}/candidates")
 
     async def promote(self, topics: Sequence[str], *, home: bool = False, twice: bool = False) -> None:
         """Promote a set; of reverse mirrors, home."""

@@ -41,6 +41,8 @@ class Operation(StrEnum):
     RESTORE_GIVEN_UP = "truncate-and-restore-given-up"
     RELINK = "relink"
     UNMIRROR = "unmirror"
+    UPDATE_LINK = "update-link"
+    AUTO_CREATE = "auto-create"
 
 
 class FaultKind(StrEnum):
@@ -213,6 +215,9 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.DEMOTE: ("settle",),
     Operation.RELINK: ("delete_link", "create_link"),
     Operation.UNMIRROR: ("delete_mirror", "carry_out", "delete_topic"),
+    Operation.UPDATE_LINK: ("try", "store", "apply"),
+    Operation.AUTO_CREATE: ("list_topics", "begin", "intent", "read_by_all", "create_topic", "store"),
+    Operation.PROMOTE: ("read_configs",),
 }
 """Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
 state is refused, or not known to be made, for which these runs have an event.
@@ -271,7 +276,8 @@ class RunPlan:
     """A whole run.
 
     `brief`: only the clients of topics that are created; their producers move onto gateways behind the last create.
-    `synced`: the offsets of groups are synced all the time. `cast`: who else takes part, see `cast.py`.
+    `synced`: the offsets of groups are synced all the time. `auto_create`: the link creates the mirror of `AUTO` by
+    itself, once there is such a topic. `cast`: who else takes part, see `cast.py`.
     `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
     a reason to begin a new epoch.
     """
@@ -284,6 +290,7 @@ class RunPlan:
     events: tuple[Event, ...] = ()
     brief: bool = False
     synced: bool = False
+    auto_create: bool = False
     cast: tuple[str, ...] = ()
     rate_per_s: float = 20.0
     lease_s: float = 8.0
@@ -328,6 +335,8 @@ PLAIN: Final = ("plain",)
 SET: Final = ("tx-a", "tx-b")
 TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
 """Topic -> partitions."""
+AUTO: Final = "auto"
+"""A topic that comes to be on the source in the runs that have `auto_create`."""
 GROUP: Final = "readers"
 NEWCOMER: Final = "newcomer"
 """A role of every run's cast, and its group, which the source does not know."""

@@ -30,6 +30,7 @@ _RESOLVERS: Final = (
 
 _CALLS: Final = (
     ("gateway.topics.create", "MirrorCreator.create", "create", "begin"),
+    ("gateway.operations.net_access", "NetAccess.list_topics", "auto", "list_topics"),
     ("gateway.topics.create", "MirrorCreator._begin", "create", "intent"),
     ("gateway.fleet.quorum", "FleetQuorum.read_by_all", "create", "read_by_all"),
     ("gateway.operations.net_access", "NetAccess.create_topic", "create", "create_topic"),
@@ -41,6 +42,9 @@ _CALLS: Final = (
     ("gateway.topics.delete", "MirrorDeletion.delete", "unmirror", "delete_mirror"),
     ("gateway.topics.delete", "MirrorDeletion._carry_out", "unmirror", "carry_out"),
     ("gateway.topics.delete", "MirrorDeletion._delete_topic", "unmirror", "delete_topic"),
+    ("gateway.topics.link_update", "LinkUpdates._tried", "update", "try"),
+    ("gateway.topics.link_update", "LinkUpdates._store", "update", "store"),
+    ("gateway.mirror.engine.engine", "Engine.update_link", "update", "apply"),
     ("gateway.runtime.peering", "Peering.close", "leave", "begin"),
     ("gateway.fleet.mirrors", "FleetMirrors.leave", "leave", "leave"),
     ("gateway.runtime.peering", "Peering._say_goodbye", "leave", "goodbye"),

@@ -28,9 +28,10 @@ from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
-from tests.simulation.operator import LINK, Operator, Stuck, TopicFailed
+from tests.simulation.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
+    AUTO,
     GROUP,
     PLAIN,
     SET,
@@ -259,6 +260,11 @@ class World:
                 what = "a batch of its was refused for its sequence: it overtook another one, and a new epoch was begun"
                 self.judge.findings.add("reordered", f"client {client.name}", what, self.loop.time())
 
+    @property
+    def link_options(self) -> LinkOptions:
+        """What the plan says of the link."""
+        return {"synced": self.plan.synced, "auto_create": AUTO if self.plan.auto_create else ""}
+
     async def _watch(self) -> None:
         while True:
             self.judge.look()
@@ -269,7 +275,7 @@ class World:
         for topic, partitions in TOPICS.items():
             self.source.create_topic(topic, partitions, 3, {"min.insync.replicas": "2"})
         await asyncio.gather(*(gateway.start() for gateway in self.gateways))
-        await self.operator.create_link(self.source.bootstrap, synced=self.plan.synced)
+        await self.operator.create_link(self.source.bootstrap, **self.link_options)
         plain = {topic: TOPICS[topic] for topic in PLAIN}
         loop, at, recorder, rate = self.loop, self.source.bootstrap, self.recorder, self.plan.rate_per_s
         self.writers = [

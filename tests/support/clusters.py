@@ -6,7 +6,7 @@ sets it, and topics of earlier runs stay in such clusters.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,17 @@ KEEP = "LOCKGATE_KEEP_CLUSTERS"
 
 @contextmanager
 def running_cluster(
-    name: str, kafka: str, folder: Path, *, brokers: int = 1, properties: dict[str, str] | None = None
+    name: str,
+    kafka: str,
+    folder: Path,
+    *,
+    brokers: int = 1,
+    properties: dict[str, str] | None = None,
+    racks: Sequence[str] = (),
 ) -> Iterator[DevCluster]:
     """A fresh cluster for the time of the block. Its proxied listener advertises claimed ports; nobody listens there
     until a test puts a proxy there."""
-    cluster = _new(name, kafka, folder, brokers, properties)
+    cluster = _new(name, kafka, folder, brokers, properties, racks)
     try:
         cluster.up()
         yield cluster
@@ -47,7 +53,14 @@ def session_cluster(name: str, kafka: str, folder: Path) -> Iterator[DevCluster]
     yield cluster
 
 
-def _new(name: str, kafka: str, folder: Path, brokers: int, properties: dict[str, str] | None) -> DevCluster:
+def _new(
+    name: str,
+    kafka: str,
+    folder: Path,
+    brokers: int,
+    properties: dict[str, str] | None,
+    racks: Sequence[str] = (),
+) -> DevCluster:
     return DevCluster.create(
         name,
         kafka=kafka,
@@ -55,4 +68,5 @@ def _new(name: str, kafka: str, folder: Path, brokers: int, properties: dict[str
         parent=folder,
         properties=properties,
         advertised_ports=claim_ports(brokers),
+        racks=racks,
     )

@@ -26,6 +26,10 @@ class FakeEngine:
         self.links.setdefault(link.name, link)
         self.log.append(("start_link", link.name))
 
+    def update_link(self, link: LinkRecord) -> None:
+        self.links[link.name] = link
+        self.log.append(("update_link", link.name))
+
     def started_links(self) -> Mapping[str, LinkRecord]:
         return dict(self.links)
 

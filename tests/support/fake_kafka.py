@@ -8,11 +8,14 @@ from typing import Any
 
 from gateway.errors import SourceUnreachable
 from gateway.kafka.commits import Committed
+from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
+from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.origin_ends import LogEnds
+from gateway.operations.rules.topology import FleetView
 from gateway.state.records import LinkRecord, PartitionStart
 from protocol.errors import ErrorCode
 
@@ -61,9 +64,13 @@ class FakeKafka:
     calls: list[str] = field(default_factory=list)
     closed: int = 0
     ids: int = 0
+    configs: list[ClusterConfig] = field(default_factory=list)  # what it was reconfigured with
     before: dict[str, Any] = field(default_factory=dict)
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
+    fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
+    unreadable: set[str] = field(default_factory=set)
+    mirrors_there: frozenset[str] | None = frozenset()
 
     @property
     def cluster(self) -> Any:
@@ -99,6 +106,12 @@ class FakeKafka:
     async def close(self) -> None:
         self.closed += 1
 
+    def reconfigure(self, config: ClusterConfig) -> None:
+        self.configs.append(config)
+
+    async def try_brokers(self) -> None:
+        await self._called("try_brokers")
+
     def cluster_id(self) -> str:
         return self.id
 
@@ -108,9 +121,24 @@ class FakeKafka:
     def trouble(self) -> str:
         return "connection refused" if self.down else ""
 
+    async def fleet_state(self) -> FleetView | None:
+        await self._called("fleet_state")
+        return self.fleet
+
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         await self._called("topics")
         return {name: self.existing[name].info for name in names if name in self.existing}
+
+    async def list_topics(self) -> Sequence[ListedTopic]:
+        await self._called("list_topics")
+        return [
+            ListedTopic(name, topic.info.topic_id, topic.info.internal, name not in self.unreadable)
+            for name, topic in sorted(self.existing.items())
+        ]
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        await self._called("mirror_topics")
+        return self.mirrors_there
 
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None

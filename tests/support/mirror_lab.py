@@ -35,7 +35,7 @@ class EventLog:
     def partition_failed(self, link: str, topic: str, partition: int, error: MirrorError, message: str) -> None:
         self.failures.append((topic, partition, error, message))
 
-    def source_available(self, link: str, available: bool, message: str) -> None:
+    def source_available(self, link: str, available: bool, message: str, *, refused: bool = False) -> None:
         if self.availability[-1:] != [available]:  # told again for another reason
             self.availability.append(available)
 

@@ -93,6 +93,11 @@ class TargetLog:
             self.batches.append((base, base + header.count, data))
             self.end = base + header.count
 
+    @property
+    def log_end(self) -> int:
+        """What whoever asks for it is told."""
+        return self.end
+
     def tail(self) -> LogTail | None:
         self.moved = False
         if not self.batches or self.start >= self.end:
@@ -118,6 +123,7 @@ class Runner:
     lingering: list[Append] = field(default_factory=list)
     failed: Fail | None = None
     readable: int = 0
+    fetched_batches: int = 4  # at most
 
     def start(self) -> None:
         self.do(self.mirror.begin())
@@ -137,7 +143,8 @@ class Runner:
             self.flight.append(append)
         if not self.fetching and self.mirror.wants_fetch(self.now):
             offset = self.mirror.source.cursor.fetch_offset
-            self.fetching.append((offset, self.source.fetch(offset, self.random.randint(1, 4)), self.source.end))
+            most = self.random.randint(1, self.fetched_batches)
+            self.fetching.append((offset, self.source.fetch(offset, most), self.source.end))
         actions = [
             act
             for act, ready in (
@@ -166,7 +173,7 @@ class Runner:
                 else mirror.source_log_unknown("unreachable", self.now)
             )
         elif isinstance(command, ReadTargetLog):
-            self.do(mirror.target_log(self.target.start, self.target.end, self.target.tail(), self.now))
+            self.do(mirror.target_log(self.target.start, self.target.log_end, self.target.tail(), self.now))
         elif isinstance(command, ReadSourceLog):
             self.do(mirror.source_log(self.source.start, self.source.end))
         elif isinstance(command, PlanStart):
@@ -179,13 +186,13 @@ class Runner:
             self.do(mirror.records_deleted())
 
     def _answer_fetch(self) -> None:
-        _, data, end = self.fetching.pop()
+        asked, data, end = self.fetching.pop()
         if self._fault():
             self.do(self.mirror.fetch_failed(self.random.choice((6, 3, 56, -1)), self.now))
         elif data is None:
             self.do(self.mirror.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE, self.now))
         else:
-            self.do(self.mirror.fetched(memoryview(data), end, self.now))
+            self.do(self.mirror.fetched(memoryview(data), end, self.now, asked=asked))
 
     def _answer_append(self) -> None:
         if self._fault():

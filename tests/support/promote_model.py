@@ -95,7 +95,7 @@ class World:
             self._age(memory.paused_at, 4), memory.committing, bool(memory.gave_up),
             self._age(memory.unreachable_since, 2), memory._epochs.get(TOPIC), memory._stopped.get(TOPIC),
             memory._copies.get(TOPIC), TOPIC in memory._partitions, self.here, self.warm, self.at, self.leaving,
-            self.unended, self.sampled,
+            self.unended, self.sampled, memory.configs_read,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             *self._drain_key(),
         )  # fmt: skip
@@ -315,7 +315,7 @@ class World:
     def _step(self, outcome: str) -> None:
         self.asked = frozenset()
         step = next_step(self._snapshot(), self.limits)
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES)
         if self.leaving and begins and self.memory.paused_at is None:
             self._succeed()
             return
@@ -336,6 +336,9 @@ class World:
 
     def _do_wait(self, reason: str, outcome: str) -> None:
         pass
+
+    def _do_read_configs(self, reason: str, outcome: str) -> None:
+        self.memory.configs({TOPIC: {}})
 
     def _do_pause_writes(self, reason: str, outcome: str) -> None:
         self.memory.pause_began(self.now)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.state.mirror_states import is_mirroring
-from gateway.state.mirror_transitions import CREATED, TRANSITIONS, WHO, Transition
+from gateway.state.mirror_transitions import BY_OPERATION, CREATED, TRANSITIONS, WAYS_OUT, WHO, Transition
 from gateway.state.records import MirrorState
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
@@ -35,7 +35,20 @@ def _lines() -> Iterator[str]:
             if row.before is state:
                 yield _row(row)
     yield ""
-    yield f"Records are mirrored in: {', '.join(state.value for state in MirrorState if is_mirroring(state))}."
+    mirroring = ", ".join(state.value for state in MirrorState if is_mirroring(state))
+    yield f"Records are mirrored in: {mirroring}; while the link is paused all of these show PAUSED, and none is."
+    yield from _ways_out()
+
+
+def _ways_out() -> Iterator[str]:
+    yield ""
+    yield "## The way out"
+    yield ""
+    yield "| in state | because | the way out | then |"
+    yield "|---|---|---|---|"
+    for state, (because, ways) in WAYS_OUT.items():
+        for operation, how in ways:
+            yield f"| {state.value} | {because} | {how} | {BY_OPERATION[operation, state].after.value} |"
 
 
 def _row(row: Transition) -> str:

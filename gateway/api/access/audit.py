@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from gateway.api.access.roles import Asked, Caller
 from gateway.kafka.connection.properties import PROPERTIES
@@ -88,7 +89,7 @@ class AuditTrail:
             "method": request["method"],
             "path": request["path"],
             "query": request.get("query", ""),
-            "request": hide_secrets(body),
+            "request": hide_secrets(body, "" if asked is None else _config_of(asked)),
             "before": before,
             "after": self.state_of(asked, body),
         }
@@ -137,8 +138,22 @@ class AuditTrail:
         return False
 
 
-def hide_secrets(body: Any) -> Any:
-    """A request's body as it may be written down."""
+def named_by(asked: Asked | None, query: str) -> Asked | None:
+    """Confluent's create names its link behind the question mark."""
+    name = dict(parse_qsl(query)).get("link_name", "")
+    return asked if asked is None or not name else asked._replace(names={"link": name, **asked.names})
+
+
+def _config_of(asked: Asked) -> str:
+    """The config that a path names, in both of its forms."""
+    return asked.names.get("config_name", "") or asked.names.get("config", "")
+
+
+def hide_secrets(body: Any, config: str = "") -> Any:
+    """A request's body as it may be written down. `config`: what the path says the body is the value of."""
+    if config and body is not None:
+        given = body if isinstance(body, dict) else {"": body}
+        body = {key: _property(config, value) for key, value in given.items()}
     shown = _hidden(body)
     text = json.dumps(shown, default=str)
     return shown if len(text) <= _BODY else f"{text[:_BODY]}… ({len(text)} characters)"
@@ -151,8 +166,8 @@ def _hidden(value: Any, deep: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [_hidden(each, deep + 1) for each in value]
-    if value.keys() == {"name", "value"}:
-        return {"name": value["name"], "value": _property(str(value["name"]), value["value"])}
+    if {"name", "value"} <= value.keys():
+        value = {**value, "value": _property(str(value["name"]), value["value"])}
     return {key: _named(str(key), _hidden(inner, deep + 1)) for key, inner in value.items()}
 
 

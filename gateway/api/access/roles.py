@@ -83,6 +83,10 @@ _LINK: Final = "/v3/links/{link}"
 _MIRROR: Final = _LINK + "/mirrors/{topic}"
 _GROUP: Final = _LINK + "/groups/{group:path}"
 
+_CONFLUENT: Final = "/kafka/v3/clusters/{cluster_id}/links"
+_CONFLUENT_LINK: Final = _CONFLUENT + "/{link}"
+_CONFLUENT_MIRRORS: Final = _CONFLUENT_LINK + "/mirrors"
+
 # In the order of the application: of rows that fit, the first one counts there, too.
 ROUTES: Final = (
     Route("GET", "/health", Role.ANYONE),
@@ -96,6 +100,16 @@ ROUTES: Final = (
     Route("POST", "/v3/links", Role.ADMIN),
     Route("GET", _LINK, Role.VIEWER),
     Route("DELETE", _LINK, Role.ADMIN),
+    Route("GET", _LINK + "/configs", Role.VIEWER),
+    Route("PUT", _LINK + "/configs:alter", Role.ADMIN),
+    Route("GET", _LINK + "/configs/{config:path}", Role.VIEWER),
+    Route("PUT", _LINK + "/configs/{config:path}", Role.ADMIN),
+    Route("DELETE", _LINK + "/configs/{config:path}", Role.ADMIN),
+    Route("GET", _LINK + "/tasks", Role.VIEWER),
+    Route("POST", _LINK + ":pause", Role.OPERATOR),
+    Route("POST", _LINK + ":resume", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:pause", Role.OPERATOR),
+    Route("POST", _LINK + "/mirrors:resume", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:promote", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-start-mirror", Role.OPERATOR),
     Route("POST", _LINK + "/mirrors:reverse-and-pause-mirror", Role.OPERATOR),
@@ -119,11 +133,32 @@ ROUTES: Final = (
     Route("GET", _LINK + "/catch-up", Role.VIEWER),
     Route("GET", _LINK + "/job-plan", Role.VIEWER),
     Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
+    Route("GET", _LINK + "/candidates", Role.VIEWER),
     Route("GET", _LINK + "/groups", Role.VIEWER),
     Route("POST", _LINK + "/groups", Role.OPERATOR),
     Route("POST", _GROUP + ":promote", Role.OPERATOR),
     Route("POST", _GROUP + ":demote", Role.OPERATOR),
     Route("GET", _GROUP, Role.VIEWER),
+    Route("GET", _CONFLUENT, Role.VIEWER),
+    Route("POST", _CONFLUENT, Role.ADMIN),
+    Route("GET", _CONFLUENT_LINK, Role.VIEWER),
+    Route("DELETE", _CONFLUENT_LINK, Role.ADMIN),
+    Route("GET", _CONFLUENT_LINK + "/configs", Role.VIEWER),
+    Route("GET", _CONFLUENT_LINK + "/configs/{config_name}", Role.VIEWER),
+    Route("PUT", _CONFLUENT_LINK + "/configs:alter", Role.ADMIN),
+    Route("PUT", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN),
+    Route("DELETE", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN),
+    Route("GET", _CONFLUENT + "/-/mirrors", Role.VIEWER),
+    Route("GET", _CONFLUENT_MIRRORS, Role.VIEWER),
+    Route("POST", _CONFLUENT_MIRRORS, Role.OPERATOR),
+    Route("GET", _CONFLUENT_MIRRORS + "/{topic}", Role.VIEWER),
+    Route("POST", _CONFLUENT_MIRRORS + ":promote", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":failover", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":pause", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":resume", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-start-mirror", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":reverse-and-pause-mirror", Role.OPERATOR),
+    Route("POST", _CONFLUENT_MIRRORS + ":truncate-and-restore", Role.ADMIN),
     Route("GET", "/v3/gateways", Role.VIEWER),
     Route("GET", "/v3/gateways/{name:path}", Role.VIEWER),
     Route("DELETE", "/v3/gateways/{name:path}", Role.ADMIN),

@@ -22,6 +22,7 @@ from gateway.cutover.failback.runs import FailbackRuns
 from gateway.cutover.failover.operations import Alone, Failover, FailoverPlan
 from gateway.errors import BadRequest, Conflict
 from gateway.operations.cluster_errors import target_errors
+from gateway.operations.upstream import require_origins
 from gateway.state.mirror_states import MirrorOperation, require
 from gateway.state.records import MirrorError, MirrorRecord
 from gateway.state.store import StoreConflict
@@ -93,6 +94,7 @@ class Failbacks:
         for record in records:
             require(MirrorOperation.REVERSE, record)
             await self._set_back(record)
+        await require_origins(self._records, self._sources, records, by_writers=False)
         for record in records:
             source = await self._destinations.read(record, compared=True)
             if reason := why_not_reversed(record, source):
@@ -142,6 +144,7 @@ class Failbacks:
         for name in names:
             record = self._records.mirror(link, name)
             require(MirrorOperation.RESTORE, record)
+            await require_origins(self._records, self._sources, [record], by_writers=False)
             await self._set_back(record)
             await self._destinations.read(record)  # a source that does not answer: not begun
         for name in names:

@@ -21,6 +21,7 @@ from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth
+from gateway.state.link_config import parse
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.topics.status import Measure
 
@@ -94,8 +95,14 @@ class FailoverEnds:
     async def look(self) -> None:
         """Remember where the logs of mirrors end that the engine does not watch now, while their sources answer."""
         for mirror in list(self._store.mirrors.values()):
-            if mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) and not written_on_target(mirror):
+            stands = mirror.state in (MirrorState.PAUSED, MirrorState.FAILED) or self._is_paused(mirror)
+            if stands and not written_on_target(mirror):
                 await self.read(mirror)
+
+    def _is_paused(self, mirror: MirrorRecord) -> bool:
+        """With its link."""
+        link = self._store.links.get(mirror.link)
+        return link is not None and parse(link.configs).paused
 
     async def read(self, record: MirrorRecord) -> SourceReading:
         """The source's ends as it tells them now, else as they were last seen. It is asked for 1.5 s at most."""

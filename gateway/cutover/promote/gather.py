@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from gateway.cutover.failback.rules.failback_promote import as_promote
 from gateway.cutover.promote.rules.memory import PromoteMemory, TopicObservations
@@ -15,11 +16,12 @@ from gateway.cutover.write_pause.interface import Coverage, PausesWrites
 from gateway.cutover.write_pause.publisher import RoutingPublisher
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.errors import ControlError
+from gateway.kafka.connection.errors import NetError
 from gateway.mirror.interface import MirrorEngine
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.records import Records
-from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.locks import KeyedLocks
 
@@ -40,6 +42,7 @@ class PromoteTools:
     progress: MirrorProgress
     publisher: RoutingPublisher
     lifted: LiftedConfigs
+    configs: ReadsConfigs
     locks: KeyedLocks
     routing: RoutingTable
     pauses: Mapping[str, PausesWrites]
@@ -52,6 +55,13 @@ class PromoteTools:
     earliest_pause: float
     go_on: Callable[[str, str], None]
     coverage: Coverage | None = None  # None: this gateway is the only one
+
+
+class ReadsConfigs(Protocol):
+    """`topics/config_sync.py`."""
+
+    async def read(self, link: LinkRecord, mirrors: Sequence[MirrorRecord]) -> Mapping[str, Mapping[str, str]]:
+        """By mirror topic, what the copies are to have from the cutover on; ControlError or NetError, or OSError."""
 
 
 class Gatherer:
@@ -122,6 +132,16 @@ class Gatherer:
             )
             for record in records
         }
+
+    async def read_configs(self, timeout_s: float = _READ_S) -> None:
+        """What the copies are to have of their origins' configs; that these cannot be read is noted."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                found = await self._tools.configs.read(self._tools.records.link(self._link), self.records())
+        except (ControlError, NetError, TimeoutError, OSError) as exc:
+            self._memory.configs_failed(str(exc) or "no answer in time")
+        else:
+            self._memory.configs(found)
 
     async def read_copies(self, timeout_s: float) -> None:
         """Where the copies end now that nothing is appended to them; a cluster that is away is noted."""

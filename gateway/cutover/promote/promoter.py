@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -21,10 +21,11 @@ from gateway.cutover.promote.gather import PromoteTools
 from gateway.cutover.promote.records_after_cutover import RecordsAfterCutover
 from gateway.cutover.promote.run import PromoteRun
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
-from gateway.errors import Conflict, ControlError
+from gateway.errors import Conflict, ControlError, SourceUnreachable
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
+from gateway.operations.upstream import require_origins
 from gateway.state.mirror_states import MirrorOperation, WrongState, transition
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
@@ -241,8 +242,11 @@ class TopicPromoter:
             await self._check_failback_promote(link, mirrors)
             return
         if operation is MirrorOperation.FORCE_PROMOTE:
+            with suppress(SourceUnreachable):  # it is waited for
+                await require_origins(self._records, self._sources, mirrors, by_writers=False)
             return
         await self._check_partitions(link, mirrors)
+        await require_origins(self._records, self._sources, mirrors, by_writers=True)
         groups = await unpromoted_groups(
             self._store, self._sources, self._records.link(link), [m.source_topic for m in mirrors]
         )

@@ -24,6 +24,7 @@ from gateway.kafka.connection.errors import NetError
 from gateway.kafka.rules.topic_configs import stamps_itself
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.operations.running_mirrors import run_as
+from gateway.state.link_config import parse
 from gateway.state.mirror_states import MirrorOperation, apply
 from gateway.state.records import MirrorRecord, MirrorState, ThenReverse
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
@@ -32,7 +33,10 @@ from gateway.state.unknown_outcome import until_known
 
 _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing writer shows
 _STORE_AGAIN_S = 0.25
-_INTERRUPTIBLE = frozenset({StepKind.WAIT, StepKind.PAUSE_WRITES, StepKind.READ_ENDS, StepKind.AWAIT_MIRROR})
+_CONFIGS_MAY_BE_MISSING = "configs that changed right before the promote may be missing, as they could not be read"
+_INTERRUPTIBLE = frozenset(
+    {StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES, StepKind.READ_ENDS, StepKind.AWAIT_MIRROR}
+)
 """They only wait, and change nothing that a promote that is given up does not take back."""
 
 _T = TypeVar("_T")
@@ -69,10 +73,12 @@ class PromoteRun:
         self._leaving = ""
         self._log = _log.bind(link=link, topics=list(topics))
         self._interruptible: asyncio.Future[object] | None = None
+        self._configs: asyncio.Task[None] | None = None  # read under the write pause, beside all else
         self.waiting_for = ""
         self._actions: Mapping[StepKind, Callable[[PromoteStep], Coroutine[Any, Any, None]]] = {
             StepKind.MARK_PENDING: self._mark_pending,
             StepKind.WAIT: self._wait,
+            StepKind.READ_CONFIGS: self._read_configs,
             StepKind.PAUSE_WRITES: self._pause_writes,
             StepKind.READ_ENDS: self._read_ends,
             StepKind.AWAIT_MIRROR: self._await_mirror,
@@ -103,6 +109,8 @@ class PromoteRun:
         except Exception:
             await self._let_go()
             raise
+        finally:
+            self._end_configs()
         if step.reason:  # without one it has cut over, whatever was asked of it meanwhile
             raise Conflict(self._memory.gave_up or step.reason)
 
@@ -112,7 +120,7 @@ class PromoteRun:
 
     def _stay(self, step: PromoteStep) -> None:
         """Raises LeftToTheNext when the gateway leaves and no write pause has begun: the next leader goes on."""
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.PAUSE_WRITES)
+        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES)
         if self._leaving and begins and self._memory.paused_at is None:
             raise LeftToTheNext(self._leaving)
 
@@ -167,12 +175,19 @@ class PromoteRun:
     async def _wait(self, step: PromoteStep) -> None:
         await self._tools.sleep(step.delay_s)
 
+    async def _read_configs(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._gather.read_configs()
+        if self._memory.config_error:
+            self._log.warning("the topic configs of the origin were not read", error=self._memory.config_error)
+
     async def _mark_pending(self, _: PromoteStep) -> None:
         async with self._tools.locks.hold(*(f"mirror/{topic}" for topic in self._topics)):
             old = self._gather.records()
             new = [self._pending(record) for record in old]
             try:
-                await self._store.put(*new, guard=lambda: self._require_unchanged(old))
+                await self._store.put(*new, guard=lambda: self._require_as_seen(old))
             except ProducerFenced:
                 raise
             except StoreError as exc:
@@ -196,6 +211,13 @@ class PromoteRun:
         cutover = replace(cutover, promoted_with=self._topics, then_reverse=self._then_reverse)
         return apply(self._operation, record, self._tools.records.now_ms(), cutover=cutover)
 
+    def _require_as_seen(self, old: Sequence[MirrorRecord]) -> None:
+        """A promote does not begin on a paused link; one that had begun goes on."""
+        self._require_unchanged(old)
+        begins = any(record.state is not MirrorState.PENDING_STOPPED for record in old)
+        if begins and parse(self._tools.records.link(self._link).configs).paused:
+            raise Conflict(f"link '{self._link}' is paused; resume it first: lockgate link resume {self._link}")
+
     def _require_unchanged(self, old: Sequence[MirrorRecord]) -> None:
         if any(self._tools.records.mirror(self._link, record.mirror_topic) != record for record in old):
             raise StoreConflict("the mirror was changed by another operation meanwhile")
@@ -203,6 +225,9 @@ class PromoteRun:
     # -- under the write pause -----------------------------------------------------------------------------------
 
     async def _pause_writes(self, _: PromoteStep) -> None:
+        if self._configs is None:  # nobody waits for it: what it brings until the cutover counts
+            reading = self._gather.read_configs(max(0.01, self._pause.left_s()))
+            self._configs = asyncio.create_task(reading, name="last topic configs")
         await self._pause.pause(self._gather.records())
 
     async def _read_ends(self, step: PromoteStep) -> None:
@@ -245,9 +270,12 @@ class PromoteRun:
         await self._gather.read_copies(max(0.01, self._pause.left_s()))
 
     async def _persist_stopped(self, _: PromoteStep) -> None:
+        self._end_configs()
         old = self._gather.records()
         new = [self._stopped(record) for record in old]
-        self._pause.until_stamped(old)
+        self._pause.until_stamped(
+            [replace(one, restore_configs=then.restore_configs) for one, then in zip(old, new, strict=True)]
+        )
         self._memory.committing = True
         try:
             await self._store.put(*new, guard=lambda: self._require_unchanged(old))
@@ -277,7 +305,18 @@ class PromoteRun:
         handed = self._memory.handed(record.mirror_topic)
         if handed is None:
             raise InvariantViolated(f"cutover of {record.mirror_topic} without the answer of its mirror")
-        return stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
+        new = stopped(record, handed.mirrored, handed.copied, handed.producers, self._tools.records.now_ms())
+        restore, missing = self._memory.restore_of(record.mirror_topic), self._memory.config_error
+        return replace(
+            new,
+            restore_configs=record.restore_configs if restore is None else dict(restore),
+            error_message=f"{_CONFIGS_MAY_BE_MISSING}: {missing}" if missing else new.error_message,
+        )
+
+    def _end_configs(self) -> None:
+        """What was not read by now has come too late."""
+        if self._configs is not None and not self._configs.done():
+            self._configs.cancel()
 
     # -- after the cutover ------------------------------------------------------------------------------------
 

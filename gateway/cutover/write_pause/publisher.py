@@ -85,8 +85,9 @@ class RoutingPublisher:
 
     def make_readable(self, topic: str) -> None:
         """The topic is padded: it may be read, even if the store cannot be told now."""
-        self._readable.add(topic)
-        self.refresh()
+        if topic not in self._readable:
+            self._readable.add(topic)
+            self.refresh()
 
     def reserve(self, mirror: MirrorRecord) -> None:
         """Route a topic whose create is under way, before it exists on the target.
@@ -98,8 +99,9 @@ class RoutingPublisher:
 
     def release(self, topic: str) -> None:
         """End a reservation: the record is stored, or the create has failed."""
-        self._reserved.pop(topic, None)
-        self.refresh()
+        reserved = self._reserved.pop(topic, None)
+        if reserved is not None and (reserved.link, topic) not in self._store.mirrors:  # else its record is the route
+            self.refresh()
 
     def forget(self, topic: str) -> None:
         """The mirror was deleted."""

@@ -13,7 +13,7 @@ from gateway.fleet.rules.takeover import heirs
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.records import MirrorRecord, MirrorState
 
-_AT_WORK = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE)
+_AT_WORK = (MirrorState.ACTIVE, MirrorState.SOURCE_UNAVAILABLE, MirrorState.LINK_FAILED)
 
 
 def partitions_of(record: MirrorRecord) -> frozenset[MirrorPartition]:

@@ -76,6 +76,7 @@ def run_audit(
         spark_version=spark.version,
         cores=slots,
         findings=tuple(findings),
+        provenance=options.provenance,
     )
     noted(spark, "; ".join((f"lockgate audit: {report.verdict}", *sum_lines(report.totals()))))
     return report

@@ -99,8 +99,9 @@ def _facts(report: Mapping[str, Any], json_sha256: str) -> str:
         ("Source cluster", _cluster(report["source"])),
         ("Target cluster", _cluster(report["target"])),
         ("Topics", ", ".join(report["topics"])),
-        ("From", report["started"]),
-        ("To", report["finished"]),
+        ("From", _provenance(report.get("provenance", {}))),
+        ("Began", report["started"]),
+        ("Ended", report["finished"]),
         (
             "Compared",
             "all"
@@ -120,6 +121,16 @@ def _facts(report: Mapping[str, Any], json_sha256: str) -> str:
         + "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         + "</table>"
     )
+
+
+def _provenance(topics: Mapping[str, Any]) -> str:
+    """From where the records are: the source, and in a chain the clusters before it."""
+    ways = {
+        f"link {one['link']} (tag {one['link_tag']}) from cluster {one['source_cluster_id']}"
+        + "".join(f", which has it by link {up['link']} from {up['cluster_id']}" for up in one["upstream"])
+        for one in topics.values()
+    }
+    return "; ".join(sorted(ways)) or "not known: no link was named"
 
 
 def _cluster(facts: Mapping[str, Any]) -> str:

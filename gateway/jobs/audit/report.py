@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -61,6 +61,7 @@ class Report:
     """An audit's outcome. Times of day are UTC; `compared_s`, `total_s`: seconds of comparing, and of all.
 
     `source_bytes`: size of the source's logs on disk, 0 when it was not told. `relation`: how offsets relate, in words.
+    `provenance`: of each topic that a link mirrors, from where its records are.
     """
 
     source: ClusterFacts
@@ -77,6 +78,7 @@ class Report:
     spark_version: str
     cores: int
     findings: tuple[Finding, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -121,6 +123,7 @@ class Report:
             "source": asdict(self.source),
             "target": asdict(self.target),
             "topics": list(self.topics),
+            "provenance": dict(self.provenance),
             "offsets": self.relation,
             "sample": {"fraction": self.fraction, "seed": self.seed},
             "totals": self.totals(),

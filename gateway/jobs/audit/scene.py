@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from gateway.jobs.audit import asked_periods
 from gateway.jobs.audit.asked import Asked, LogState, PartitionFacts, ask
@@ -39,6 +39,7 @@ class AuditOptions:
         given: an offset map instead: by source topic and partition. A partition that is not in it cannot be compared.
         fraction: of the offsets of each partition to compare, above 0 up to 1.
         seed: draws the sample.
+        provenance: from where each topic's records are, for the report (`LinkPlan.provenance`).
         wait_s: how long the copy may take to come to the other side's end of when the audit began.
     """
 
@@ -53,6 +54,7 @@ class AuditOptions:
     fraction: float = 1.0
     seed: int = 0
     wait_s: float = 60.0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

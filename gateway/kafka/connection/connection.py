@@ -19,6 +19,8 @@ from protocol.errors import MalformedFrame
 from protocol.raw import RawRequest
 from protocol.wire import Buffer
 
+_BARRIERS = 20  # whoever sends on and on, one request after the other, is cut off after so many
+
 
 class Connection(PipelinedConnection):
     """A connection that is ready for requests. Made by `open`.
@@ -146,6 +148,24 @@ class Connection(PipelinedConnection):
         except MalformedFrame as exc:
             self.close(f"a malformed {api_name(key)} response: {exc}")
             raise ConnectionClosed(f"{self.host}:{self.port}: {self.close_reason}") from exc
+
+    def retire(self, reason: str) -> None:
+        """Close as soon as all that was sent is answered; the caller sends nothing more.
+
+        A broker answers a connection's requests in order, so one more request tells when it has taken those, too,
+        that have no answer (Produce with acks=0).
+        """
+        self._retire(reason, _BARRIERS)
+
+    def _retire(self, reason: str, left: int) -> None:
+        def answered(_: Buffer | None) -> None:
+            if self.in_flight and left and not self.closed:
+                self._retire(reason, left - 1)
+            else:
+                self.close(reason)
+
+        if not self.closed:
+            self.send(ApiKey.API_VERSIONS, 0, (), answered)
 
     def _take_waiting(self) -> list[OnResponse]:
         waiting = super()._take_waiting()

@@ -25,7 +25,7 @@ _STEADY_S = 1.0  # a connection that breaks sooner counts as a failed attempt: n
 class _Slot:
     """One (node, lane): its connection, or the attempt to open it, or when to try again and why."""
 
-    __slots__ = ("backoff", "connection", "error", "not_before", "opening", "refused")
+    __slots__ = ("backoff", "connection", "error", "not_before", "opening", "refused", "retiring")
 
     def __init__(self, backoff: Backoff) -> None:
         self.backoff = backoff
@@ -34,11 +34,17 @@ class _Slot:
         self.not_before = 0.0
         self.error = ""
         self.refused = False
+        self.retiring: asyncio.Event | None = None  # set when the connection is closed at last
 
     def live(self) -> Connection | None:
-        """The connection; None also while it is being closed and those in flight on it hear of that."""
+        """The connection; None also while it retires, or is being closed and those in flight on it hear of that."""
         connection = self.connection
-        return None if connection is None or connection.closed else connection
+        return None if connection is None or connection.closed or self.retiring is not None else connection
+
+    def forgive(self) -> None:
+        """What was wrong before says nothing of the next attempt."""
+        self.error, self.refused, self.not_before = "", False, 0.0
+        self.backoff.reset()
 
 
 class Pool:
@@ -65,6 +71,7 @@ class Pool:
         self._rng = rng
         self._slots: dict[tuple[int, Lane], _Slot] = {}
         self._closed = False
+        self._generation = 0  # of the configuration
 
     def get(self, node_id: int, lane: Lane) -> Connection | None:
         """The open connection, None if there is none now."""
@@ -72,11 +79,10 @@ class Pool:
         return None if slot is None else slot.live()
 
     def open_connections(self) -> Iterator[tuple[int, Lane, Connection]]:
-        """Every open connection."""
+        """Every open connection, those that retire among them."""
         for (node_id, lane), slot in self._slots.items():
-            connection = slot.live()
-            if connection is not None:
-                yield node_id, lane, connection
+            if slot.connection is not None and not slot.connection.closed:
+                yield node_id, lane, slot.connection
 
     @property
     def last_error(self) -> str:
@@ -98,6 +104,9 @@ class Pool:
         while (connection := slot.live()) is None:
             if self._closed:
                 raise ClusterUnavailable("this client is closed")
+            if slot.retiring is not None:
+                await _closed(slot.retiring, node_id, deadline)
+                continue
             wait_s = slot.not_before - loop.time()
             if slot.opening is None and ((slot.refused and wait_s > 0) or loop.time() + max(wait_s, 0) >= deadline):
                 raise _as_error(slot, node_id)
@@ -114,6 +123,20 @@ class Pool:
             if slot.live() is None and (loop.time() >= deadline or (attempt.done() and slot.refused)):
                 raise _as_error(slot, node_id)
         return connection
+
+    def reconfigure(self, config: ClusterConfig, reason: str) -> None:
+        """From now on connections are opened by another configuration.
+
+        Those that are open retire: what is in flight on them is answered first, and nothing is sent on the next one
+        before. So no request overtakes an earlier one, and no outcome gets lost.
+        """
+        self._config = config
+        self._generation += 1
+        for slot in tuple(self._slots.values()):
+            slot.forgive()
+            if (connection := slot.live()) is not None:
+                slot.retiring = asyncio.Event()
+                connection.retire(reason)
 
     def drop(self, lanes: Collection[str], reason: str) -> None:
         """Close the connections of these lanes; a lane is named by what comes before a '-'."""
@@ -139,9 +162,12 @@ class Pool:
             await asyncio.wait(opening)
 
     async def _open(self, slot: _Slot, host: str, port: int) -> None:
+        generation = self._generation
         try:
             connection = await self._opener(host, port)
         except Exception as exc:  # noqa: BLE001 - whatever it was: those who wait must hear of it
+            if generation != self._generation:
+                return  # it was tried as before, and is tried anew
             if not isinstance(exc, NetError):
                 _log.error("a connection could not be opened", exc_info=exc)
             slot.refused = isinstance(exc, AuthenticationFailed)
@@ -151,6 +177,9 @@ class Pool:
                 _log.warning("cannot connect: %s", exc)
             self._on_trouble()
         else:
+            if generation != self._generation:
+                connection.close()
+                return
             self._opened(slot, connection)
         finally:
             slot.opening = None
@@ -169,6 +198,10 @@ class Pool:
         def lost(closed: Connection) -> None:
             if slot.connection is closed:
                 slot.connection = None
+            if slot.retiring is not None:
+                slot.retiring.set()
+                slot.retiring = None
+                return
             if loop.time() - since >= _STEADY_S:
                 slot.backoff.reset()
             else:
@@ -177,6 +210,15 @@ class Pool:
                 self._on_trouble()
 
         connection.on_closed.insert(0, lost)
+
+
+async def _closed(retiring: asyncio.Event, node_id: int, deadline: float) -> None:
+    """Until a connection has retired. Raises ClusterUnavailable when that takes too long."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await retiring.wait()
+    except TimeoutError:
+        raise ClusterUnavailable(f"broker {node_id}: requests are still in flight on the former connection") from None
 
 
 def _as_error(slot: _Slot, node_id: int) -> ClusterUnavailable:

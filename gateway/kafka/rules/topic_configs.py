@@ -59,6 +59,10 @@ LIFTED = {
 }
 """What a mirror topic has while it is mirrored. The timestamp limits come on top, under the names the target knows."""
 
+RETENTION: Final = ("retention.ms", "retention.bytes")
+"""Lifted only where both are synced. With one of them left out of `topic.config.sync.include` the mirror topic's
+retention is independent: its own values hold while it is mirrored, too, and log starts are not followed."""
+
 CONCERNED: Final = tuple(dict.fromkeys((*ALWAYS_SYNCED, *DEFAULT_SYNCED, *OPTIONALLY_SYNCED, *LIFTED)))
 """All that is looked at here: a topic has twice as many configs."""
 
@@ -93,14 +97,15 @@ def synced_configs(
         include: what is synced beside the configs that always are.
         own: what the lifted configs that are not synced shall be at promote; `OWN` for those it lacks.
     """
-    known = frozenset(target_names)
+    known, include = frozenset(target_names), tuple(include)
     synced = {name: source[name] for name in (*ALWAYS_SYNCED, *include) if name in known and name in source}
     restore = {name: value for name, value in timestamp_limits(source).items() if name in known}
     if BEFORE_MAX not in known and DIFFERENCE_MAX in known:  # a target before 3.6
         restore = {DIFFERENCE_MAX: min(timestamp_limits(source).values(), key=int)}
-    lifted = {**{name: LIFTED[name] for name in LIFTED if name in known}, **dict.fromkeys(restore, LONG_MAX)}
+    lift = [name for name in LIFTED if name in known and (name not in RETENTION or follows_log_starts(include))]
+    lifted = {**{name: LIFTED[name] for name in lift}, **dict.fromkeys(restore, LONG_MAX)}
     apply = {name: value for name, value in synced.items() if name not in _TIMESTAMP_LIMITS}
-    restore |= {name: synced.get(name, own.get(name, OWN)) for name in LIFTED if name in known}
+    restore |= {name: synced.get(name, own.get(name, OWN)) for name in lift}
     return SyncedConfigs({**apply, **lifted}, restore)
 
 
@@ -137,6 +142,38 @@ def why_no_override(overrides: Mapping[str, str], target_names: Iterable[str]) -
         if name not in known:
             return f"{name} is no topic config that the target knows"
     return ""
+
+
+def follows_log_starts(include: Iterable[str]) -> bool:
+    """Whether a copy deletes what its origin has deleted, and nothing else; False: it has a retention of its own."""
+    return set(RETENTION) <= set(include)
+
+
+def given_back(lifted: Mapping[str, str], wanted: SyncedConfigs) -> dict[str, str]:
+    """What a mirror topic gets back at once, as `set_back` takes it: its retention, when that becomes independent.
+
+    Args:
+        lifted: what its record says is to be set back.
+    """
+    return {
+        name: value
+        for name, value in lifted.items()
+        if name in RETENTION and name not in wanted.restore and name not in wanted.apply
+    }
+
+
+def configs_at_cutover(
+    origin: Mapping[str, str], copy: Mapping[str, str], include: Iterable[str], lifted: Mapping[str, str]
+) -> dict[str, str]:
+    """All that is set on a copy at its cutover, as `set_back` takes it: what was lifted, and what is not synced yet.
+
+    Args:
+        origin, copy: the topics' effective configs.
+        lifted: what the mirror's record says is to be set back.
+    """
+    wanted = synced_configs(origin, copy, include, lifted)
+    late = {name: value for name, value in config_changes(wanted.apply, copy).items() if name not in wanted.restore}
+    return {**late, **given_back(lifted, wanted), **wanted.restore}
 
 
 def set_back(restore: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -37,8 +37,12 @@ _log = logging.getLogger(__name__)
 _TICK_S: Final = 1.0
 
 
+def _config_of(link: LinkRecord) -> ClusterConfig:
+    return ClusterConfig.from_client_properties(link.client)
+
+
 def _connect(link: LinkRecord) -> Cluster:
-    return Cluster(ClusterConfig.from_client_properties(link.client))
+    return Cluster(_config_of(link))
 
 
 class Engine(PartlyOwned):
@@ -49,6 +53,7 @@ class Engine(PartlyOwned):
         progress: told after every append.
         events: told of failures, readable topics and lost sources.
         connect: makes a link's source cluster, which the engine starts and closes.
+        config_of: how a link's source is reached, for one that runs and whose configs were changed.
         lease_valid: while it is not, nothing is appended (`fleet/rules/leases.py`).
     """
 
@@ -59,6 +64,7 @@ class Engine(PartlyOwned):
         events: MirrorEvents,
         *,
         connect: Callable[[LinkRecord], Cluster] = _connect,
+        config_of: Callable[[LinkRecord], ClusterConfig] = _config_of,
         clock: Callable[[], float] = time.monotonic,
         wall_ms: Callable[[], int] = wall_clock_ms,
         lease_valid: Callable[[], bool] = lambda: True,
@@ -67,6 +73,7 @@ class Engine(PartlyOwned):
         self._progress = progress
         self._events = events
         self._connect = connect
+        self._config_of = config_of
         self._clock = clock
         self._wall_ms = wall_ms
         self._tasks = Tasks()
@@ -87,6 +94,16 @@ class Engine(PartlyOwned):
         if not self._ticking:
             self._ticking = True
             self._tasks.spawn(kept_running(self._tick, "mirror tick"), "mirror tick")
+
+    def update_link(self, link: LinkRecord) -> None:
+        """See `gateway.mirror.interface.MirrorEngine`."""
+        made = self._links.get(link.name)
+        if made is None:
+            return
+        if made.record.client != link.client:
+            made.source.reconfigure(self._config_of(link))
+        for link_mirror in self._link_mirrors_of(link.name):
+            link_mirror.update(link)
 
     def _mirror_of(
         self, link: LinkRecord, source: Cluster, destination: Destination, *, reverse: bool = False
@@ -117,6 +134,13 @@ class Engine(PartlyOwned):
     def started_links(self) -> Mapping[str, LinkRecord]:
         """See `gateway.mirror.interface.MirrorEngine`."""
         return {name: made.record for name, made in self._links.items()}
+
+    def tell_lost(self, events: MirrorEvents) -> None:
+        """Tell which sources are lost now: to whoever was not told when they were."""
+        for name, made in self._links.items():
+            if made.lost is not None:
+                message, refused = made.lost
+                events.source_available(name, False, message, refused=refused)
 
     async def stop_link(self, link: str) -> None:
         """Stop all of the link's mirrors and close its connections."""

@@ -17,6 +17,7 @@ from gateway.kafka.cluster import Cluster, ClusterUnavailable, NetError
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.rules.error_codes import SESSION_ERRORS
 from gateway.mirror.engine.fetch_session import FetchSession, Key
+from gateway.mirror.engine.read_replicas import ReadReplicas, Reads
 from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
 from gateway.mirror.partition.rules.throttle import Throttle
 from gateway.transport.backoff import Backoff
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LANE: Final = "mirror-fetch"  # apart from appends: an answer may be held back for long
+NEAR_LANE: Final = "mirror-fetch-near"  # and those that tell the rack: the rack is one request's, not a partition's
 _BY_ID: Final = 13
 _FETCH_CAP: Final = 15
 MAX_WAIT_MS: Final = 500
@@ -40,7 +42,10 @@ _FULL_MS: Final = 20
 _RESPONSE_BYTES: Final = 16 * 1024 * 1024
 _ANSWER_S: Final = 15.0
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
-"""What the partitions of one broker may have queued together."""
+"""What the partitions of one broker may have queued together. Above it only those are fetched that have nothing queued,
+and little of each, until half of it is on the target: one target broker that stalls must not starve the others."""
+
+_SHORT_BYTES: Final = 64 * 1024
 
 _MIN_PAUSE_BYTES: Final = 256 * 1024
 
@@ -51,6 +56,8 @@ class Fetcher:
     Args:
         fetched: called after each answer has been handed to its partitions.
         max_wait_ms: how long a broker may hold an answer back now.
+        replicas: who is read instead of leaders; None: the leaders are read.
+        asks: the rack is told, so that leaders may name a nearer replica.
     """
 
     def __init__(
@@ -61,7 +68,13 @@ class Fetcher:
         fetched: Callable[[], None],
         clock: Callable[[], float],
         max_wait_ms: Callable[[], int] = lambda: MAX_WAIT_MS,
+        replicas: ReadReplicas | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
+        self._replicas = replicas
+        self._rack = replicas.rack if replicas is not None and asks else ""
+        self._lane = NEAR_LANE if self._rack else LANE
         self._max_wait_ms = max_wait_ms
         self._cluster = cluster
         self._node = node
@@ -76,6 +89,9 @@ class Fetcher:
         self._touched: dict[PartitionRunner, None] = {}
         self._waiting: dict[PartitionRunner, None] = {}
         self._shared = 0
+        self._queued: dict[PartitionRunner, int] = {}  # bytes, when it was last looked at; without those that have none
+        self._queued_bytes = 0  # of all
+        self._short = False  # of memory
         self._wake = asyncio.Event()
 
     @property
@@ -102,6 +118,7 @@ class Fetcher:
         runner.reader = None
         self._touched.pop(runner, None)
         self._waiting.pop(runner, None)
+        self._queued_bytes -= self._queued.pop(runner, 0)
         found = self._fetched_as.get(key)
         if found is not None and found[1] is runner:
             del self._fetched_as[key]
@@ -135,7 +152,7 @@ class Fetcher:
         backoff = Backoff(*self._cluster.config.reconnect_backoff_s, self._cluster.rng)
         while True:
             try:
-                connection = await self._cluster.connection(self._node, LANE)
+                connection = await self._cluster.connection(self._node, self._lane)
                 await self._poll(connection, backoff)
             except ClusterUnavailable as exc:
                 self._find_leaders()
@@ -143,12 +160,18 @@ class Fetcher:
                 await asyncio.sleep(backoff.next())
             except (NetError, MalformedFrame) as exc:
                 _log.warning("fetch from source broker %d: %s", self._node, exc)
+                self._lost()
                 await asyncio.sleep(backoff.next())
 
     def _find_leaders(self) -> None:
         """The broker is gone: its partitions may have other leaders by now."""
         for topic in {runner.source_topic for runner in self._runners}:
             self._cluster.invalidate(topic)
+        self._lost()
+
+    def _lost(self) -> None:
+        if self._replicas is not None:
+            self._replicas.lost(self._node, tuple(self._runners))
 
     async def _poll(self, connection: Connection, backoff: Backoff) -> None:
         """One connection's life, with one session after the other."""
@@ -170,6 +193,7 @@ class Fetcher:
                 read_committed=True,
                 session=request.session,
                 forgotten=request.forgotten,
+                rack_id=self._rack,
             )
             response = scan_response(await self._exchange(connection, version, body), version)
             self._throttle.spend(sum(len(part.records) for part in response.parts))
@@ -208,11 +232,12 @@ class Fetcher:
         """Have the session know what is to be fetched now; how long the broker may wait with its answer, in ms."""
         now = self._clock()
         max_wait_ms = self._max_wait_ms()
+        self._count_queued()
         for runner in (*self._waiting, *self._touched):
             key = self._runners[runner]
-            if runner.mirror.wants_fetch(now):
+            if runner.mirror.wants_fetch(now) and not (self._short and runner in self._queued):
                 cursor = runner.cursor
-                max_bytes = self._throttle.limit(runner.mirror.source.fetch_bytes)
+                max_bytes = self._throttle.limit(_SHORT_BYTES if self._short else runner.mirror.source.fetch_bytes)
                 part = FetchPartition(runner.partition, cursor.fetch_offset, max_bytes, last_epoch=cursor.last_epoch)
                 self._session.want(key, part)
                 self._fetched_as[key] = cursor.fetch_offset, runner
@@ -222,11 +247,24 @@ class Fetcher:
             self._fetched_as.pop(key, None)
             if runner.mirror.copying:
                 self._waiting[runner] = None
-                max_wait_ms = min(max_wait_ms, _FULL_MS if runner.mirror.source.full else _BACKING_OFF_MS)
+                full = runner.mirror.source.full or self._short
+                max_wait_ms = min(max_wait_ms, _FULL_MS if full else _BACKING_OFF_MS)
             else:
                 self._waiting.pop(runner, None)
         self._touched.clear()
         return max_wait_ms
+
+    def _count_queued(self) -> None:
+        """Of those of which something became: how much each has queued now; and whether all have too much."""
+        for runner in self._touched:
+            queued = runner.mirror.source.queued_bytes
+            self._queued_bytes += queued - self._queued.pop(runner, 0)
+            if queued:
+                self._queued[runner] = queued
+        short = self._queued_bytes > (_QUEUED_BYTES // 2 if self._short else _QUEUED_BYTES)
+        if short is not self._short:
+            self._short = short
+            self._touched = dict.fromkeys(self._runners)  # what each asks for changes
 
     async def _idle(self, wait_s: float) -> None:
         self._wake.clear()
@@ -248,6 +286,9 @@ class Fetcher:
                 continue
             offset, runner = found
             self._touched[runner] = None
+            reads = Reads.LEADER if self._replicas is None else self._replicas.answered(runner, self._node, part)
+            if reads is Reads.MOVED:
+                continue
             if part.error_code:
                 runner.fetch_failed(part.error_code, now)
             elif part.diverging is not None:
@@ -261,5 +302,8 @@ class Fetcher:
                     stable=part.last_stable_offset,
                     aborted=part.aborted,
                     log_start=part.log_start_offset,
+                    follower=reads is Reads.FOLLOWER,
                 )
+                if self._replicas is not None and reads is Reads.FOLLOWER:
+                    self._replicas.used(runner)
         self._fetched()

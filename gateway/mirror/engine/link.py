@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
 from gateway.kafka.cluster import Cluster, ClusterUnavailable, ClusterView
 from gateway.kafka.view import changed_topics
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.engine.read_replicas import Place, ReadReplicas
 from gateway.mirror.engine.topic import TopicDependencies, TopicMirror
 from gateway.mirror.interface import MirrorEvents
 from gateway.mirror.offset_map.topic import LinkMaps
@@ -81,20 +83,50 @@ class LinkMirror:
             tasks=self._tasks,
             maps=maps,
             skip_deleted=link_config.parse(record.configs).on_records_deleted is OnRecordsDeleted.SKIP,
+            retry_s=link_config.parse(record.configs).retry_timeout_ms / 1000,
             progress=progress,
             events=events,
             clock=clock,
             wall_ms=wall_ms,
         )
         self._throttle = Throttle(link_config.parse(record.configs).throttle_bytes_per_second, clock())
-        self._fetchers: dict[int, tuple[Fetcher, asyncio.Task[None] | None]] = {}
-        self._fetched_from: dict[PartitionRunner, int] = {}
+        self._fetchers: dict[Place, tuple[Fetcher, asyncio.Task[None] | None]] = {}
+        self._fetched_from: dict[PartitionRunner, Place] = {}
+        rack = "" if reverse else link_config.parse(record.configs).client_rack
+        self._replicas = ReadReplicas(rack, source, self._dependencies.source_logs, clock, self._assign_source)
         self._leaderless: dict[PartitionRunner, None] = {}
+        self._paused = link_config.parse(record.configs).paused
         self._available = True
         self._lost_since: float | None = None
         self._told = ""
+        self._told_refused = False
         self._view = source.view
         source.on_view.append(self._view_changed)
+
+    def update(self, record: LinkRecord) -> None:
+        """Go on with these configs: partitions that run, and those to come."""
+        config = link_config.parse(record.configs)
+        self.record = record
+        skip_deleted = config.on_records_deleted is OnRecordsDeleted.SKIP
+        retry_s = config.retry_timeout_ms / 1000
+        self._dependencies = replace(self._dependencies, skip_deleted=skip_deleted, retry_s=retry_s)
+        for topic in self.topics.values():
+            topic.update(self._dependencies)
+        self._throttle.change(config.throttle_bytes_per_second, self._dependencies.clock())
+        self._pause_or_resume(config.paused)
+
+    def _pause_or_resume(self, paused: bool) -> None:
+        """What was fetched is still appended."""
+        if paused is self._paused:
+            return
+        self._paused = paused
+        for runner in tuple(self.runners()):
+            if not paused:
+                self._assign_source(runner)
+            elif runner in self._fetched_from:
+                self._leave(runner, self._fetched_from[runner])
+            else:
+                self._leaderless.pop(runner, None)
 
     def start(self) -> None:
         """Begin to keep connections to the source."""
@@ -171,8 +203,14 @@ class LinkMirror:
             self._check_available(now)
         for topic in tuple(self.topics.values()):
             topic.tick(now)
+        self._replicas.tick(now)
         for runner in self._leaderless:
             self.source.invalidate(runner.source_topic)
+
+    @property
+    def lost(self) -> tuple[str, bool] | None:
+        """Why the source is out of reach, and whether it refuses the link; None while it is there."""
+        return None if self._available else (self._told, self._told_refused)
 
     def _check_available(self, now: float) -> None:
         events, name = self._dependencies.events, self.record.name
@@ -188,11 +226,12 @@ class LinkMirror:
         if now - self._lost_since < _LOST_AFTER_S:
             return
         reason = self.source.last_error or ("no connection to the source" if self._available else self._told)
+        refused = self.source.refused
         if self._available:
             _log.warning("link %s: source unavailable: %s", name, reason)
         if self._available or reason != self._told:  # another fault is told, too: it is what is to be mended now
-            events.source_available(name, False, reason)
-        self._available, self._told = False, reason
+            events.source_available(name, False, reason, refused=refused)
+        self._available, self._told, self._told_refused = False, reason, refused
 
     def _view_changed(self, view: ClusterView) -> None:
         now, before = self._dependencies.clock(), self._view
@@ -204,44 +243,56 @@ class LinkMirror:
                 self._assign_source(runner)
 
     def _assign_source(self, runner: PartitionRunner) -> None:
-        """Fetch the partition from its leader."""
-        if runner.mirror.ended:
+        """Fetch the partition from its leader, or from the replica that the leader has named."""
+        if runner.mirror.ended or self._paused:
             return
         leader = self.source.leader(runner.source_topic, runner.partition)
+        place = None if leader is None else self._replicas.place(runner, leader)
         before = self._fetched_from.get(runner)
-        if leader is not None and leader == before:
+        if place is not None and place == before:
             return
         if before is not None:
             self._leave(runner, before)
-        if leader is None:
+        if place is None:
             self._leaderless[runner] = None
             return
         self._leaderless.pop(runner, None)
-        self._fetched_from[runner] = leader
-        self._fetcher(leader).add(runner)
+        self._fetched_from[runner] = place
+        self._fetcher(place).add(runner)
 
-    def _fetcher(self, node: int) -> Fetcher:
-        found = self._fetchers.get(node)
+    def _fetcher(self, place: Place) -> Fetcher:
+        found = self._fetchers.get(place)
         if found is not None:
             return found[0]
         dependencies, pump = self._dependencies, self._destination.pump
-        fetcher = Fetcher(self.source, node, self._throttle, pump, dependencies.clock, self._max_wait_ms)
-        name = f"link {self.record.name} fetch {node}"
-        self._fetchers[node] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
+        replicas = self._replicas if self._replicas.rack else None
+        fetcher = Fetcher(
+            self.source,
+            place.node,
+            self._throttle,
+            pump,
+            dependencies.clock,
+            self._max_wait_ms,
+            replicas,
+            asks=place.asks,
+        )
+        name = f"link {self.record.name} fetch {place.node}{' near' if place.asks else ''}"
+        self._fetchers[place] = fetcher, self._tasks.spawn(kept_running(fetcher.run, name), name)
         return fetcher
 
-    def _leave(self, runner: PartitionRunner, node: int) -> None:
+    def _leave(self, runner: PartitionRunner, place: Place) -> None:
         del self._fetched_from[runner]
-        fetcher, task = self._fetchers[node]
+        fetcher, task = self._fetchers[place]
         fetcher.discard(runner)
         if fetcher.empty:
-            del self._fetchers[node]
+            del self._fetchers[place]
             if task is not None:
                 task.cancel()
 
     def _ended(self, runner: PartitionRunner) -> None:
         self._leaderless.pop(runner, None)
-        node = self._fetched_from.get(runner)
-        if node is not None:
-            self._leave(runner, node)
+        place = self._fetched_from.get(runner)
+        if place is not None:
+            self._leave(runner, place)
+        self._replicas.forget(runner)
         self._destination.release(runner)

@@ -28,7 +28,7 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.mirror.rules.source_watch import SourceTopicWatch
 from gateway.state.records import MirrorError, MirrorMode, MirrorRecord, ProducerEntry
 from gateway.transport.tasks import Tasks
-from protocol.errors import ProtocolError
+from protocol.errors import ErrorCode, ProtocolError
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,8 @@ _QUIET_S: Final = 40.0  # an append is answered, or its connection closed, befor
 class TopicDependencies:
     """What a link shares with the topics that it mirrors one way. `source` is the origin, `target` holds the copies.
 
-    `skip_deleted`: go on behind records that the source deleted before they were mirrored.
+    `skip_deleted`: go on behind records that the source deleted before they were mirrored. `retry_s`: how long a topic
+    of the source may be missing, or refused, before its mirror fails.
     `maps`: the link's offset maps; None: offsets must be equal. `clock` is monotonic seconds, `wall_ms` the time of
     day.
     """
@@ -53,6 +54,7 @@ class TopicDependencies:
     tasks: Tasks
     maps: LinkMaps | None
     skip_deleted: bool
+    retry_s: float
     progress: MirrorProgress
     events: MirrorEvents
     clock: Callable[[], float]
@@ -79,7 +81,7 @@ class TopicMirror:
         self._readable = False
         self._told_translated = False
         self.period = period = period_of(record, dependencies.link_id)
-        self._watch = SourceTopicWatch(period.origin, period.origin_id, len(period.starts))
+        self._watch = SourceTopicWatch(period.origin, period.origin_id, len(period.starts), dependencies.retry_s)
         self.maps: TopicOffsetMaps | None = None
         if dependencies.maps is not None:
             self.maps = TopicOffsetMaps(
@@ -91,6 +93,14 @@ class TopicMirror:
         self._stopping: dict[PartitionRunner, None] = {}
         self._quiet = asyncio.Event()
         _log.info("link %s: mirroring %s", dependencies.link, record.mirror_topic)
+
+    def update(self, dependencies: TopicDependencies) -> None:
+        """The link's configs were changed."""
+        self._dependencies = dependencies
+        for runner in self.runners.values():
+            runner.mirror.skip(deleted=dependencies.skip_deleted)
+            runner.mirror.source.patience_s = dependencies.retry_s
+        self._watch.patience_s = dependencies.retry_s
 
     @property
     def partitions(self) -> range:
@@ -141,6 +151,7 @@ class TopicMirror:
             compacted=self.record.compacted,
             skip_deleted=dependencies.skip_deleted or self.record.goes_on,
         )
+        mirror.source.patience_s = dependencies.retry_s
         return PartitionRunner(
             (period.copy, index),
             period.origin,
@@ -191,7 +202,10 @@ class TopicMirror:
             failure = self._watch.found(found.id_text, len(found.partitions), now)
             if self._watch.lacks_partitions:
                 source.invalidate(self.period.origin)
-        else:  # an error of the whole topic, such as no right to describe it, says nothing about it
+        elif found.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            failure = self._watch.refused(now)
+            source.invalidate(self.period.origin)
+        else:  # another error of the whole topic says nothing about it
             return
         if failure is not None:
             for runner in tuple(self.runners.values()):

@@ -109,7 +109,7 @@ class TopicOffsetMaps:
     def look_at_transactions(self, runner: PartitionRunner, now: float) -> None:
         """Once a second: is the mirror blocked by an open transaction of the source, and whose?"""
         source = runner.mirror.source
-        held = runner.mirror.copying and source.stable < source.end
+        held = runner.mirror.copying and source.stable < source.told_end
         if not held or runner.mirror.source.cursor.position < source.stable:
             self._held_since.pop(runner, None)
             runner.report.waits_for = ""

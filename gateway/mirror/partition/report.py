@@ -72,6 +72,9 @@ class PartitionReport:
             waits_for=self.waits_for,
             source_start=mirror.source.start if mirror.source.start >= 0 else None,
             merged_total=window.merged,
+            leader_bytes_total=mirror.source.leader_bytes,
+            follower_bytes_total=mirror.source.follower_bytes,
+            queued_bytes=mirror.source.queued_bytes,
         )
 
     def _behind_ms(self, lag: int | None, waiting_since_ms: int) -> int | None:

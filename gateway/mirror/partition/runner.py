@@ -169,9 +169,19 @@ class PartitionRunner:
         stable: int = -1,
         aborted: Sequence[tuple[int, int]] = (),
         log_start: int = -1,
+        *,
+        follower: bool = False,
     ) -> None:
         """A fetch answer, see `PartitionMirror`. The caller pumps the appenders when all partitions have theirs."""
+        self.mirror.source.counts(len(records), follower=follower)
         self._do(self.mirror.fetched, records, high_watermark, now, asked, stable, aborted, log_start)
+
+    def leader_end(self, end: int) -> None:
+        """The source's high watermark, told by its leader while a follower is fetched from."""
+        source = self.mirror.source
+        if end > source.end:
+            source.end = end
+            self._effects.touched(self)
 
     def fetch_failed(self, code: int, now: float) -> None:
         """A fetch answer with an error."""

@@ -6,19 +6,26 @@ from typing import Final
 
 from gateway.state.records import MirrorError
 
-MISSING_S: Final = 30.0
-"""A topic must be absent from fresh metadata, or lack partitions, for this long: a broker that has just started may not
-know the topic yet, and none that is asked knows of added partitions at once."""
+MISSING_S: Final = 300.0
+"""The default of `cluster.link.retry.timeout.ms`. A topic must be absent from fresh metadata, refused, or lack
+partitions, for so long: a broker that has just started may not know the topic yet, none that is asked knows of added
+partitions at once, and an ACL that was removed by mistake can be put back."""
 
 _NO_ID: Final = frozenset({"", "A" * 22})  # unknown, and the all-zero id of clusters without topic ids
 
 
 class SourceTopicWatch:
-    """Args: the topic's id when the mirror was created ("" when unknown) and its number of partitions."""
+    """Args: the topic's id when the mirror was created ("" when unknown) and its number of partitions.
 
-    __slots__ = ("_fewer_since", "_missing_since", "_partitions", "_topic", "_topic_id")
+    Attributes:
+        patience_s: how long the topic may be missing, or refused.
+    """
 
-    def __init__(self, topic: str, topic_id: str, partitions: int) -> None:
+    __slots__ = ("_fewer_since", "_missing_since", "_partitions", "_refused_since", "_topic", "_topic_id", "patience_s")
+
+    def __init__(self, topic: str, topic_id: str, partitions: int, patience_s: float = MISSING_S) -> None:
+        self.patience_s = patience_s
+        self._refused_since: float | None = None
         self._topic = topic
         self._topic_id = topic_id
         self._partitions = partitions
@@ -27,7 +34,7 @@ class SourceTopicWatch:
 
     def found(self, topic_id: str, partitions: int, now: float) -> tuple[MirrorError, str] | None:
         """The topic is there: why it cannot be mirrored any more, or None."""
-        self._missing_since = None
+        self._missing_since = self._refused_since = None
         if self._topic_id not in _NO_ID and topic_id not in _NO_ID and topic_id != self._topic_id:
             ids = f"its topic id is {topic_id}, the mirrored one was {self._topic_id}"
             message = f"the source topic {self._topic} was deleted and created again: {ids}"
@@ -37,7 +44,7 @@ class SourceTopicWatch:
             return None
         if self._fewer_since is None:
             self._fewer_since = now
-        if now - self._fewer_since < MISSING_S:
+        if now - self._fewer_since < self.patience_s:
             return None
         return (
             MirrorError.SOURCE_PARTITIONS_DECREASED,
@@ -45,15 +52,28 @@ class SourceTopicWatch:
         )
 
     def missing(self, now: float) -> tuple[MirrorError, str] | None:
-        """Fresh metadata does not have the topic: an error once it has been so for `MISSING_S`."""
+        """Fresh metadata does not have the topic: an error once it has been so for `patience_s`."""
+        self._refused_since = None
         if self._missing_since is None:
             self._missing_since = now
         gone_s = now - self._missing_since
-        if gone_s < MISSING_S:
+        if gone_s < self.patience_s:
             return None
         return (
             MirrorError.SOURCE_TOPIC_MAY_BE_DELETED,
             f"the source has not known the topic {self._topic} for {gone_s:.0f} s",
+        )
+
+    def refused(self, now: float) -> tuple[MirrorError, str] | None:
+        """The source does not let us see the topic: an error once it has been so for `patience_s`."""
+        if self._refused_since is None:
+            self._refused_since = now
+        lasts_s = now - self._refused_since
+        if lasts_s < self.patience_s:
+            return None
+        return (
+            MirrorError.AUTHORIZATION_ERROR,
+            f"the source has refused to describe the topic {self._topic} to this link for {lasts_s:.0f} s",
         )
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ from gateway.operations.secrets.rules.references import (
     ENCRYPTED,
     REFERABLE,
     SECRETS,
+    is_encrypted,
     is_plain,
     reference,
     require_well_formed,
@@ -97,6 +98,24 @@ class LinkSecrets:
         client = flattened(link.client)
         resolve = partial(self._resolved, client, link.name)
         return ClusterConfig.from_client_properties(client, resolve, reads_files=False)
+
+    def opened(self, link: LinkRecord, client: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
+        """Changed properties of a stored link as they are gone on with: what is stored encrypted is opened.
+
+        Args:
+            given: the names whose values came with the change, and are not what is stored.
+
+        Raises:
+            ValueError: one line that names the property, and the remedy.
+        """
+        stored = flattened(link.client)
+        opened = {
+            name: self._resolved(stored, link.name, name, value)
+            if name in SECRETS and name not in given and is_encrypted(value)
+            else value
+            for name, value in client.items()
+        }
+        return self.accepted(opened)
 
     def is_outdated(self, link: LinkRecord) -> bool:
         """Something in the record would be stored in another way today: as it is, or under an older key."""

@@ -133,7 +133,12 @@ def install(
         ApiKey.DELETE_TOPICS: guard,
         ApiKey.DELETE_RECORDS: guard,
         ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(
-            routing=routing, spawn=sessions.spawn, loop=sessions.loop, transactions=transactions, placements=placements
+            routing=routing,
+            spawn=sessions.spawn,
+            loop=sessions.loop,
+            transactions=transactions,
+            placements=placements,
+            target_id=lambda: target.view.cluster_id,
         ),
         ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(
             adding=adding,

@@ -1,9 +1,9 @@
 """InitProducerId: v0-5.
 
-Behaviour without a transactional id: the target issues the id; the client is shown id + 2^49, and uses that on both
-clusters. Ids of the source and the target both count from 0 and would collide; brokers do not check who issued an id,
-so the shifted one is good everywhere and no batch has to be rewritten. An id that comes back (v3+, an epoch bump) is
-shifted back.
+Behaviour without a transactional id: the target issues the id; the client is shown one with 2^49 and the target's tag
+added, and uses that on both clusters. Ids of the source and the target both count from 0 and would collide, as would
+those of two targets at one source; brokers do not check who issued an id, so the shifted one is good everywhere and no
+batch has to be rewritten. An id that comes back (v3+, an epoch bump) is shifted back.
 
 With a transactional id: the target's own identity is the client's. While topics are mirrored the transactional id is
 initialised on their sources too: that fences an instance which writes there directly, and aborts what it left open, as
@@ -27,7 +27,7 @@ from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerReco
 from gateway.proxy.transactions.coordinators import CLIENT, Lost, Refused
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
-from gateway.state.producer_ids import GATEWAY_PID_BASE
+from gateway.state.producer_ids import GATEWAY_PID_BASE, as_issued, shown_as
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_body, encode_response
 from protocol.errors import ErrorCode
@@ -56,7 +56,10 @@ class InitProducerIdHandler:
         loop: asyncio.AbstractEventLoop,
         transactions: Transactions,
         placements: TopicPlacements,
+        target_id: Callable[[], str],
     ) -> None:
+        """`target_id`: the target's cluster id."""
+        self._target_id = target_id
         self._routing = routing
         self._spawn = spawn
         self._loop = loop
@@ -74,10 +77,11 @@ class InitProducerIdHandler:
             else:
                 exchange.forward()
         elif exchange.api_version >= 3 and request.producer_id >= GATEWAY_PID_BASE:
-            request.producer_id -= GATEWAY_PID_BASE
-            exchange.forward_body(encode_body(request, exchange.api_version), lambda frame: _shift(exchange, frame))
+            request.producer_id = as_issued(request.producer_id)
+            body = encode_body(request, exchange.api_version)
+            exchange.forward_body(body, lambda frame: self._shift(exchange, frame))
         else:
-            exchange.forward(lambda frame: _shift(exchange, frame))
+            exchange.forward(lambda frame: self._shift(exchange, frame))
 
     def _answered(self, session: Session, exchange: Exchange, request: Any, frame: memoryview) -> bytes | None:
         """The target has answered: initialise elsewhere before the client hears of it."""
@@ -138,8 +142,7 @@ class InitProducerIdHandler:
                 _log.warning("a transactional producer is initialised on its source later", reason=str(exc))
         return found
 
-
-def _shift(exchange: Exchange, frame: memoryview) -> bytes:
-    at = response_body_offset(exchange.api_key, exchange.api_version, frame)
-    body = patch_init_producer_id_response(frame[at:], exchange.api_version, GATEWAY_PID_BASE)
-    return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+    def _shift(self, exchange: Exchange, frame: memoryview) -> bytes:
+        at = response_body_offset(exchange.api_key, exchange.api_version, frame)
+        body = patch_init_producer_id_response(frame[at:], exchange.api_version, shown_as(self._target_id()))
+        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))

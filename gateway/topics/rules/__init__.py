@@ -1,1 +1,1 @@
-"""Decisions on mirror topics: pure."""
+"""The decisions about links and mirror topics. Pure."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from gateway.kafka.admin import create_partitions
 from gateway.kafka.offsets import delete_records
-from gateway.mirror.rules import source_watch
 from gateway.state.records import MirrorError
 from tests.support.logs import create_topic, log_ends
 from tests.support.mirror_lab import LINK, mirror_lab
@@ -155,13 +153,11 @@ def delete(bootstrap: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(30)
 
 
-async def test_the_source_topic_is_gone(
-    source: DevCluster, target: DevCluster, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source_watch, "MISSING_S", 3.0)
+async def test_the_source_topic_is_gone(source: DevCluster, target: DevCluster, topic: str) -> None:
     create_topic(source.bootstrap, topic, partitions=1)
     write(source.bootstrap, topic)
-    async with mirror_lab(source.bootstrap, target.bootstrap) as lab:
+    patience = {"cluster.link.retry.timeout.ms": "3000"}
+    async with mirror_lab(source.bootstrap, target.bootstrap, configs=patience) as lab:
         await lab.mirror(topic)
         await lab.caught_up(topic)
         await asyncio.to_thread(delete, source.bootstrap, topic)

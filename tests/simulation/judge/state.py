@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -139,6 +139,11 @@ class StateView:
         """Of a link; 0 when it is gone."""
         link = self.latest.get(f"link/{name}")
         return link.link_id if isinstance(link, LinkRecord) else 0
+
+    def link_configs(self, name: str) -> Mapping[str, str]:
+        """Options and client properties of a link; none when it is gone."""
+        link = self.latest.get(f"link/{name}")
+        return {**link.client, **link.configs} if isinstance(link, LinkRecord) else {}
 
     def _look_at_writer(self, record: LogRecord, now: float) -> None:
         key = (record.key or b"").decode()

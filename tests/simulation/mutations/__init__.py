@@ -12,9 +12,21 @@ from tests.simulation.mutations.patching import Mutation, Patching
 @cache
 def mutations() -> Mapping[str, Mutation]:
     """All of them by name, in the order in which they are run."""
-    from tests.simulation.mutations import gateway_faults, group_faults, past, topic_faults  # they import the product
+    from tests.simulation.mutations import (  # they import the product
+        gateway_faults,
+        group_faults,
+        mirror_faults,
+        past,
+        topic_faults,
+    )
 
-    tables = (topic_faults.MUTATIONS, group_faults.MUTATIONS, gateway_faults.MUTATIONS, past.MUTATIONS)
+    tables = (
+        topic_faults.MUTATIONS,
+        group_faults.MUTATIONS,
+        gateway_faults.MUTATIONS,
+        mirror_faults.MUTATIONS,
+        past.MUTATIONS,
+    )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):
         if mutation.name in found:

@@ -216,18 +216,52 @@ async def test_a_catch_up_job(api, plane):
     assert (shown["mirror_status"], shown["catch_up"]) == ("ACTIVE", None)
 
 
+async def test_candidates(api, plane):
+    await plane.with_link()
+    plane.source.add("orders")
+    plane.source.add("__x")
+
+    body = (await api.get("/v3/links/l/candidates")).json()
+    assert (body["auto_create"]["task_name"], body["auto_create"]["state"]) == ("AutoCreateMirror", "NOT_CONFIGURED")
+    assert [(one["source_topic_name"], one["mirror_topic_name"], one["reason"]) for one in body["data"]] == [
+        ("__x", "__x", "INTERNAL"),
+        ("orders", "orders", "AUTO_CREATE_OFF"),
+    ]
+    off = (await api.get("/v3/links/l/candidates", params={"reason": "AUTO_CREATE_OFF"})).json()
+    assert [one["source_topic_name"] for one in off["data"]] == ["orders"]
+    refused(await api.get("/v3/links/nope/candidates"), 404, "link 'nope' does not exist")
+    refused(await api.get("/v3/links/l/candidates", params={"reason": "NO"}), 400, "reason")
+    plane.source.down = True
+    refused(await api.get("/v3/links/l/candidates"), 502, "connection refused")
+
+
 async def test_every_route_is_described(api):
     paths = (await api.get("/openapi.json")).json()["paths"]
 
     back = ("reverse-and-start-mirror", "reverse-and-pause-mirror", "failover", "truncate-and-restore")
+    confluent = "/kafka/v3/clusters/{cluster_id}/links"
     assert set(paths) == {
+        confluent,
+        *(confluent + below for below in ("/{link}", "/{link}/configs", "/{link}/configs:alter", "/-/mirrors")),
+        confluent + "/{link}/configs/{config_name}",
+        *(confluent + below for below in ("/{link}/mirrors", "/{link}/mirrors/{topic}")),
+        *(f"{confluent}/{{link}}/mirrors:{verb}" for verb in (*back, "promote", "pause", "resume")),
         *(f"/v3/links/{{link}}/mirrors:{verb}" for verb in back),
         *(f"/v3/links/{{link}}/mirrors/{{topic}}:{verb}" for verb in back),
         "/v3/links",
         "/v3/links/{link}",
+        "/v3/links/{link}:pause",
+        "/v3/links/{link}:resume",
+        "/v3/links/{link}/configs",
+        "/v3/links/{link}/configs:alter",
+        "/v3/links/{link}/configs/{config}",
+        "/v3/links/{link}/tasks",
+        "/v3/links/{link}/mirrors:pause",
+        "/v3/links/{link}/mirrors:resume",
         "/v3/links/{link}/catch-up",
         "/v3/links/{link}/catch-up/{job}",
         "/v3/links/{link}/job-plan",
+        "/v3/links/{link}/candidates",
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors/{topic}",
@@ -251,3 +285,37 @@ async def test_every_route_is_described(api):
         for route in routes.values():
             assert route["summary"]
             assert "409" in route["responses"]
+
+
+async def test_a_links_configs_are_changed_while_it_runs(api):
+    await api.post("/v3/links", json=LINK)
+    body = {"data": [{"name": "ack", "value": "both"}, {"name": "topic.config.sync.ms", "operation": "DELETE"}]}
+    changed = await api.put("/v3/links/l/configs:alter", json=body)
+    assert (changed.status_code, changed.json()["configs"]["ack"]) == (200, "both")
+    one = (await api.get("/v3/links/l/configs/ack")).json()
+    assert (one["kind"], one["value"], one["read_only"]) == ("KafkaLinkConfigData", "both", False)
+    assert (await api.put("/v3/links/l/configs/ack", json={"value": "source"})).status_code == 204
+    assert (await api.delete("/v3/links/l/configs/ack")).status_code == 204
+    assert (await api.get("/v3/links/l/configs/ack")).json()["source"] == "DEFAULT_CONFIG"
+    refused(await api.get("/v3/links/l/configs/x.y"), 404, "has no config 'x.y'")
+    refused(await api.put("/v3/links/l/configs/link.prefix", json={"value": "w."}), 400, "create another link")
+    listed = {one["name"]: one for one in (await api.get("/v3/links/l/configs")).json()["data"]}
+    assert listed["link.prefix"]["read_only"]
+
+
+async def test_a_link_is_paused_and_mirrors_are_paused_together(api, plane):
+    plane.source.add("orders")
+    await api.post("/v3/links", json={**LINK, "configs": LINK["configs"][:1]})
+    await api.post("/v3/links/l/mirrors", json={"source_topic_name": "orders"})
+    assert (await api.post("/v3/links/l:pause")).json()["link_state"] == "PAUSED"
+    listed = (await api.get("/v3/links/l/mirrors", params={"mirror_status": "PAUSED"})).json()["data"]
+    assert [(one["mirror_topic_name"], one["paused_by_link"]) for one in listed] == [("orders", True)]
+    refused(await api.post("/v3/links/l/mirrors/orders:promote"), 409, "resume the link first")
+    assert (await api.post("/v3/links/l:resume")).json()["link_state"] == "ACTIVE"
+    body = {"mirror_topic_names": ["orders"]}
+    assert (await api.post("/v3/links/l/mirrors:pause", json=body)).json()["data"][0]["mirror_status"] == "PAUSED"
+    assert (await api.post("/v3/links/l/mirrors:resume", json=body)).json()["data"][0]["mirror_status"] == "ACTIVE"
+    plan = (await api.delete("/v3/links/l", params={"validate_only": True})).json()
+    assert (plan["kind"], plan["remains"][0]["name"]) == ("KafkaLinkDeletePlan", "orders")
+    tasks = (await api.get("/v3/links/l/tasks")).json()
+    assert tasks["data"][0]["task_name"] == "CheckAvailability"

@@ -123,3 +123,26 @@ async def test_a_gateway_that_stops_answers_what_it_does_not_wait_for(scene: Sce
     answer = await asyncio.wait_for(asked, 5)
     assert answer.status_code == 503
     assert "this gateway stops" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("host", "base"),
+    [
+        ("gw-2:8642", "http://gw-2:8642/"),
+        ("[::1]:8642", "http://[::1]:8642/"),
+        ("gw/../x", "http://gateway/"),
+        ("user@gw", "http://gateway/"),
+        ("", "http://gateway/"),
+    ],
+)
+async def test_an_answer_names_things_as_the_client_addresses_the_gateway_that_it_asked(scene, host, base):
+    app = FastAPI()
+
+    @app.get("/v3/links")
+    async def where(request: Request) -> dict[str, str]:
+        return {"base": str(request.base_url)}
+
+    scene.leader.lead(app)
+    for each in (scene.leader, scene.follower):
+        answer = await scene.call(each, "GET", "/v3/links", headers={"host": host})
+        assert answer.json() == {"base": base}

@@ -17,7 +17,11 @@ KEYS = [
     "mirror_vs_mm2_cpu",
     "mirror_vs_mm2_rate",
     "small_cpu_s_million",
+    "small_x",
+    "flood_x",
+    "forward_small_x",
     "p99_added_ms",
+    "rest_ms_s",
     "pause_p99_ms",
 ]
 

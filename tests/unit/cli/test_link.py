@@ -91,3 +91,45 @@ def test_delete_with_mirrors_needs_force(linked, run):
 
     assert "not STOPPED, such as 'orders'" in run("link", "delete", "l", code=1).stderr
     run("link", "delete", "l", "--force")
+
+
+def test_configs_as_people_type_them(server, run, tmp_path):
+    file = tmp_path / "link.properties"
+    file.write_text("ack=both\nclient.id=f\n", encoding="utf-8")
+    bootstrap = f"bootstrap.servers={SOURCE}"
+    tried = run("link", "create", "l", "--config", bootstrap, "--dry-run").stdout
+    assert tried == "link l to source cluster S would be created; nothing was\n"
+    assert run("link", "list").stdout == "no links\n"
+
+    run("link", "create", "l", "--config", bootstrap, "--config-file", str(file), "--config", "client.id=g")
+    link = json.loads(run("link", "describe", "l", "-o", "json").stdout)
+    assert (link["client"]["client.id"], link["configs"]["ack"]) == ("g", "both")
+
+
+def test_a_link_is_changed_paused_and_looked_at(server, run):
+    run("link", "create", "l", "--bootstrap", SOURCE)
+    update = ("link", "configuration", "update", "l")
+    assert "nothing was" in run(*update, "--config", "ack=both", "--dry-run").stdout
+    assert run(*update, "--config", "ack=both").stdout == "changed link l: ack\n"
+    shown = json.loads(run("link", "configuration", "describe", "l", "--config", "ack", "-o", "json").stdout)
+    assert (shown["value"], shown["source"]) == ("both", "DYNAMIC_CLUSTER_LINK_CONFIG")
+    assert run(*update, "--reset", "ack").stdout == "changed link l: ack\n"
+    listed = run("link", "configuration", "list", "l").stdout
+    assert "cluster.link.retry.timeout.ms" in listed
+    assert "create another link" in run(*update, "--config", "link.prefix=w.", code=1).stderr
+    assert "--reset KEY" in run(*update, code=2).stderr
+    assert "others see a secret" in run(*update, "--config", "sasl.password=p", code=2).stderr
+    assert run("link", "pause", "l").stdout == "paused link l (PAUSED)\n"
+    assert run("link", "resume", "l").stdout == "resumed link l (ACTIVE)\n"
+    tasks = run("link", "task", "list", "l").stdout
+    assert [line.split()[0] for line in tasks.splitlines()[1:]] == [
+        "CheckAvailability",
+        "TopicConfigsSync",
+        "ConsumerOffsetSync",
+        "AutoCreateMirror",
+        "AclSync",
+    ]
+    plan = run("link", "delete", "l", "--dry-run").stdout
+    assert "Would be deleted  yes" in plan
+    assert "it has no mirrors and no groups" in plan
+    assert run("link", "delete", "l").stdout == "deleted link l\n"

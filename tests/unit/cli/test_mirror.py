@@ -7,6 +7,7 @@ from gateway.cli import waiting
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.topics.catch_up import CatchUp, JobState
+from tests.support.control_plane import SOURCE
 from tests.support.fake_engine import status
 
 
@@ -57,6 +58,23 @@ def test_list(linked, run):
     assert "mirror_status" in run("mirror", "list", "--link", "l", "--mirror-status", "green", code=1).stderr
 
 
+def test_list_of_all_links(linked, run):
+    run("link", "create", "m", "--bootstrap", SOURCE, "--set", "link.prefix=m.")
+    assert run("mirror", "list").stdout == "no mirror topics\n"
+    run("mirror", "create", "orders", "--link", "l")
+    run("mirror", "create", "m.clicks", "--link", "m")
+
+    lines = run("mirror", "list").stdout.splitlines()
+    assert [(line.split()[0], line.split()[-1]) for line in lines] == [
+        ("Mirror", "Link"),
+        ("orders", "l"),
+        ("m.clicks", "m"),
+    ]
+    shown = json.loads(run("mirror", "list", "-o", "json").stdout)["data"]
+    assert [mirror["link_name"] for mirror in shown] == ["l", "m"]
+    assert "Link" not in run("mirror", "list", "--link", "l").stdout
+
+
 def test_what_is_not_known_yet_is_no_lag(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     linked.plane.engine.numbers["l", "orders"] = [
@@ -92,7 +110,7 @@ def test_describe_shows_the_job_that_copies(linked, run):
 def test_describe(linked, run):
     run("mirror", "create", "orders", "--link", "l")
     linked.plane.engine.numbers["l", "orders"] = [
-        status(0, bypassed_last_minute=9),
+        status(0, bypassed_last_minute=9, queued_bytes=3_000_000),
         status(1, last_error="slow disk", waits_for="waiting for transaction of producer id 9"),
     ]
     member = MemberView(member_id="m", client_id="billing", host="/10.1.1.1", subscribed=frozenset({"orders"}))
@@ -107,6 +125,7 @@ def test_describe(linked, run):
         "preserve (",
         "slow disk",
         "Partition 1: waiting for transaction of producer id 9",
+        "In memory, not known to be on the target yet: 3.0 MB",
         "9 records of the last minute",
         "billing",
         "/10.1.1.1",
@@ -212,5 +231,5 @@ def test_promote_refused_at_once_is_1_and_nothing_is_promoted(linked, run):
 
 
 def test_a_link_is_needed(run):
-    assert "--link" in run("mirror", "list", code=2).stderr
+    assert "--link" in run("mirror", "pause", "orders", code=2).stderr
     assert "topics" in run("mirror", "create", "--link", "l", code=2).stderr.lower()

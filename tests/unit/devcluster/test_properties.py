@@ -32,6 +32,16 @@ def test_three_nodes_vote_and_replicate() -> None:
     assert found["transaction.state.log.min.isr"] == "2"
 
 
+def test_a_broker_with_a_rack_names_it_and_sends_clients_to_theirs() -> None:
+    nodes = plan_nodes(list(range(100, 109)), 3)
+    spec = ClusterSpec("blue", "4.3.1", "id", nodes, racks=("a", "b", "c"))
+    text = server_properties(spec, nodes[1], Path("/data"))
+    assert "broker.rack=b\n" in text
+    assert "RackAwareReplicaSelector" in text
+    assert ClusterSpec.from_json(spec.to_json()) == spec
+    assert "broker.rack" not in properties()
+
+
 def test_given_properties_win() -> None:
     assert properties(auto_create_topics_enable="false")["auto.create.topics.enable"] == "false"
     assert properties(offsets_topic_num_partitions="50")["offsets.topic.num.partitions"] == "50"

@@ -120,7 +120,7 @@ async def test_groups_of_the_source_are_found_gated_and_synced(make: Make) -> No
     assert scene.both.target_holds == {"g": {KEY: (40, "m")}}
     assert scene.plane.gates.status("g") is GateStatus.CLOSED
     assert set(scene.plane.store.groups) == {("l", "g")}
-    assert scene.status() == OffsetSyncStatus(synced_ms=scene.plane.now_ms)
+    assert scene.status() == OffsetSyncStatus(synced_ms=scene.plane.now_ms, committed=1)
 
 
 async def test_filters_choose_by_the_name_on_the_source(make: Make) -> None:
@@ -255,7 +255,9 @@ async def test_a_lost_source_keeps_the_last_success(make: Make) -> None:
 
     await scene.round()
 
-    assert scene.status() == OffsetSyncStatus(synced_ms=at, error="connection refused", behind=30)
+    assert scene.status() == OffsetSyncStatus(
+        synced_ms=at, error="connection refused", behind=30, committed=1, errors=1
+    )
 
 
 async def test_prefixed_groups_and_topics(plane: Plane) -> None:

@@ -96,6 +96,9 @@ async def test_describe(plane):
     assert view.offsets == plane.source.offsets["g"]
     plane.promoters.waits = "1 member on the source"
     assert (await plane.service.groups.describe("l", "g")).waits_for == "1 member on the source"
+    await plane.service.link_updates.pause("l")
+    told = (await plane.service.groups.describe("l", "g")).waits_for
+    assert told == "1 member on the source; its link is paused: lockgate link resume l"
     assert not view.members_after_promote
 
 

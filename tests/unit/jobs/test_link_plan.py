@@ -8,7 +8,16 @@ import pytest
 
 from gateway.api.catch_up_models import JobPlanData, PlannedMirror
 from gateway.jobs.link_plan import LinkPlan
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, PartitionStart
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.records import (
+    GroupRecord,
+    GroupState,
+    LinkRecord,
+    MirrorMode,
+    MirrorRecord,
+    PartitionStart,
+    Upstream,
+)
 from gateway.topics.catch_up import JobPlan
 from gateway.version import VERSION
 from tests.audit_mutations.history import STATES, history
@@ -26,6 +35,12 @@ _NOT_TOLD = {
 
 def told(record: MirrorRecord) -> MirrorRecord:
     """Through REST, and back."""
+    (found,) = plan_of(record).records
+    return found
+
+
+def plan_of(record: MirrorRecord) -> LinkPlan:
+    """Of a link with one mirror."""
     body = {
         "link_name": "l",
         "group_prefix": "",
@@ -35,15 +50,24 @@ def told(record: MirrorRecord) -> MirrorRecord:
         "groups": [],
         "version": VERSION,
     }
-    (found,) = LinkPlan.from_rest(body).records
-    return found
+    return LinkPlan.from_rest(body)
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("mode", list(MirrorMode))
 def test_every_state(mode: MirrorMode, state: str) -> None:
-    record = replace(history(mode, state).record, restore_configs={"retention.ms": "7"})
+    upstream = (Upstream("u", "first", "t", (3, 4)), Upstream("v", "zeroth", "t"))
+    record = replace(history(mode, state).record, restore_configs={"retention.ms": "7"}, upstream=upstream)
     assert told(record) == changed(record, **_NOT_TOLD)
+
+
+def test_a_report_tells_from_where_the_records_are() -> None:
+    record = replace(history(MirrorMode.PRESERVE, "mirroring").record, upstream=(Upstream("u", "first", "t", (3,)),))
+    (found,) = plan_of(record).provenance.values()
+    assert (found["source_cluster_id"], found["link"], found["link_tag"]) == ("s", "l", 1)
+    assert found["producer_id"] == mirror_producer_id(1, record.mirror_id)
+    assert found["upstream"] == [{"cluster_id": "u", "link": "first", "topic": "t", "ends": (3,)}]
+    assert LinkPlan.without_link({}, {}, ["t"]).provenance == {}
 
 
 def test_a_topic_that_was_created_anew() -> None:

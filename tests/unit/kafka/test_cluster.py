@@ -231,6 +231,7 @@ async def test_starting_without_a_cluster_says_why_and_goes_on_trying(three: Fak
         await cluster.start(timeout_s=0.5)
     assert not cluster.available
     assert "connection refused" in cluster.last_error
+    assert cluster.client_errors["connection"] > 0
 
     for broker in three.brokers.values():
         await broker.listen()

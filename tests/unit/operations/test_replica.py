@@ -124,3 +124,19 @@ async def test_a_mirror_that_runs_as_the_record_says_goes_on(plane: Plane, repli
     await plane.store.put(changed(MIRROR, pause_epoch=1), replace(MIRROR, mirror_topic="u", mirror_id=2))
     await wait_until_async(lambda: ("l", "u") in plane.engine.running, 5.0)
     assert plane.engine.log == [("start_mirror", "u")]
+
+
+async def test_a_link_that_is_changed_goes_on_by_its_new_configs(plane: Plane, replica: Replica) -> None:
+    """A follower learns of it by the record alone: nothing is stopped, and the source is reached in the new way."""
+    await plane.store.put(MIRROR)
+    await wait_until_async(lambda: KEY in plane.engine.running, 5.0)
+    plane.engine.log.clear()
+    link = plane.store.links["l"]
+    changed_link = replace(link, client={**link.client, "client.id": "new"}, configs={"ack": "both"})
+    await plane.store.put(changed_link)
+
+    await wait_until_async(lambda: plane.engine.links["l"] == changed_link, 5.0)
+    assert plane.engine.log == [("update_link", "l")]
+    assert plane.source.configs[-1].client_id == "new"
+    assert plane.source.closed == 0
+    assert (await plane.parts.sources.reach(changed_link)) is plane.source

@@ -24,9 +24,11 @@ from gateway.state.records import (
     MirrorMode,
     MirrorRecord,
     MirrorState,
+    OriginRecord,
     PartitionStart,
     ProducerEntry,
     SequenceRecord,
+    Upstream,
 )
 from tests.support.mirror_records import changed
 
@@ -90,6 +92,7 @@ mirrors = st.builds(
     failback=failbacks,
     restore_configs=mappings,
     readable=st.booleans(),
+    upstream=st.lists(st.builds(Upstream, names, names, names, ends), max_size=2).map(tuple),
 ).map(of_this_version)
 groups = st.builds(
     GroupRecord,
@@ -101,7 +104,12 @@ groups = st.builds(
     error_message=texts,
 )
 records = st.one_of(
-    links, mirrors, groups, st.builds(PortRecord, int64, int64), st.builds(SequenceRecord, names, int64)
+    links,
+    mirrors,
+    groups,
+    st.builds(PortRecord, int64, int64),
+    st.builds(SequenceRecord, names, int64),
+    st.builds(OriginRecord, int64, names, names, int64),
 )
 
 

@@ -13,6 +13,7 @@ from gateway.state.link_config import (
     LinkConfigError,
     LinkIdentity,
     parse,
+    settled,
     with_defaults,
 )
 from gateway.state.name_filters import NameFilter, NameFilters
@@ -36,6 +37,7 @@ def test_all_options():
     config = parse(
         {
             "ack": "both",
+            "client.rack": "eu-1b",
             "mirror.start.offset.spec": "latest",
             "topic.config.sync.include": "retention.ms, segment.bytes",
             "topic.config.sync.ms": "5000",
@@ -55,6 +57,7 @@ def test_all_options():
 
     assert config == LinkConfig(
         ack=Ack.BOTH,
+        client_rack="eu-1b",
         start_timestamp=LATEST,
         sync_include=("retention.ms", "segment.bytes"),
         sync_ms=5000,
@@ -120,6 +123,7 @@ def test_start_offsets(text, expected):
     ("name", "value"),
     [
         ("ack", "all"),
+        ("client.rack", "x" * 256),
         ("mirror.start.offset.spec", "yesterday"),
         ("mirror.start.offset.spec", "-1"),
         ("mirror.start.offset.spec", "1900-01-01T00:00:00Z"),
@@ -149,3 +153,37 @@ def test_mistakes_are_one_line_that_names_the_option(name, value):
 def test_an_option_under_both_its_names_is_a_mistake():
     with pytest.raises(LinkConfigError, match="the same as link.prefix"):
         parse({"link.prefix": "a", "cluster.link.prefix": "b"})
+
+
+TOPICS = FILTERS.replace("group", "topic")
+AUTO = "auto.create.mirror.topics."
+
+
+def test_auto_create():
+    config = parse({f"{AUTO}enable": "true", f"{AUTO}filters": TOPICS, f"{AUTO}limit": "7"})
+    assert (config.auto_create, config.auto_create_limit) == (True, 7)
+    assert config.auto_create_filters == NameFilters((NameFilter("app-", prefixed=True, exclude=False),))
+
+
+@pytest.mark.parametrize("filters", ["", '{"topicFilters": []}'])
+def test_auto_create_needs_a_filter(filters):
+    with pytest.raises(LinkConfigError, match="filters with at least one filter"):
+        parse({f"{AUTO}enable": "true", f"{AUTO}filters": filters})
+
+
+def test_filters_without_auto_create_are_a_mistake():
+    with pytest.raises(LinkConfigError, match="enable=true"):
+        parse({f"{AUTO}filters": TOPICS})
+
+
+def test_switching_auto_create_off_clears_its_filters():
+    configs = {f"{AUTO}enable": "False", f"{AUTO}filters": TOPICS}
+    assert settled(configs) == {f"{AUTO}enable": "False"}
+    assert not parse(configs).auto_create_filters.filters
+    assert with_defaults(configs)[f"{AUTO}filters"] == ""
+
+
+@pytest.mark.parametrize("limit", ["0", "10001", "many"])
+def test_a_limit_is_a_number_of_topics(limit):
+    with pytest.raises(LinkConfigError, match="limit"):
+        parse({f"{AUTO}limit": limit})

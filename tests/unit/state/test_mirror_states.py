@@ -105,6 +105,9 @@ def test_a_refusal_says_so_in_words():
         (Op.ABORT_PROMOTE, S.PENDING_STOPPED, S.ACTIVE),
         (Op.LOSE_SOURCE, S.ACTIVE, S.SOURCE_UNAVAILABLE),
         (Op.FIND_SOURCE, S.SOURCE_UNAVAILABLE, S.ACTIVE),
+        (Op.LOSE_LINK, S.SOURCE_UNAVAILABLE, S.LINK_FAILED),
+        (Op.FIND_SOURCE, S.LINK_FAILED, S.ACTIVE),
+        (Op.FAILOVER, S.LINK_FAILED, S.STOPPED),
         (Op.REVERSE, S.STOPPED, S.PENDING_SYNCHRONIZE),
         (Op.SYNCHRONIZED, S.PENDING_SYNCHRONIZE, S.PENDING_MIRROR),
         (Op.BEGIN_MIRROR, S.PENDING_MIRROR, S.ACTIVE),
@@ -136,6 +139,8 @@ def test_allowed(operation, state, expected):
         (Op.PROMOTE, S.PENDING_SYNCHRONIZE, "being reversed"),
         (Op.PROMOTE, S.SOURCE_UNAVAILABLE, "source is unavailable"),
         (Op.PAUSE, S.FAILED, "FAILED"),
+        (Op.PROMOTE, S.LINK_FAILED, "update the link's credentials first"),
+        (Op.RESUME, S.LINK_FAILED, "give the link credentials"),
     ],
 )
 def test_refused(operation, state, words):
@@ -158,6 +163,7 @@ def test_what_the_engine_runs():
     assert {state for state in S if is_mirroring(state)} == {
         S.ACTIVE,
         S.SOURCE_UNAVAILABLE,
+        S.LINK_FAILED,
         S.PENDING_STOPPED,
         S.PENDING_RESTORE_MIRROR,
     }

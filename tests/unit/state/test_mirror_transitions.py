@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gateway
-from gateway.state.mirror_transitions import TRANSITIONS, WHO, MirrorOperation, NoSuchTransition, check_write
+from gateway.state.mirror_transitions import TRANSITIONS, WAYS_OUT, WHO, MirrorOperation, NoSuchTransition, check_write
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
 from tests.support.mirror_records import changed
 from tests.support.states_page import PAGE, page
@@ -26,6 +26,16 @@ def test_the_page_is_the_table() -> None:
 def test_every_operation_is_somebodys_and_leads_somewhere() -> None:
     assert set(WHO) == set(MirrorOperation) == {row.operation for row in TRANSITIONS}
     assert all(WHO.values())
+
+
+def test_every_way_out_of_what_nobody_wants_is_told() -> None:
+    unwanted = {S.SOURCE_UNAVAILABLE, S.LINK_FAILED, S.FAILED}
+    assert set(WAYS_OUT) == unwanted
+    for state, (because, ways) in WAYS_OUT.items():
+        out = {row.operation for row in TRANSITIONS if row.before is state and row.after not in unwanted}
+        assert {operation for operation, _ in ways} == out
+        assert because.endswith((".", ")."))
+        assert all(ways)
 
 
 def test_an_operation_has_one_row_in_a_state() -> None:

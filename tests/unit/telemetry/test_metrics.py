@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.state.records import MirrorState
+from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers, TokenNumbers
+from gateway.topics.catch_up import CatchUp
 from tests.support.fake_engine import status
 
 
@@ -57,7 +58,19 @@ def test_control():
                 "l",
                 "orders",
                 MirrorState.PAUSED,
-                [status(0, lag=7, lag_ms=1500, records_total=9, bytes_total=99, bypassed_last_minute=3)],
+                [
+                    status(
+                        0,
+                        lag=7,
+                        lag_ms=1500,
+                        records_total=9,
+                        bytes_total=99,
+                        bypassed_last_minute=3,
+                        leader_bytes_total=10,
+                        follower_bytes_total=90,
+                        queued_bytes=5,
+                    )
+                ],
             )
         ],
         groups=[GroupNumbers("l", "g", "ACTIVE", 2), GroupNumbers("l", "h", "ACTIVE", 0)],
@@ -76,6 +89,10 @@ def test_control():
     assert found[key("lockgate_mirror_records_total", **partition)] == 9
     assert found[key("lockgate_mirror_bytes_total", **partition)] == 99
     assert found[key("lockgate_mirror_bypassed_records", **partition)] == 3
+    fetched = {"link": "l", "topic": "orders"}
+    assert found[key("lockgate_mirror_fetched_bytes_total", replica="leader", **fetched)] == 10
+    assert found[key("lockgate_mirror_fetched_bytes_total", replica="follower", **fetched)] == 90
+    assert found[key("lockgate_mirror_queued_bytes", **partition)] == 5
     assert found[key("lockgate_groups", link="l", state="ACTIVE")] == 2
     assert found[key("lockgate_group_held_members", link="l", group="g")] == 2
 
@@ -95,6 +112,7 @@ def test_proxy():
         unread_times=9,
         throttled=8,
         tokens={"": TokenNumbers(owners=3, made=8, refused=1), "west": TokenNumbers(owners=2, made=4, refused=0)},
+        client_errors={"west": {"authentication": 4}},
         closed={"idle": 2},
         auto_create_refused={"forgotten": 1},
         held={"orders": 5},
@@ -117,6 +135,7 @@ def test_proxy():
     assert found[key("lockgate_held_request_bytes")] == 1_000
     assert found[key("lockgate_client_connections_unread")] == 2
     assert found[key("lockgate_client_connections_unread_total")] == 9
+    assert found[key("lockgate_link_client_errors_total", link="west", error="authentication")] == 4
     assert found[key("lockgate_connections_closed_total", reason="idle")] == 2
     assert found[key("lockgate_delegation_tokens", link="")] == 3
     assert found[key("lockgate_delegation_tokens", link="west")] == 2
@@ -156,3 +175,84 @@ def test_failbacks():
 
     assert [found[key("lockgate_mirror_reversed", link="l", topic=t)] for t in ("back", "lost")] == [1, 0]
     assert [found[key("lockgate_mirror_not_mirrored_records", link="l", topic=t)] for t in ("back", "lost")] == [0, 7]
+
+
+def test_what_describe_shows_of_a_mirror_topic():
+    metrics = Metrics()
+    partitions = [status(0, waits_for="the end of a transaction", segments=3), status(1, last_error="not there")]
+    job = CatchUp(
+        job="j", by="spark", records_done=2, records_total=8, bytes_done=0, bytes_total=0, bytes_per_s=5.0, eta_s=-1
+    )
+    metrics.control = lambda: ControlNumbers(
+        links={},
+        mirrors=[
+            MirrorNumbers(
+                "l",
+                "t",
+                MirrorState.FAILED,
+                partitions,
+                state_since_ms=7_500,
+                partition_count=3,
+                translated=True,
+                readable=False,
+                error=MirrorError.TARGET_DIVERGED,
+                promote_failed=True,
+                retries_unknown=1,
+                catch_up=job,
+            )
+        ],
+        groups=[],
+    )
+    found = samples(metrics)
+    topic = {"link": "l", "topic": "t"}
+    assert found[key("lockgate_mirror_state_timestamp_seconds", **topic)] == 7.5
+    assert found[key("lockgate_mirror_translated", **topic)] == 1
+    assert found[key("lockgate_mirror_readable", **topic)] == 0
+    assert found[key("lockgate_mirror_promote_failed", **topic)] == 1
+    assert found[key("lockgate_mirror_retries_unknown_partitions", **topic)] == 1
+    assert found[key("lockgate_mirror_waiting_partitions", **topic)] == 1
+    assert found[key("lockgate_mirror_failing_partitions", **topic)] == 1
+    assert found[key("lockgate_mirror_error", error="TARGET_DIVERGED", **topic)] == 1
+    assert found[key("lockgate_mirror_partitions", phase="copying", **topic)] == 2
+    assert found[key("lockgate_mirror_partitions", phase="idle", **topic)] == 1
+    assert found[key("lockgate_mirror_map_segments", partition="0", **topic)] == 3
+    assert found[key("lockgate_catch_up_records", job="j", **topic)] == 8
+    assert found[key("lockgate_catch_up_done_records", job="j", **topic)] == 2
+    assert key("lockgate_catch_up_eta_seconds", job="j", **topic) not in found
+
+
+def test_what_is_known_of_a_group():
+    metrics = Metrics()
+    group = GroupNumbers(
+        "l",
+        "g",
+        "ACTIVE",
+        0,
+        synced_ms=2_000,
+        sync_committed=5,
+        sync_errors=2,
+        sync_round_s=0.25,
+        sync_failing=True,
+        state_since_ms=1_000,
+        carried=4,
+        source_lag={"t": 7},
+        target_lag={"t": 9},
+    )
+    metrics.control = lambda: ControlNumbers(links={}, mirrors=[], groups=[group])
+    found = samples(metrics)
+    of = {"link": "l", "group": "g"}
+    assert found[key("lockgate_group_state", state="ACTIVE", **of)] == 1
+    assert found[key("lockgate_group_state_timestamp_seconds", **of)] == 1
+    assert found[key("lockgate_group_carried_offsets", **of)] == 4
+    assert found[key("lockgate_group_offset_sync_committed_total", **of)] == 5
+    assert found[key("lockgate_group_offset_sync_errors_total", **of)] == 2
+    assert found[key("lockgate_group_offset_sync_round_seconds", **of)] == 0.25
+    assert found[key("lockgate_group_offset_sync_failing", **of)] == 1
+    assert found[key("lockgate_group_lag_records", topic="t", side="source", **of)] == 7
+    assert found[key("lockgate_group_lag_records", topic="t", side="target", **of)] == 9
+
+
+def test_creates():
+    metrics = Metrics()
+    metrics.create_ended("l", "refused", 0.2)
+    assert samples(metrics)[key("lockgate_mirror_create_duration_seconds_count", link="l", outcome="refused")] == 1

@@ -68,8 +68,27 @@ async def test_configs_left_out_are_independent(plane, sync):
     await sync.sync_link(link)
 
     restore = plane.store.mirrors["l", "orders"].restore_configs
-    assert (restore["retention.ms"], restore["max.message.bytes"]) == (OWN, "2000000")
-    assert plane.target.existing["orders"].configs["delete.retention.ms"] == "86400000"
+    assert "retention.ms" not in restore, "it is the topic's own, and was never lifted"
+    assert restore["max.message.bytes"] == "2000000"
+    configs = plane.target.existing["orders"].configs
+    assert (configs["delete.retention.ms"], configs["retention.ms"]) == ("86400000", "604800000")
+
+
+@pytest.mark.parametrize(("kept", "then"), [("77", "77"), (OWN, "604800000")])
+async def test_retention_that_becomes_independent_is_given_back_at_once(plane, sync, kept, then):
+    """The link's option has changed: what was lifted holds again, and the record forgets it."""
+    link = await plane.with_link(**{"topic.config.sync.include": "delete.retention.ms"})
+    mirror = await plane.with_mirror()
+    lifted = {**mirror.restore_configs, "retention.ms": kept, "retention.bytes": OWN}
+    await plane.by_hand(replace(mirror, restore_configs=lifted))
+    plane.target.existing["orders"].configs |= {"retention.ms": "-1", "retention.bytes": "-1"}
+
+    await sync.sync_link(link)
+    await sync.sync_link(link)
+
+    assert plane.target.existing["orders"].configs["retention.ms"] == then
+    assert not {"retention.ms", "retention.bytes"} & set(plane.store.mirrors["l", "orders"].restore_configs)
+    assert alters(plane) == 1
 
 
 @pytest.mark.parametrize("state", [s for s in MirrorState if s is not MirrorState.ACTIVE])

@@ -11,6 +11,7 @@ from gateway.errors import BadRequest, Conflict, NotFound, SourceUnreachable, Ta
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import LIFTED, OWN
+from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
 from tests.support.fake_kafka import FakeKafka
 from tests.support.refused_create import refused
@@ -30,7 +31,7 @@ async def test_create(plane):
     record = plane.store.mirrors["l", "orders"]
     target = plane.target.existing["orders"]
     assert view.record == record
-    assert (record.source_topic, record.mirror_topic, record.mirror_id) == ("orders", "orders", 1)
+    assert (record.source_topic, record.mirror_topic, record.mirror_id) == ("orders", "orders", first_mirror_id("T"))
     assert (record.source_topic_id, record.mirror_topic_id) == (source.info.topic_id, target.info.topic_id)
     assert (record.state, record.state_since_ms, record.mode) == (
         MirrorState.ACTIVE,

@@ -13,6 +13,7 @@ from gateway.errors import Conflict, NotFound, TargetUnreachable
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.rules.topic_configs import LIFTED
 from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
+from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import MirrorState
 from protocol.errors import ErrorCode
 from tests.support.control_plane import Plane
@@ -222,7 +223,8 @@ async def test_of_two_creates_at_once_one_wins_and_ids_differ(plane):
     )
 
     assert [type(result) for result in results if isinstance(result, Exception)] == [Conflict]
-    assert sorted(mirror.mirror_id for mirror in plane.store.mirrors.values()) == [1, 2, 3]
+    first = first_mirror_id("T")
+    assert sorted(mirror.mirror_id for mirror in plane.store.mirrors.values()) == [first, first + 1, first + 2]
 
 
 async def test_a_link_is_not_deleted_under_a_create(plane):

@@ -241,7 +241,7 @@ async def test_delete_removes_link_mirrors_and_groups(plane):
 
     await plane.service.links.delete("l")
 
-    assert [key.split("/")[0] for key in plane.log.kept] == ["sequence", "sequence"]
+    assert [key.split("/")[0] for key in plane.log.kept] == ["sequence", "origin", "sequence"]
     assert plane.routing.current.topics == {}
     assert not plane.engine.links
     assert plane.parts.sources.clusters == {}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
 from gateway.control_parts import config_sync
+from gateway.errors import Conflict
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
-from gateway.state.records import MirrorMode, MirrorRecord
+from gateway.mirror.offset_map.rules.translation import TranslationMaps
+from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
 from gateway.topics.config_sync import ConfigSync
 from tests.support.control_plane import Plane
 from tests.support.mirror_records import changed
@@ -20,8 +23,14 @@ def sync(plane: Plane) -> ConfigSync:
     return config_sync(plane.parts)
 
 
+@pytest.fixture
+def clock() -> list[float]:
+    return [100.0]
+
+
 async def mirrored(plane: Plane, ends: int, *, readable: bool = True, **changes: object) -> MirrorRecord:
-    await plane.with_link()
+    if "l" not in plane.store.links:
+        await plane.with_link()
     mirror = changed(await plane.with_mirror(), readable=readable, **changes)
     await plane.store.put(mirror)
     plane.engine.numbers["l", "orders"] = [
@@ -108,3 +117,77 @@ async def test_in_mode_translate_by_the_offset_map(plane, sync):
 
     plane.parts.maps.read = maps
     assert await starts(plane, sync, 35, 60, 75) == [5, 20, 25]
+
+
+async def reverse_map(plane: Plane) -> None:
+    one = OffsetMap(end=50)
+    one.append(30, 0)  # the origin's 30.. is the copy's 0..
+    one.append(70, 20)
+
+    async def maps(_: MirrorRecord) -> list[OffsetMap]:
+        return [one] * 3
+
+    plane.parts.maps.read = maps
+
+
+async def test_of_a_mirror_back_in_mode_translate_by_the_offset_map(plane, sync):
+    """Its origin is the target, so its map leads from the target's offsets to the source's."""
+    mirror = await mirrored(plane, 50, mode=MirrorMode.TRANSLATE)
+    await plane.by_hand(changed(mirror, direction=MirrorDirection.REVERSE))
+    await reverse_map(plane)
+    plane.source.existing["orders"].ranges = [(0, 50)] * 3
+
+    await starts(plane, sync, 35, 60, 75)
+
+    assert [start for start, _ in plane.source.existing["orders"].ranges] == [5, 20, 25]
+    assert [start for start, _ in plane.target.existing["orders"].ranges] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+async def test_of_a_paused_mirror_now_and_then(plane, clock, reverse):
+    """Nobody hears of its origin: it is asked, of all of them at once."""
+    sync = config_sync(plane.parts, clock=lambda: clock[0])
+    mirror = await mirrored(plane, 50)
+    way = MirrorDirection.REVERSE if reverse else MirrorDirection.FORWARD
+    await plane.by_hand(changed(mirror, state=MirrorState.PAUSED, direction=way))
+    plane.engine.numbers.clear()
+    origin, copy = (plane.target, plane.source) if reverse else (plane.source, plane.target)
+    origin.existing["orders"].ranges = [(10, 90), (0, 90), (60, 90)]
+    copy.existing["orders"].ranges = [(0, 50)] * 3
+
+    await sync.sync_link(plane.store.links["l"])
+    assert [start for start, _ in copy.existing["orders"].ranges] == [10, 0, 0], "60 is not mirrored yet"
+
+    origin.existing["orders"].ranges = [(20, 90)] * 3
+    clock[0] += 59
+    await sync.sync_link(plane.store.links["l"])
+    assert copy.existing["orders"].ranges[0][0] == 10
+    clock[0] += 1
+    await sync.sync_link(plane.store.links["l"])
+    assert [start for start, _ in copy.existing["orders"].ranges] == [20, 20, 20]
+
+
+async def test_a_paused_mirror_of_another_topic_is_left_alone(plane, sync):
+    mirror = await mirrored(plane, 50)
+    await plane.by_hand(changed(mirror, state=MirrorState.PAUSED))
+    source = plane.source.existing["orders"]
+    source.info, source.ranges = replace(source.info, topic_id="another"), [(10, 90)] * 3
+    await sync.sync_link(plane.store.links["l"])
+    assert plane.target.existing["orders"].ranges[0][0] == 0
+
+
+async def test_a_topic_with_a_retention_of_its_own_is_not_followed(plane, sync):
+    link = {"topic.config.sync.include": "retention.bytes"}
+    await plane.with_link(**link)
+    await mirrored(plane, 50)
+    assert await starts(plane, sync, 10, 10, 10) == [0, 0, 0]
+
+
+async def test_where_nobody_knows_the_offset_any_more_nothing_is_deleted_or_asked_again(plane, sync):
+    await mirrored(plane, 50, mode=MirrorMode.TRANSLATE)
+    await reverse_map(plane)
+    with patch.object(TranslationMaps, "to_target", side_effect=Conflict("older than what is known")):
+        assert await starts(plane, sync, 35, 0, 0) == [0, 0, 0]
+        asked = plane.target.calls.count("log_starts")
+        await starts(plane, sync, 35, 0, 0)
+        assert plane.target.calls.count("log_starts") == asked

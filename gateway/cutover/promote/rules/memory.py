@@ -33,11 +33,16 @@ class TopicObservations:
     blocked_by: str = ""
 
 
+CONFIG_TRIES = 3
+"""So often the origin's topic configs are asked for before the write pause, until it comes without them."""
+
+
 class PromoteMemory:
     """The memory of one run over a set of topics (mirror topic names). Times are monotonic seconds.
 
     `paused_at`, `committing`, `unreachable_since`, `source_error` and `gave_up` are as in PromoteSnapshot.
-    `restore_later`: the configs of the topics could not be restored now; that is no reason to wait.
+    `restore_later`: the configs of the topics could not be restored now; that is no reason to wait. `config_error`: why
+    the origin's topic configs could not be read the last time; '' when they could.
     """
 
     def __init__(self, topics: Sequence[str]) -> None:
@@ -55,6 +60,9 @@ class PromoteMemory:
         self._stopped: dict[str, CopyEnds] = {}
         self._copies: dict[str, CopyReading] = {}
         self._partitions: dict[str, int] = {}
+        self._restore: dict[str, Mapping[str, str]] = {}
+        self._config_failures = 0
+        self.config_error = ""
 
     def marked(self, topic: str, epoch: int) -> None:
         """This run persisted PENDING_STOPPED with this epoch."""
@@ -115,6 +123,24 @@ class PromoteMemory:
         self.source_answered()
         self._copies[topic] = reading
 
+    def configs(self, restore: Mapping[str, Mapping[str, str]]) -> None:
+        """The origin's topic configs were read: per topic what its copy is to have from the cutover on."""
+        self._restore, self.config_error = dict(restore), ""
+
+    def configs_failed(self, error: str) -> None:
+        """They could not be read."""
+        self._config_failures += 1
+        self.config_error = error
+
+    @property
+    def configs_read(self) -> bool:
+        """They were read once, or are not waited for any longer."""
+        return bool(self._restore) or self._config_failures >= CONFIG_TRIES
+
+    def restore_of(self, topic: str) -> Mapping[str, str] | None:
+        """What the topic's copy is to have from the cutover on; None: what its record says."""
+        return self._restore.get(topic)
+
     def give_up(self, reason: str) -> None:
         """Remember the first reason; nothing but unfencing follows."""
         self.gave_up = self.gave_up or reason
@@ -149,6 +175,8 @@ class PromoteMemory:
             source_error=self.source_error,
             gave_up=self.gave_up,
             origin=origin,
+            configs_read=self.configs_read,
+            config_error=self.config_error,
         )
 
     def _topic(self, facts: TopicObservations) -> TopicSnapshot:

@@ -5,7 +5,8 @@ Theory of operation
 A promote moves the place where a topic is written from the source to the target, between two records::
 
     ACTIVE --MARK_PENDING--> PENDING_STOPPED                            persisted, pause epoch e
-        lag small --PAUSE_WRITES--> every live gateway acknowledged e   writes wait, none is in flight
+        lag small --READ_CONFIGS-->                                     what the copy's configs are to be
+        --PAUSE_WRITES--> every live gateway acknowledged e   writes wait, none is in flight
         --READ_ENDS--> source ends stable and all of it mirrored        nothing can arrive any more
         --STOP_MIRROR--> nothing appends to the target any more
         --READ_COPY--> the target's log ends where the mirror stood
@@ -40,6 +41,10 @@ known, the topic paused meanwhile. STOPPED is final.
 
 Interruption. Nothing but the record outlives the process. A PENDING_STOPPED record that this run did not write
 is marked again with the next epoch, so no acknowledgement of an older write pause can be taken for one of this.
+
+Configs. What changed on the origin's topic since the last sync is set at the cutover, with what was lifted. It is read
+right before the write pause, and once more beside what happens under it, which never waits for it: the pause is as long
+as without. Configs that cannot be read hold nothing up for good; the record says what may be missing.
 
 Several topics in one snapshot are one set: paused together, cut over together, or not at all.
 """
@@ -206,6 +211,10 @@ def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSt
         return PromoteStep(StepKind.WAIT, snapshot.lost, WAIT_S)
     if snapshot.now < snapshot.earliest_pause:
         return PromoteStep(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
+    if not snapshot.configs_read:
+        error = snapshot.config_error
+        what = f"the topic configs of the {snapshot.origin}{error and ': '}{error}"
+        return PromoteStep(StepKind.READ_CONFIGS, what, WAIT_S if error else 0.0)
     return PromoteStep(StepKind.PAUSE_WRITES)
 
 

@@ -176,7 +176,8 @@ class PromoteSnapshot:
     `earliest_pause`: not before; what a gateway that was killed had in flight must have landed by then.
     `paused_at`: when the pause began, None without one. `committing`: PERSIST_STOPPED was tried.
     `unreachable_since` and `source_error`: the source does not answer. `gave_up`: why the promote was given up.
-    `origin`: the cluster that is written until the cutover: source, or target at the failback.
+    `origin`: the cluster that is written until the cutover: source, or target at the failback. `configs_read`: the
+    origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
     """
 
     now: float
@@ -191,6 +192,8 @@ class PromoteSnapshot:
     source_error: str = ""
     gave_up: str = ""
     origin: str = "source"
+    configs_read: bool = True
+    config_error: str = ""
 
     @property
     def unknown_outcomes(self) -> int:
@@ -203,6 +206,7 @@ class StepKind(StrEnum):
 
     MARK_PENDING = "mark_pending"
     WAIT = "wait"
+    READ_CONFIGS = "read_configs"
     PAUSE_WRITES = "pause_writes"
     READ_ENDS = "read_ends"
     AWAIT_MIRROR = "await_mirror"

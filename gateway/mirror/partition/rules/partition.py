@@ -178,19 +178,18 @@ class PartitionMirror(PartitionState):
         """A fetch answer without error.
 
         Args:
-            asked: the offset it was asked from; in mode translate nothing else tells a late answer from an offset gap.
+            asked: the offset it was asked from; nothing else tells a late answer from an offset gap.
             stable: the last stable offset, -1 when not told.
             aborted: the aborted transactions in it, (producer id, first offset).
             log_start: the source's, -1 when not told.
         """
         if self.phase is not PartitionPhase.COPYING:
             return NOTHING
+        if asked >= 0 and asked != self.source.cursor.fetch_offset:  # the question was another one: no continuation
+            return NOTHING
         translator = self.translator
-        if translator is not None:
-            # Until the position is known again, and when the question was another one, this is no continuation.
-            unknown = self.deciding or (self.contested_end is not None and self.slow)
-            if unknown or (asked >= 0 and asked != self.source.cursor.fetch_offset):
-                return NOTHING
+        if translator is not None and (self.deciding or (self.contested_end is not None and self.slow)):
+            return NOTHING  # not before the position is known again
         try:
             commands = self.source.fetched(records, high_watermark, now, stable, aborted, log_start)
         except CannotMirror as exc:

@@ -17,7 +17,7 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.mirror.partition.rules.target_side import RETRY_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
-from protocol.errors import error_name
+from protocol.errors import ErrorCode, error_name
 
 PAUSE_BYTES: Final = 16 << 20
 """Fetching pauses when more than this is queued, and resumes at half of it. Less where many partitions share memory."""
@@ -36,6 +36,9 @@ BATCH_BYTES: Final = 400
 _FULL: Final = 0.75
 """An answer ends where a batch ends, so one that is full may be a batch short."""
 
+PATIENCE_S: Final = 300.0
+"""The default of `cluster.link.retry.timeout.ms`."""
+
 EMPTY_ANSWERS: Final = 3
 """So many answers in a row without records, below the source's end, before it is asked where the next ones are."""
 
@@ -50,24 +53,34 @@ class SourceSide:
     full: fetching waits for the target.
     fetch_bytes: how much the next fetch asks for.
     last_error: what is being retried, "" once a fetch went well again.
+    patience_s: how long the source may refuse to be read before that is final.
     pause_bytes: the limit of what may be queued.
+    follower: the last answer is a follower's: its high watermark may be lower than what is known of the leader's.
+    told_end: the high watermark of the last answer, to which `stable` belongs; -1 before.
+    leader_bytes, follower_bytes: of records that leaders and followers have sent.
     """
 
     __slots__ = (
         "_empty",
         "_failures",
         "_fetch_after",
+        "_refused_since",
         "_unproven",
         "_window",
         "asked",
         "cursor",
         "end",
         "fetch_bytes",
+        "follower",
+        "follower_bytes",
         "full",
         "last_error",
+        "leader_bytes",
+        "patience_s",
         "pause_bytes",
         "stable",
         "start",
+        "told_end",
     )
 
     def __init__(self, window: AppendWindow) -> None:
@@ -83,14 +96,32 @@ class SourceSide:
         self.pause_bytes = PAUSE_BYTES
         self.fetch_bytes = FETCH_BYTES
         self.last_error = ""
+        self.patience_s = PATIENCE_S
+        self.follower = False
+        self.told_end = -1
+        self.leader_bytes = 0
+        self.follower_bytes = 0
         self._failures = 0
+        self._refused_since: float | None = None
         self._fetch_after = 0.0
+
+    @property
+    def queued_bytes(self) -> int:
+        """Memory of the batches that are not known to be on the target yet."""
+        return self._window.pending_bytes + BATCH_BYTES * len(self._window)
 
     def ready(self, now: float) -> bool:
         """True when a fetch may be sent."""
-        pending = self._window.pending_bytes + BATCH_BYTES * len(self._window)
-        self.full = pending > (self.pause_bytes // 2 if self.full else self.pause_bytes)
+        self.full = self.queued_bytes > (self.pause_bytes // 2 if self.full else self.pause_bytes)
         return not self.full and not self.asked and now >= self._fetch_after
+
+    def counts(self, size: int, *, follower: bool) -> None:
+        """Whose answer is about to be taken, and how many bytes of records it has."""
+        self.follower = follower
+        if follower:
+            self.follower_bytes += size
+        else:
+            self.leader_bytes += size
 
     def fetched(
         self,
@@ -102,7 +133,8 @@ class SourceSide:
         log_start: int = -1,
     ) -> Commands:
         """A fetch answer without error. Raises CannotMirror for what cannot be copied."""
-        self.end = high_watermark
+        self.told_end = high_watermark
+        self.end = max(self.end, high_watermark) if self.follower else high_watermark
         self.start = max(self.start, log_start)
         self.stable = high_watermark if stable < 0 else stable
         if records:
@@ -117,6 +149,7 @@ class SourceSide:
             self._fit(len(records), len(self._window) - before)
         if self._failures:
             self._failures = 0
+            self._refused_since = None
             self.last_error = ""
         return NOTHING if records or self.cursor.fetch_offset >= self.stable else self._missing()
 
@@ -154,11 +187,22 @@ class SourceSide:
         what = f"fetch at source offset {self.cursor.fetch_offset}: {error_name(code)}"
         if action is FetchAction.UNREADABLE:
             raise CannotMirror(MirrorError.UNSUPPORTED_MESSAGE_FORMAT, what)
+        self._check_refused(code == ErrorCode.TOPIC_AUTHORIZATION_FAILED, what, now)
         self.back_off(what, now, slow=action is FetchAction.SLOW)
         if action is FetchAction.CHECK_BOUNDS:
             self.asked = True
             return (RefreshSource(), ReadSourceLog())
         return (RefreshSource(),) if action is FetchAction.REFRESH else NOTHING
+
+    def _check_refused(self, refused: bool, what: str, now: float) -> None:
+        if not refused:
+            self._refused_since = None
+            return
+        if self._refused_since is None:
+            self._refused_since = now
+        lasts_s = now - self._refused_since
+        if lasts_s >= self.patience_s:
+            raise CannotMirror(MirrorError.AUTHORIZATION_ERROR, f"{what}, for {lasts_s:.0f} s")
 
     def diverged(self, epoch: int, end_offset: int) -> CannotMirror:
         """The source's log has another history than what was read from it (KIP-595)."""

@@ -94,7 +94,7 @@ class PartitionState:
         self.padding = Padding(self.window, wall_ms)
         self.translator = None if ledger is None else Translator(ledger, self.window, producer_id)
         self.source.cursor.may_slow_down = self.translator
-        self.skip_deleted = skip_deleted and self.translator is not None
+        self.skip(deleted=skip_deleted)
         if compacted:
             self.window.most_in_flight = 1
         self.phase = PartitionPhase.STARTING
@@ -106,6 +106,10 @@ class PartitionState:
         self.deleting = False
         self.deciding = False
         self.contested_end: int | None = None
+
+    def skip(self, *, deleted: bool) -> None:
+        """Whether to go on behind records that the source deleted before they were copied; needs an offset map."""
+        self.skip_deleted = deleted and self.translator is not None
 
     @property
     def ended(self) -> bool:

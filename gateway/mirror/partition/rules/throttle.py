@@ -22,6 +22,11 @@ class Throttle:
         self._tokens = 0.0
         self._at = now
 
+    def change(self, bytes_per_s: int, now: float) -> None:
+        """Another limit from now on; what is owed by the former one is forgiven."""
+        if bytes_per_s != self._rate:
+            self._rate, self._tokens, self._at = bytes_per_s, 0.0, now
+
     def wait_s(self, now: float) -> float:
         """How long to wait before the next fetch, in seconds."""
         if not self._rate:

@@ -25,7 +25,7 @@ async def scene(plane: Plane) -> TopicScene:
 
 async def test_restores_configs_after_the_cutover(scene: TopicScene) -> None:
     topic = scene.plane.target.existing["orders"]
-    await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs={"retention.ms": "7"}))
+    scene.plane.source.existing["orders"].configs["retention.ms"] = "7"
     scene.plane.routing.subscribe(lambda _: scene.held.append(("l", topic.configs["retention.ms"])))
     (record,) = await scene.promote()
     assert topic.configs["retention.ms"] == "7"
@@ -35,8 +35,7 @@ async def test_restores_configs_after_the_cutover(scene: TopicScene) -> None:
 
 async def test_a_topic_that_stamps_its_records_does_so_again_before_it_is_written_to(scene: TopicScene) -> None:
     topic = scene.plane.target.existing["orders"]
-    restore = {"message.timestamp.type": "LogAppendTime"}
-    await scene.plane.store.replace(scene.record, replace(scene.record, restore_configs=restore))
+    scene.plane.source.existing["orders"].configs["message.timestamp.type"] = "LogAppendTime"
     at_the_switch: list[str] = []
 
     def note(routing: Routing) -> None:
@@ -118,6 +117,24 @@ async def test_after_a_day_nobody_looks_any_more(scene: TopicScene) -> None:
     await scene.plane.store.replace(link, replace(link, configs={"post.promote.watch": str(2 * day_ms)}))
     await late.look()
     assert looks
+
+
+async def test_an_operator_ends_the_watch_by_the_option(scene: TopicScene) -> None:
+    """At once, and what was seen until then is still told."""
+    await scene.promote()
+    clock, looks = Clock(), list[int]()
+    late = records_after_cutover(scene.plane.parts, scene.ends, clock)
+    scene.ends.on_read = lambda _: looks.append(1)
+    scene.ends.ends["orders"] = [100, 103, 100]
+    await late.look()
+    assert looks
+    link = scene.plane.store.links["l"]
+    await scene.plane.store.replace(link, replace(link, configs={"post.promote.watch.ms": "0"}))
+    looks.clear()
+    clock.now += MOST_S
+    await late.look()
+    assert not looks
+    assert late.of("l", "orders") == {1: 3}
 
 
 async def test_a_topic_that_is_deleted_does_not_hide_the_others(

@@ -318,3 +318,45 @@ async def test_cancelling_open_leaves_no_socket_behind() -> None:
         await asyncio.wait((task,))
 
         await wait_until_async(lambda: not broker.open_connections)
+
+
+async def test_a_connection_retires_when_all_that_was_sent_is_answered(connect: OpenConnection) -> None:
+    late = asyncio.Event()
+
+    async def slowly(request: Request) -> Any:
+        await late.wait()
+        return answer(controller_id=request.correlation_id)
+
+    async with FakeBroker({METADATA: slowly}) as broker:
+        connection = await connect(broker.port)
+        got: list[memoryview | None] = []
+        for _ in range(3):
+            connection.send(METADATA, 9, (ASK,), got.append)
+        connection.retire("changed")
+        await wait_until_async(lambda: len(broker.asked(METADATA)) > 0)
+        assert not connection.closed
+
+        late.set()
+        await wait_until_async(lambda: connection.closed)
+
+    assert len(got) == 3
+    assert None not in got, "no outcome is lost"
+    assert connection.close_reason == "changed"
+
+
+async def test_who_sends_on_while_a_connection_retires_is_answered_too(connect: OpenConnection) -> None:
+    async with FakeBroker({METADATA: lambda r: answer(controller_id=r.correlation_id)}) as broker:
+        connection = await connect(broker.port)
+        got: list[memoryview | None] = []
+
+        def again(body: memoryview | None) -> None:
+            got.append(body)
+            if len(got) < 4:
+                connection.send(METADATA, 9, (ASK,), again)
+
+        connection.send(METADATA, 9, (ASK,), again)
+        connection.retire("changed")
+        await wait_until_async(lambda: connection.closed)
+
+    assert len(got) == 4
+    assert None not in got

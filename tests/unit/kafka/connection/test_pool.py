@@ -10,6 +10,7 @@ from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable
 from gateway.kafka.connection.pool import Pool
 from tests.support.quick_clusters import quick
+from tests.support.waiting import wait_until_async
 
 
 class Line:
@@ -19,8 +20,12 @@ class Line:
         self.host, self.port = "h", 1
         self.closed = False
         self.on_closed: list[object] = []
+        self.retires = False
 
-    def close(self) -> None:
+    def retire(self, _reason: str) -> None:
+        self.retires = True
+
+    def close(self, _reason: str = "") -> None:
         if not self.closed:
             self.closed = True
             for callback in self.on_closed:
@@ -200,3 +205,48 @@ async def test_closing_ends_connections_attempts_and_waiting(lab: Lab) -> None:
         await waiting
     assert kept.closed
     assert lab.troubles == 0
+
+
+async def test_by_another_configuration_the_next_connection_waits_for_what_is_in_flight(lab: Lab) -> None:
+    former = cast(Line, await lab.get())
+    lab.pool.reconfigure(quick("b:1"), "changed")
+    assert former.retires
+    assert not former.closed
+    assert lab.pool.get(1, 0) is None, "nothing is sent on it any more"
+
+    waiting = asyncio.create_task(lab.get(), name="get")
+    with pytest.raises(ClusterUnavailable, match="still in flight on the former connection"):
+        await lab.get(within_s=0.05)
+    assert lab.opened == [("one", 1)]
+    former.close()  # all is answered
+
+    assert cast(Line, await waiting) is not former
+    assert lab.opened == [("one", 1)] * 2
+    assert lab.troubles == 0, "nothing was wrong"
+
+
+async def test_a_connection_that_retires_is_dropped_with_its_lane(lab: Lab) -> None:
+    former = cast(Line, await lab.get(lane="produce-1"))
+    lab.pool.reconfigure(quick("b:1"), "changed")
+    lab.pool.drop(("produce",), "the lease is over")
+    assert former.closed
+
+
+async def test_what_was_refused_before_is_tried_at_once_by_another_configuration(lab: Lab) -> None:
+    lab.fail = AuthenticationFailed("no")
+    for _ in range(3):
+        with pytest.raises(AuthenticationFailed, match="no"):
+            await lab.get()
+    lab.fail = None
+    lab.pool.reconfigure(quick("b:1"), "changed")
+    await lab.get(within_s=0.05)
+
+
+async def test_an_attempt_of_before_does_not_count(lab: Lab) -> None:
+    lab.gate.clear()
+    waiting = asyncio.create_task(lab.get(), name="get")
+    await wait_until_async(lambda: bool(lab.opened))
+    lab.pool.reconfigure(quick("b:1"), "changed")
+    lab.gate.set()
+    await waiting
+    assert len(lab.opened) == 2

@@ -13,7 +13,11 @@ from gateway.kafka.rules.topic_configs import (
     LIFTED,
     LONG_MAX,
     OWN,
+    RETENTION,
     config_changes,
+    configs_at_cutover,
+    follows_log_starts,
+    given_back,
     set_back,
     synced_configs,
     unmirrorable,
@@ -75,9 +79,9 @@ def test_effective_values_are_taken_over_and_limits_lifted():
 
 
 def test_what_is_not_included_is_the_targets_own():
-    synced = synced_configs(NEW, NEW, ("retention.ms",), {"retention.bytes": "9"})
+    synced = synced_configs(NEW, NEW, (*RETENTION,), {"compression.type": "zstd"})
 
-    assert (synced.restore["retention.ms"], synced.restore["retention.bytes"]) == ("1000", "9")
+    assert (synced.restore["retention.ms"], synced.restore["compression.type"]) == ("1000", "zstd")
     assert synced.restore["max.message.bytes"] == "2000000"
     assert {"segment.bytes", "delete.retention.ms"}.isdisjoint(synced.apply)
 
@@ -145,3 +149,38 @@ def test_compacted_topics_are_refused(policy):
 @pytest.mark.parametrize("stamps", ["CreateTime", "LogAppendTime"])
 def test_others_are_not(stamps):
     assert unmirrorable(BASE | {"message.timestamp.type": stamps}) == ""
+
+
+def test_retention_is_lifted_only_where_all_of_it_is_synced():
+    assert follows_log_starts(DEFAULT_SYNCED)
+    for include in ((), ("retention.ms",), ("retention.bytes", "segment.ms")):
+        synced = synced_configs(NEW, NEW, include, {"retention.ms": "9"})
+        assert not follows_log_starts(include)
+        assert not set(RETENTION) & set(synced.restore)
+        assert {name: synced.apply[name] for name in RETENTION if name in synced.apply} == {
+            name: NEW[name] for name in RETENTION if name in include
+        }
+
+
+def test_what_is_given_back_is_what_nothing_else_sets():
+    lifted = {"retention.ms": "5", "retention.bytes": OWN, "compression.type": "zstd"}
+    assert given_back(lifted, synced_configs(NEW, NEW, ())) == {"retention.ms": "5", "retention.bytes": OWN}
+    assert given_back(lifted, synced_configs(NEW, NEW, ("retention.ms",))) == {"retention.bytes": OWN}
+    assert given_back(lifted, synced_configs(NEW, NEW, RETENTION)) == {}
+
+
+def test_at_the_cutover_everything_that_differs_is_set():
+    """What was lifted, with the origin's newest values, and what the last sync has not seen."""
+    copy = {**NEW, **LIFTED, "delete.retention.ms": "1"}
+    origin = {**NEW, "retention.ms": "77", "delete.retention.ms": "2"}
+    found = configs_at_cutover(origin, copy, DEFAULT_SYNCED, {"compression.type": "zstd"})
+    assert found == {
+        "delete.retention.ms": "2",
+        BEFORE_MAX: LONG_MAX,
+        AFTER_MAX: "3600000",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "2000000",
+        "retention.bytes": "-1",
+        "retention.ms": "77",
+        "compression.type": "zstd",
+    }

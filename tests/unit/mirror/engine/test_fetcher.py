@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.mirror.engine.fetcher import Fetcher
+from gateway.mirror.engine.fetcher import _QUEUED_BYTES, Fetcher
+from gateway.mirror.engine.read_replicas import Reads
 from gateway.mirror.partition.rules.source_side import PAUSE_BYTES
 from gateway.mirror.partition.rules.throttle import Throttle
 from gateway.mirror.partition.runner import PartitionRunner
 from protocol.apis import ApiKey
+from protocol.fetch import FetchedPartition, FetchResponseView
 
 
 class Partition:
@@ -24,7 +26,9 @@ class Partition:
         self.reader: Any = None
         self.cursor = SimpleNamespace(fetch_offset=0, last_epoch=-1)
         self.mirror = SimpleNamespace(
-            wants_fetch=self._wants, copying=True, source=SimpleNamespace(full=False, fetch_bytes=1)
+            wants_fetch=self._wants,
+            copying=True,
+            source=SimpleNamespace(full=False, fetch_bytes=1 << 20, queued_bytes=0),
         )
         self.wants = True
         self.looks = 0
@@ -41,8 +45,8 @@ class Connection:
         self.versions = {ApiKey.FETCH: (4, version)}
 
 
-def fetcher_of(*partitions: Partition, version: int = 15) -> Fetcher:
-    fetcher = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0)
+def fetcher_of(*partitions: Partition, version: int = 15, replicas: Any = None) -> Fetcher:
+    fetcher = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
     for partition in partitions:
         fetcher.add(cast("PartitionRunner", partition))
     fetcher._name_topics(cast("Any", Connection(version)))
@@ -167,3 +171,93 @@ def test_many_share_what_may_be_queued() -> None:
     for partition in partitions[1:]:
         fetcher.discard(cast("PartitionRunner", partition))
     assert partitions[0].mirror.source.pause_bytes == PAUSE_BYTES
+
+
+class Replicas:
+    """As much of `ReadReplicas` as a fetcher asks: each partition's answer is this one's."""
+
+    def __init__(self, *reads: Reads) -> None:
+        self.rack = "c"
+        self.reads = list(reads)
+        self.used_by: list[Any] = []
+        self.lost_on: list[int] = []
+
+    def answered(self, _runner: Any, _node: int, _part: FetchedPartition) -> Reads:
+        return self.reads.pop(0)
+
+    def used(self, runner: Any) -> None:
+        self.used_by.append(runner)
+
+    def lost(self, node: int, _runners: Any) -> None:
+        self.lost_on.append(node)
+
+
+def answer_to(fetcher: Fetcher, *, error: int = 0) -> None:
+    part = FetchedPartition(b"i" * 16, 0, error, 9, 9, 0, None, None, (), -1, memoryview(b"abc"))
+    fetcher._hand_out(FetchResponseView(0, 0, 7, [part]))
+
+
+@pytest.mark.parametrize(("reads", "follower"), [(Reads.LEADER, False), (Reads.FOLLOWER, True)])
+def test_a_partition_is_told_whose_answer_it_is(reads: Reads, follower: bool) -> None:
+    partition, replicas, told = Partition(0), Replicas(reads), list[bool]()
+    partition.fetched = lambda *_, follower, **__: told.append(follower)  # type: ignore[attr-defined]
+    fetcher = fetcher_of(partition, replicas=replicas)
+    fetcher._look()
+    answer_to(fetcher)
+    assert told == [follower]
+    assert replicas.used_by == ([partition] if follower else [])
+
+
+@pytest.mark.parametrize("error", [0, 1])
+def test_an_answer_after_which_it_is_read_elsewhere_is_not_handed_to_a_partition(error: int) -> None:
+    partition = Partition(0)
+    fetcher = fetcher_of(partition, replicas=Replicas(Reads.MOVED))
+    fetcher._look()
+    answer_to(fetcher, error=error)  # it has neither `fetched` nor `fetch_failed`
+
+
+def test_the_rack_is_told_on_a_connection_of_its_own() -> None:
+    replicas = cast("Any", Replicas())
+    with_rack = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas, asks=True)
+    without = Fetcher(cast("Any", None), 1, Throttle(0, 0.0), lambda: None, lambda: 0.0, replicas=replicas)
+    assert (with_rack._rack, without._rack) == ("c", "")
+    assert with_rack._lane != without._lane
+
+
+def asked_for(fetcher: Fetcher) -> dict[int, int]:
+    """How many bytes of each partition the session asks for."""
+    return {part.partition: part.max_bytes for part in fetcher._session.wanted.values()}
+
+
+def test_all_together_have_a_bound_and_one_that_has_nothing_queued_goes_on() -> None:
+    """A target broker stalls: what is for it stays queued. What is for others still comes, a little at a time."""
+    stalled, goes = [Partition(index) for index in range(100)], Partition(100)
+    fetcher = fetcher_of(*stalled, goes)
+    fetcher._look()
+    assert set(asked_for(fetcher).values()) == {1 << 20}
+    for partition in stalled:
+        partition.mirror.source.queued_bytes = _QUEUED_BYTES // 99
+        fetcher.touch(cast("PartitionRunner", partition))
+    assert fetcher._look() == 20, "soon: there may be room again"
+    assert asked_for(fetcher) == {100: 64 * 1024}
+    for partition in stalled[:40]:
+        partition.mirror.source.queued_bytes = 0
+        fetcher.touch(cast("PartitionRunner", partition))
+    fetcher._look()
+    assert set(asked_for(fetcher)) == {*range(40), 100}, "half of it is still queued"
+    for partition in stalled[40:60]:
+        partition.mirror.source.queued_bytes = 0
+        fetcher.touch(cast("PartitionRunner", partition))
+    fetcher._look()
+    assert asked_for(fetcher) == dict.fromkeys(range(101), 1 << 20)
+
+
+def test_what_one_had_queued_leaves_with_it() -> None:
+    one = Partition(0)
+    one.mirror.source.queued_bytes = 2 * _QUEUED_BYTES
+    fetcher = fetcher_of(one, Partition(1))
+    fetcher._look()
+    assert asked_for(fetcher) == {1: 64 * 1024}
+    fetcher.discard(cast("PartitionRunner", one))
+    fetcher._look()
+    assert asked_for(fetcher) == {1: 1 << 20}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 from gateway.mirror.engine.destination import Destination
 from gateway.mirror.engine.link import LinkMirror
+from gateway.mirror.engine.read_replicas import Place
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import LinkRecord
 
@@ -19,7 +21,8 @@ class Told:
     def __init__(self) -> None:
         self.news: list[tuple[bool, str]] = []
 
-    def source_available(self, _link: str, available: bool, message: str) -> None:
+    def source_available(self, _link: str, available: bool, message: str, *, refused: bool = False) -> None:
+        self.refused = refused
         self.news.append((available, message))
 
 
@@ -40,7 +43,7 @@ def link_to(source: SimpleNamespace, told: Told) -> LinkMirror:
 
 async def test_a_lost_source_is_told_once_for_each_reason():
     told = Told()
-    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None)
+    source = SimpleNamespace(available=True, last_error="", on_view=[], view=None, refused=False)
     link = link_to(source, told)
     link.tick(0.0)
     source.available, source.last_error = False, "connection refused"
@@ -54,14 +57,16 @@ async def test_a_lost_source_is_told_once_for_each_reason():
     link.tick(9.0)
     source.last_error = ""  # between two attempts: why it was lost still holds
     link.tick(10.0)
+    lost = [link.lost]  # for a gateway that begins to lead now
     source.available = True
     link.tick(11.0)
+    assert [*lost, link.lost] == [("certificate has expired", False), None]
     assert told.news == [(False, "connection refused"), (False, "certificate has expired"), (True, "")]
 
 
 async def test_a_source_that_is_lost_again_is_told_again():
     told = Told()
-    source = SimpleNamespace(available=False, last_error="", on_view=[], view=None)
+    source = SimpleNamespace(available=False, last_error="", on_view=[], view=None, refused=False)
     link = link_to(source, told)
     for now in (0.0, 5.0):
         link.tick(now)
@@ -72,3 +77,42 @@ async def test_a_source_that_is_lost_again_is_told_again():
         link.tick(now)
     lost = (False, "no connection to the source")
     assert told.news == [lost, (True, ""), lost]
+
+
+async def test_a_paused_link_fetches_nothing_and_goes_on_where_it_was():
+    def leader(_topic: str, _partition: int) -> int:
+        return 1
+
+    source = SimpleNamespace(
+        available=True, last_error="", on_view=[], view=None, refused=False, leader=leader, config=None
+    )
+    link = link_to(source, Told())
+    fetched: list[tuple[str, object]] = []
+
+    class Fetcher:
+        empty = False
+
+        def add(self, runner: object) -> None:
+            fetched.append(("add", runner))
+
+        def discard(self, runner: object) -> None:
+            fetched.append(("discard", runner))
+
+    link._fetchers[Place(1, asks=False)] = cast("Any", Fetcher()), None
+    runner: Any = type("Runner", (), {"source_topic": "t", "partition": 0, "mirror": SimpleNamespace(ended=False)})()
+    told: list[bool] = []
+    link.topics["t"] = cast(
+        "Any", SimpleNamespace(runners={0: runner}, update=lambda dependencies: told.append(dependencies.skip_deleted))
+    )
+    link._assign_source(runner)
+    assert fetched == [("add", runner)]
+
+    paused = {"cluster.link.paused": "true"}
+    link.update(replace(LINK, configs=paused))
+    link._assign_source(runner)  # its leader moves meanwhile
+    assert fetched == [("add", runner), ("discard", runner)]
+
+    link.update(replace(LINK, configs={"mirror.on.records.deleted": "skip", "throttle.bytes.per.second": "1000"}))
+    assert fetched == [("add", runner), ("discard", runner), ("add", runner)]
+    assert told == [False, True]
+    assert link._throttle.limit(10**9) < 10**9

@@ -24,7 +24,7 @@ ENTRY = ProducerEntry(GATEWAY_PID_BASE, 0, 7, 16, 0)
 @pytest.fixture
 def topic() -> TopicMirror:
     dependencies: Any = SimpleNamespace(
-        link="l", link_id=1, maps=None, skip_deleted=False, wall_ms=lambda: 5_000, clock=lambda: 0.0,
+        link="l", link_id=1, maps=None, skip_deleted=False, retry_s=300.0, wall_ms=lambda: 5_000, clock=lambda: 0.0,
         source=SimpleNamespace(invalidate=lambda name: None), progress=SimpleNamespace(advance=lambda *_: None),
         events=SimpleNamespace(topic_readable=lambda *_: None),
         source_logs=SimpleNamespace(ask=lambda *_, **__: None), target_logs=SimpleNamespace(ask=lambda *_: None),

@@ -25,8 +25,8 @@ def test_fewer_partitions_for_long_enough() -> None:
     watch = SourceTopicWatch("t", ID, 3)
     assert watch.found(ID, 2, 100.0) is None
     assert watch.lacks_partitions
-    assert watch.found(ID, 2, 129.9) is None
-    found = watch.found(ID, 2, 130.0)
+    assert watch.found(ID, 2, 399.9) is None
+    found = watch.found(ID, 2, 400.0)
     assert found is not None
     assert found[0] is MirrorError.SOURCE_PARTITIONS_DECREASED
 
@@ -34,8 +34,8 @@ def test_fewer_partitions_for_long_enough() -> None:
 def test_missing_for_long_enough() -> None:
     watch = SourceTopicWatch("t", ID, 3)
     assert watch.missing(100.0) is None
-    assert watch.missing(129.9) is None
-    found = watch.missing(130.0)
+    assert watch.missing(399.9) is None
+    found = watch.missing(400.0)
     assert found is not None
     assert found[0] is MirrorError.SOURCE_TOPIC_MAY_BE_DELETED
 
@@ -44,7 +44,7 @@ def test_a_topic_that_comes_back_was_not_deleted() -> None:
     watch = SourceTopicWatch("t", ID, 3)
     watch.missing(100.0)
     assert watch.found(ID, 3, 100.0) is None
-    assert watch.missing(131.0) is None
+    assert watch.missing(401.0) is None
 
 
 def test_a_broker_that_has_not_heard_of_added_partitions_yet() -> None:
@@ -52,4 +52,15 @@ def test_a_broker_that_has_not_heard_of_added_partitions_yet() -> None:
     assert watch.found(ID, 2, 100.0) is None
     assert watch.found(ID, 3, 101.0) is None
     assert not watch.lacks_partitions
-    assert watch.found(ID, 2, 131.0) is None
+    assert watch.found(ID, 2, 401.0) is None
+
+
+def test_a_topic_that_may_not_be_seen_for_long_enough() -> None:
+    watch = SourceTopicWatch("t", ID, 3, 60.0)
+    assert watch.refused(100.0) is None
+    assert watch.refused(159.9) is None
+    assert watch.found(ID, 3, 159.9) is None
+    assert watch.refused(160.0) is None, "it was seen meanwhile"
+    found = watch.refused(220.0)
+    assert found is not None
+    assert found[0] is MirrorError.AUTHORIZATION_ERROR

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.state.producer_ids import shown_as
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
@@ -21,6 +22,7 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from tests.support.conversation import View
 
 if TYPE_CHECKING:
     from tests.support.conversation import Conversation
@@ -177,7 +179,7 @@ async def test_producer_ids_are_shifted_out_of_the_way_of_both_clusters(talk: Co
     response = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=5, producer_epoch=4)
     talk.session.upstream_data(encode_response(response, ApiKey.INIT_PRODUCER_ID, version, 4))
     shown = answer(talk, ApiKey.INIT_PRODUCER_ID, version)
-    assert (shown.producer_id, shown.producer_epoch) == (2**49 + 5, 4)
+    assert (shown.producer_id, shown.producer_epoch) == (shown_as(View().cluster_id) + 5, 4)
 
 
 async def test_an_acks_0_produce_in_pieces_leaves_no_trace_in_the_order(talk: Conversation) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.cutover.promote.rules import promote
 from gateway.cutover.promote.rules.checks import InvariantViolated, check_invariants, check_step
-from gateway.cutover.promote.rules.memory import PromoteMemory
+from gateway.cutover.promote.rules.memory import CONFIG_TRIES, PromoteMemory
 from gateway.cutover.promote.rules.promote import next_step
 from gateway.cutover.promote.rules.snapshot import (
     CopyReading,
@@ -516,3 +516,25 @@ def test_a_reading_that_failed_is_not_tried_again_at_once(copy_next: bool) -> No
     script = Script().quiet().stopped().topic(copy=None) if copy_next else Script().acked()
     assert script.step.delay_s == 0
     assert script.set(unreachable_since=script.now).step.delay_s > 0
+
+
+def test_configs_are_read_last_before_the_pause() -> None:
+    script = Script().pending().set(configs_read=False)
+    assert script.topic(lag=5000).step.kind is K.WAIT
+    assert script.topic(lag=5).set(lost="a gateway is lost").step.kind is K.WAIT
+    assert script.set(lost="").step == PromoteStep(K.READ_CONFIGS, "the topic configs of the source")
+    again = script.set(config_error="refused").step
+    assert (again.kind, again.reason) == (K.READ_CONFIGS, "the topic configs of the source: refused")
+    assert again.delay_s > 0
+    assert script.set(configs_read=True).step.kind is K.PAUSE_WRITES
+
+
+def test_configs_that_cannot_be_read_are_not_waited_for_for_good() -> None:
+    memory = PromoteMemory([T])
+    for _ in range(CONFIG_TRIES):
+        assert not memory.configs_read
+        memory.configs_failed("refused")
+    assert memory.configs_read
+    assert memory.restore_of(T) is None
+    memory.configs({T: {"retention.ms": "1"}})
+    assert (memory.restore_of(T), memory.config_error) == ({"retention.ms": "1"}, "")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.mirror.partition.rules.append_window import AppendWindow
+from gateway.mirror.partition.rules.log_tail import CannotMirror
 from gateway.mirror.partition.rules.source_side import (
     BATCH_BYTES,
     BATCHES_AT_ONCE,
@@ -10,6 +13,8 @@ from gateway.mirror.partition.rules.source_side import (
     PAUSE_BYTES,
     SourceSide,
 )
+from gateway.state.records import MirrorError
+from protocol.errors import ErrorCode
 from tests.support.batches import make_batch
 
 
@@ -52,3 +57,19 @@ def test_what_batches_take_beside_their_bytes_counts() -> None:
         answered(source, 2_000 * 100, 2_000)
     assert not source.ready(0.0)
     assert source.full
+
+
+def test_a_log_that_may_not_be_read_for_long_enough_is_final() -> None:
+    source = SourceSide(AppendWindow(1))
+    source.patience_s = 60.0
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    source.failed(refused, 100.0)
+    source.failed(refused, 159.0)
+    source.fetched(None, 0, 159.5)
+    source.failed(refused, 160.0)
+    source.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER, 200.0)
+    source.failed(refused, 220.0)
+    assert "TOPIC_AUTHORIZATION_FAILED" in source.last_error
+    with pytest.raises(CannotMirror, match="TOPIC_AUTHORIZATION_FAILED, for 60 s") as raised:
+        source.failed(refused, 280.0)
+    assert raised.value.error is MirrorError.AUTHORIZATION_ERROR

@@ -39,3 +39,15 @@ def test_idle_time_is_not_saved_up() -> None:
 def test_fetches_are_made_smaller() -> None:
     assert Throttle(1_000_000, 0.0).limit(8_000_000) == 250_000
     assert Throttle(1_000, 0.0).limit(8_000_000) == 65_536
+
+
+def test_another_limit_counts_from_now_on() -> None:
+    throttle = Throttle(1_000, 0.0)
+    throttle.spend(60_000)
+    assert throttle.wait_s(0.0) == pytest.approx(60.0)
+    throttle.change(10_000, 0.0)
+    assert throttle.wait_s(0.0) == 0.0, "what was owed by the former limit would hold the mirror up for a minute"
+    throttle.spend(20_000)
+    assert throttle.wait_s(0.0) == pytest.approx(2.0)
+    throttle.change(0, 0.0)
+    assert throttle.wait_s(0.0) == 0.0

@@ -10,6 +10,7 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.target_side import LOW_LOG_END_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode
+from tests.support.batches import make_batch
 from tests.support.partition_talk import PID, copying, feed, only_failure, tail, taken
 
 OUTCOME_UNKNOWN = (
@@ -205,3 +206,13 @@ def test_what_another_appender_has_copied_is_read_before_producers_are_known_aga
     assert cursor.fetch_offset < cursor.position
     feed(mirror, (10, 90), source_end=100)
     assert bool(cursor.warm)
+
+
+def test_an_answer_from_before_the_target_lost_appends_is_no_offset_gap() -> None:
+    """The mirror begins anew, further back; the fetch under way was asked from where it had been."""
+    mirror = copying(0)
+    late = memoryview(make_batch(557, 1))
+    assert mirror.fetched(late, 1_000, 0.0, asked=557) == NOTHING
+    assert len(mirror.window) == 0
+    assert mirror.fetched(memoryview(make_batch(0, 1)), 1_000, 0.0, asked=0) == NOTHING
+    assert len(mirror.window) == 1

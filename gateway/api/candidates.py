@@ -1,0 +1,77 @@
+"""/v3/links/{link}/candidates"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from gateway.api.plane import Plane
+from gateway.operations.link_tasks import TaskState
+from gateway.topics.auto_create_state import TaskStatus
+from gateway.topics.rules.auto_create import Candidate, Reason
+
+
+class CandidateData(BaseModel):
+    """A source topic that the link does not mirror. `reason_detail`: the reason in words, with what decided it."""
+
+    kind: Literal["KafkaMirrorCandidateData"] = "KafkaMirrorCandidateData"
+    source_topic_name: str
+    mirror_topic_name: str
+    reason: Reason
+    reason_detail: str
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> CandidateData:
+        """From what the auto-create says."""
+        return cls(
+            source_topic_name=candidate.source_topic,
+            mirror_topic_name=candidate.mirror_topic,
+            reason=candidate.reason,
+            reason_detail=candidate.detail,
+        )
+
+
+class AutoCreateData(BaseModel):
+    """How the link's auto-create stands. `topics_created`: since this gateway leads. Times: milliseconds."""
+
+    task_name: Literal["AutoCreateMirror"] = "AutoCreateMirror"
+    state: TaskState
+    state_time_ms: int
+    last_error: str
+    last_error_time_ms: int
+    topics_created: int
+
+    @classmethod
+    def of(cls, status: TaskStatus) -> AutoCreateData:
+        """From the status."""
+        return cls(
+            state=status.state,
+            state_time_ms=status.since_ms,
+            last_error=status.error,
+            last_error_time_ms=status.error_ms,
+            topics_created=status.created,
+        )
+
+
+class CandidateList(BaseModel):
+    """The candidates of one link, by name."""
+
+    kind: Literal["KafkaMirrorCandidateDataList"] = "KafkaMirrorCandidateDataList"
+    auto_create: AutoCreateData
+    data: list[CandidateData]
+
+
+def router(plane: Plane) -> APIRouter:
+    """The route of topics that nobody mirrors yet."""
+    routes = APIRouter(tags=["mirrors"])
+
+    @routes.get("/v3/links/{link}/candidates", summary="List the source topics that the link does not mirror, and why")
+    async def list_candidates(link: str, reason: Reason | None = None) -> CandidateList:
+        auto_create = plane().auto_create
+        found = await auto_create.candidates(link)
+        shown = [CandidateData.of(one) for one in found if reason in (None, one.reason)]
+        return CandidateList(auto_create=AutoCreateData.of(auto_create.state.of(link)), data=shown)
+
+    return routes

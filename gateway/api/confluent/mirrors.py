@@ -1,0 +1,84 @@
+"""/kafka/v3/clusters/{cluster_id}/links/{link}/mirrors
+
+| verb | asked again |
+|---|---|
+| POST | 400 / 40002: it is a mirror topic already; nothing is changed. A create that was begun is gone on with |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request, Response
+
+from gateway.api.confluent.errors import Unsupported, of_topics
+from gateway.api.confluent.mirror_models import (
+    CreateMirrorRequest,
+    MirrorData,
+    MirrorDataList,
+    MirrorStatus,
+    status_of,
+)
+from gateway.api.confluent.resource import ListMetadata, address, make_router
+from gateway.api.plane import Plane
+from gateway.state.mirror_states import shown
+from gateway.topics.mirrors import MirrorView
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of mirror topics. `-` in place of a link's name is every link."""
+    routes = make_router(plane)
+
+    def data(links: Sequence[str], status: MirrorStatus | None, request: Request) -> MirrorDataList:
+        views = [view for link in links for view in plane().mirrors.list(link)]
+        found = [view for view in views if status is None or _is_in(status, view)]
+        names = links if "link" in request.path_params else ("-",)
+        return MirrorDataList(
+            metadata=ListMetadata(self=address(request, *names, "mirrors")),
+            data=[MirrorData.of(view, request) for view in found],
+        )
+
+    @routes.get("/-/mirrors", summary="List the mirror topics of all links, as Confluent")
+    async def list_mirrors_of_cluster(
+        cluster_id: str, request: Request, mirror_status: MirrorStatus | None = None
+    ) -> MirrorDataList:
+        return data([view.record.name for view in plane().links.list()], mirror_status, request)
+
+    @routes.get("/{link}/mirrors", summary="List the mirror topics of a link, as Confluent")
+    async def list_mirrors_of_link(
+        cluster_id: str, link: str, request: Request, mirror_status: MirrorStatus | None = None
+    ) -> MirrorDataList:
+        return data([link], mirror_status, request)
+
+    @routes.post("/{link}/mirrors", status_code=204, summary="Create a mirror topic, as Confluent")
+    async def create_mirror_of_link(cluster_id: str, link: str, body: CreateMirrorRequest) -> Response:
+        plane().links.describe(link)
+        with of_topics():
+            await _create(plane, link, body)
+        return Response(status_code=204)
+
+    @routes.get("/{link}/mirrors/{topic}", summary="Describe a mirror topic, as Confluent")
+    async def describe_mirror_of_link(
+        cluster_id: str, link: str, topic: str, request: Request, include_state_transition_errors: bool = False
+    ) -> MirrorData:
+        plane().links.describe(link)
+        with of_topics():
+            view = await plane().mirrors.describe(link, topic)
+        return MirrorData.of(view, request, transition_errors=include_state_transition_errors)
+
+    return routes
+
+
+async def _create(plane: Plane, link: str, body: CreateMirrorRequest) -> None:
+    """The one place that creates."""
+    if body.replication_factor is not None or body.configs:
+        raise Unsupported(
+            "replication_factor, configs: a mirror topic takes them from its link (replication.factor) and from its "
+            "source topic; leave them out, and change the topic afterwards"
+        )
+    await plane().mirrors.create(link, body.source_topic_name, body.mirror_topic_name)
+
+
+def _is_in(status: MirrorStatus, view: MirrorView) -> bool:
+    state = shown(view.record)
+    return str(status) in (state.value, status_of(state))

@@ -1,0 +1,150 @@
+"""Bodies of a link's configs and tasks, and of what a deletion would leave."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from gateway.api.models import Body
+from gateway.operations.link_tasks import TaskStatus
+from gateway.operations.secrets.rules.references import SECRETS
+from gateway.state.link_config import canonical
+from gateway.topics.links import DeletePlan, LinkView
+from gateway.topics.rules.link_update import FIXED, ConfigChange, ConfigOperation
+
+
+class AlterEntry(Body):
+    """One change: a client property for the source, or a link option. DELETE takes it back to its default."""
+
+    name: str
+    value: str = ""
+    operation: ConfigOperation = ConfigOperation.SET
+
+    def change(self) -> ConfigChange:
+        """As the operation takes it."""
+        return ConfigChange(self.name, self.value, self.operation)
+
+
+class AlterConfigs(Body):
+    """Changes that are made together. `validate_only`: all is tried, also against the source; nothing is changed."""
+
+    data: list[AlterEntry]
+    validate_only: bool = False
+
+
+class ConfigValue(Body):
+    """The new value of one config."""
+
+    value: str
+
+
+class LinkConfigData(BaseModel):
+    """A config of a link; `value` of a secret is hidden. `read_only`: it cannot be changed."""
+
+    kind: Literal["KafkaLinkConfigData"] = "KafkaLinkConfigData"
+    link_name: str
+    name: str
+    value: str
+    read_only: bool
+    sensitive: bool
+    source: Literal["DYNAMIC_CLUSTER_LINK_CONFIG", "DEFAULT_CONFIG"]
+    synonyms: list[str] = Field(default_factory=list)
+
+    @classmethod
+    def all_of(cls, view: LinkView) -> list[LinkConfigData]:
+        """Of a link, by name: client properties that are set, and every option."""
+        given = {*view.client, *canonical(view.record.configs)}
+        return [
+            cls(
+                link_name=view.record.name,
+                name=name,
+                value=value,
+                read_only=name in FIXED,
+                sensitive=name in SECRETS,
+                source="DYNAMIC_CLUSTER_LINK_CONFIG" if name in given else "DEFAULT_CONFIG",
+            )
+            for name, value in sorted({**view.client, **view.configs}.items())
+        ]
+
+
+class LinkConfigList(BaseModel):
+    """The configs of a link."""
+
+    kind: Literal["KafkaLinkConfigDataList"] = "KafkaLinkConfigDataList"
+    data: list[LinkConfigData]
+
+
+class TaskErrorData(BaseModel):
+    """`error_code`: Confluent's, where it has one."""
+
+    error_code: str
+    error_message: str
+    time_ms: int
+
+
+class LinkTaskData(BaseModel):
+    """A task. `errors`: what keeps it from its work now. `last_error`: the latest one, also when it works again."""
+
+    kind: Literal["KafkaLinkTaskData"] = "KafkaLinkTaskData"
+    task_name: str
+    state: str
+    state_time_ms: int
+    last_run_ms: int | None
+    errors: list[TaskErrorData]
+    last_error: TaskErrorData | None
+
+    @classmethod
+    def of(cls, status: TaskStatus) -> LinkTaskData:
+        """From the registry."""
+        found, last = status.last_error, None
+        if found is not None:
+            last = TaskErrorData(error_code=found.code.value, error_message=found.message, time_ms=found.at_ms)
+        return cls(
+            task_name=status.task.value,
+            state=status.state.value,
+            state_time_ms=status.since_ms,
+            last_run_ms=status.last_run_ms,
+            errors=[last] if last is not None and status.state.value == "IN_ERROR" else [],
+            last_error=last,
+        )
+
+
+class LinkTaskList(BaseModel):
+    """The tasks of a link."""
+
+    kind: Literal["KafkaLinkTaskDataList"] = "KafkaLinkTaskDataList"
+    data: list[LinkTaskData]
+
+    @classmethod
+    def of(cls, view: LinkView) -> LinkTaskList:
+        """From the view."""
+        return cls(data=[LinkTaskData.of(status) for status in view.tasks])
+
+
+class RemainsData(BaseModel):
+    """What stays when the link is gone: a topic or a group, and who writes or reads it where then."""
+
+    kind: Literal["topic", "group"]
+    name: str
+    state: str
+    then: str
+
+
+class DeletePlanData(BaseModel):
+    """What a deletion would leave. `refusal`: why the link would not be deleted now, '' when it would be."""
+
+    kind: Literal["KafkaLinkDeletePlan"] = "KafkaLinkDeletePlan"
+    link_name: str
+    refusal: str
+    remains: list[RemainsData]
+
+    @classmethod
+    def of(cls, plan: DeletePlan) -> DeletePlanData:
+        """From the plan."""
+        remains = [RemainsData.model_validate(vars_of) for vars_of in map(_fields, plan.remains)]
+        return cls(link_name=plan.link, refusal=plan.refusal, remains=remains)
+
+
+def _fields(one: object) -> dict[str, object]:
+    return {name: getattr(one, name) for name in RemainsData.model_fields}

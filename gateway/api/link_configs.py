@@ -1,0 +1,71 @@
+"""/v3/links/{link}/configs, /tasks, :pause and :resume: a link while it runs"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from gateway.api.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
+from gateway.api.link_models import LinkData
+from gateway.api.plane import Plane
+from gateway.errors import NotFound
+from gateway.topics.rules.link_update import ConfigChange, ConfigOperation
+
+_ONE = "/{link}/configs/{config:path}"
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of a link's configs."""
+    routes = APIRouter(prefix="/v3/links", tags=["links"])
+
+    def configs(link: str) -> list[LinkConfigData]:
+        return LinkConfigData.all_of(plane().links.describe(link))
+
+    async def alter(link: str, *changes: ConfigChange, validate_only: bool = False) -> LinkData:
+        view = await plane().link_updates.alter(link, changes, validate_only=validate_only)
+        return LinkData.of(view, plane().target_cluster_id())
+
+    @routes.get("/{link}/configs", summary="List the configs of a cluster link")
+    async def list_configs(link: str) -> LinkConfigList:
+        return LinkConfigList(data=configs(link))
+
+    @routes.put("/{link}/configs:alter", summary="Change configs of a cluster link while it runs, all or none")
+    async def alter_configs(link: str, body: AlterConfigs) -> LinkData:
+        return await alter(link, *(entry.change() for entry in body.data), validate_only=body.validate_only)
+
+    @routes.get(_ONE, summary="One config of a cluster link")
+    async def get_config(link: str, config: str) -> LinkConfigData:
+        found = next((one for one in configs(link) if one.name == config), None)
+        if found is None:
+            raise NotFound(f"link '{link}' has no config '{config}'")
+        return found
+
+    @routes.put(_ONE, status_code=204, summary="Set one config of a cluster link")
+    async def set_config(link: str, config: str, body: ConfigValue) -> Response:
+        await alter(link, ConfigChange(config, body.value))
+        return Response(status_code=204)
+
+    @routes.delete(_ONE, status_code=204, summary="Set one config of a cluster link back to its default")
+    async def reset_config(link: str, config: str) -> Response:
+        await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE))
+        return Response(status_code=204)
+
+    return routes
+
+
+def running_router(plane: Plane) -> APIRouter:
+    """The routes of a link as a whole."""
+    routes = APIRouter(prefix="/v3/links", tags=["links"])
+
+    @routes.get("/{link}/tasks", summary="What a cluster link does beside mirroring, and how that goes")
+    async def list_tasks(link: str) -> LinkTaskList:
+        return LinkTaskList.of(plane().links.describe(link))
+
+    @routes.post("/{link}:pause", summary="Pause a cluster link: nothing of it is mirrored or synced")
+    async def pause_link(link: str) -> LinkData:
+        return LinkData.of(await plane().link_updates.pause(link), plane().target_cluster_id())
+
+    @routes.post("/{link}:resume", summary="Resume a paused cluster link")
+    async def resume_link(link: str) -> LinkData:
+        return LinkData.of(await plane().link_updates.resume(link), plane().target_cluster_id())
+
+    return routes

@@ -1,0 +1,61 @@
+"""What a shell is told when somebody presses Tab behind a name: the names that the gateway knows.
+
+Silent and quick: a gateway that does not answer within a second, or refuses, has none. `lockgate --install-completion`
+sets the shell up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import httpx
+import typer
+
+from gateway.cli.connection import DEFAULT_URL, URL_VARIABLE, client
+
+_WAIT_S: Final = 1.0
+
+
+def links(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of links."""
+    return _names(ctx, "/v3/links", "link_name", incomplete)
+
+
+def topics(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Mirror topics of the link that the line names before."""
+    return _below_link(ctx, "mirrors", "mirror_topic_name", incomplete)
+
+
+def groups(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Mirror groups likewise."""
+    return _below_link(ctx, "groups", "group", incomplete)
+
+
+def gateways(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Gateways of the fleet."""
+    return _names(ctx, "/v3/gateways", "name", incomplete)
+
+
+def _below_link(ctx: typer.Context, kind: str, field: str, incomplete: str) -> list[str]:
+    link = ctx.params.get("link")
+    return _names(ctx, f"/v3/links/{quote(link, safe='')}/{kind}", field, incomplete) if link else []
+
+
+def _names(ctx: typer.Context, path: str, field: str, incomplete: str) -> list[str]:
+    url = ctx.params.get("url") or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, typer.Exit),
+        client(url) as connection,
+    ):
+        answer: Any = connection.get(path, timeout=_WAIT_S).json()
+        return sorted(name for one in answer["data"] if (name := str(one[field])).startswith(incomplete))
+    return []
+
+
+AnyLink = Annotated[str, typer.Option("--link", help="Name of the link; without it, all links.", autocompletion=links)]
+"""Where every link is meant when none is named."""

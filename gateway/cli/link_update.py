@@ -1,0 +1,134 @@
+"""`lockgate link configuration`, `link task`, `link pause` and `link resume`: a link while it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.connection import ApiTyper
+from gateway.cli.output import Format, Output, dump, facts, since, table
+from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
+
+Name = Annotated[str, typer.Argument(help="Name of the link.")]
+
+configuration = ApiTyper(help="Configs of a link, changed while it runs.", no_args_is_help=True)
+task = ApiTyper(help="What a link does beside mirroring.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Mount these commands under `link`."""
+    app.add_typer(configuration, name="configuration")
+    app.add_typer(task, name="task")
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+
+
+@configuration.command("update")
+def update(
+    name: Name,
+    config: Configs = None,
+    config_file: ConfigFile = None,
+    settings: Settings = None,
+    reset: Annotated[
+        list[str] | None, typer.Option("--reset", metavar="KEY", help="Back to its default; may be repeated.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Try everything, also against the source; change nothing.")
+    ] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Change configs of a link, all or none. New credentials are tried against the source first."""
+    given = configs_given(config, config_file, settings)
+    changes = [{"name": key, "value": value, "operation": "SET"} for key, value in given.items()]
+    changes += [{"name": key, "operation": "DELETE"} for key in reset or []]
+    if not changes:
+        fail("name what is to be changed with --config KEY=VALUE, --config-file FILE or --reset KEY", USAGE)
+    body = {"data": changes, "validate_only": dry_run}
+    link = ask(url, lambda api: api.put(f"/v3/links/{segment(name)}/configs:alter", body))
+    if output is not Output.TABLE:
+        dump(link, output)
+        return
+    names = ", ".join(sorted({change["name"] for change in changes}))
+    typer.echo(f"link {name} would be changed: {names}; nothing was" if dry_run else f"changed link {name}: {names}")
+
+
+@configuration.command("list")
+@configuration.command("describe")
+def describe(
+    name: Name,
+    config: Annotated[str, typer.Option("--config", metavar="KEY", help="This config only.")] = "",
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show the configs of a link; secrets are hidden."""
+    path = f"/v3/links/{segment(name)}/configs" + (f"/{segment(config)}" if config else "")
+    answer = ask(url, lambda api: api.get(path))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    rows = [answer] if config else answer["data"]
+    table(
+        ["Config", "Value", "Read-only", "Default"],
+        ([row["name"], row["value"], _yes(row["read_only"]), _yes(row["source"] == "DEFAULT_CONFIG")] for row in rows),
+    )
+
+
+@task.command("list")
+def tasks(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """List the tasks of a link, their states and errors."""
+    answer = ask(url, lambda api: api.get(f"/v3/links/{segment(name)}/tasks"))
+    if output is not Output.TABLE:
+        dump(answer, output)
+        return
+    table(
+        ["Task", "State", "Since", "Last run", "Error code", "Error"],
+        (
+            [
+                row["task_name"],
+                row["state"],
+                since(row["state_time_ms"]),
+                since(row["last_run_ms"] or 0),
+                "; ".join(error["error_code"] for error in row["errors"]),
+                "; ".join(error["error_message"] for error in row["errors"]),
+            ]
+            for row in answer["data"]
+        ),
+    )
+
+
+def pause(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Mirror and sync nothing of a link until it is resumed. Clients' writes go on."""
+    _switch(name, "pause", "paused", output, url)
+
+
+def resume(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+    """Go on with a paused link."""
+    _switch(name, "resume", "resumed", output, url)
+
+
+def _switch(name: str, verb: str, past: str, output: Output, url: str) -> None:
+    link = ask(url, lambda api: api.post(f"/v3/links/{segment(name)}:{verb}"))
+    if output is not Output.TABLE:
+        dump(link, output)
+    else:
+        typer.echo(f"{past} link {name} ({link['link_state']})")
+
+
+def show_delete_plan(plan: dict[str, Any], output: Output) -> None:
+    """What a deletion would leave."""
+    if output is not Output.TABLE:
+        dump(plan, output)
+        return
+    facts([("Link", plan["link_name"]), ("Would be deleted", "no: " + plan["refusal"] if plan["refusal"] else "yes")])
+    table(
+        ["Stays", "Name", "State", "Then"],
+        ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
+        empty="it has no mirrors and no groups",
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""

@@ -1,0 +1,1 @@
+"""How clusters and fleets hang together. Pure."""

@@ -1,0 +1,47 @@
+"""Names behind Tab: those that the gateway knows, and none from one that does not answer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.cli import completion
+from tests.unit.cli.conftest import Run
+
+
+def context(**params):
+    return SimpleNamespace(params=params)
+
+
+def test_names(linked, run: Run):
+    run("mirror", "create", "orders", "clicks", "--link", "l")
+    assert completion.links(context(), "") == ["l"]
+    assert completion.links(context(), "x") == []
+    assert completion.topics(context(link="l"), "") == ["clicks", "orders"]
+    assert completion.topics(context(link="l"), "o") == ["orders"]
+    assert completion.groups(context(link="l"), "") == []
+
+
+def test_without_a_link_there_are_no_topics(linked):
+    assert completion.topics(context(), "") == []
+    assert completion.topics(context(link="nope"), "") == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "unix:/nowhere", "nonsense"])
+def test_a_gateway_that_does_not_answer_has_no_names(url, capsys):
+    assert completion.links(context(url=url), "") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_shell_asks(linked, run, monkeypatch):
+    """As bash does, through the command itself."""
+    monkeypatch.setenv("_LOCKGATE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "lockgate link describe ")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    from typer.testing import CliRunner
+
+    from gateway.cli.main import app
+
+    result = CliRunner().invoke(app, [], prog_name="lockgate")
+    assert result.stdout.split() == ["l"]

@@ -1,0 +1,32 @@
+"""`lockgate mirror candidates`."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_a_line_for_each_with_its_reason(linked, run):
+    linked.plane.source.add("__x", 1)
+
+    lines = run("mirror", "candidates", "--link", "l").stdout.splitlines()
+
+    assert lines[0] == "Auto-create: NOT_CONFIGURED"
+    assert lines[1].split() == ["Source", "topic", "Mirror", "topic", "Reason", "Detail"]
+    assert [line.split()[:3] for line in lines[2:]] == [
+        ["__x", "__x", "INTERNAL"],
+        ["clicks", "clicks", "AUTO_CREATE_OFF"],
+        ["orders", "orders", "AUTO_CREATE_OFF"],
+    ]
+
+
+def test_those_with_one_reason(linked, run):
+    shown = json.loads(run("mirror", "candidates", "--link", "l", "--reason", "internal", "-o", "json").stdout)
+    assert shown["data"] == []
+    assert (
+        "no topic with the reason internal" in run("mirror", "candidates", "--link", "l", "--reason", "internal").stdout
+    )
+    assert "reason" in run("mirror", "candidates", "--link", "l", "--reason", "green", code=1).stderr
+
+
+def test_a_link_that_is_not_there(linked, run):
+    assert run("mirror", "candidates", "--link", "x", code=1).stderr == "error: link 'x' does not exist\n"
