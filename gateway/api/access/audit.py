@@ -166,6 +166,8 @@ def _hidden(value: Any, deep: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [_hidden(each, deep + 1) for each in value]
+    if value.keys() == {"value"}:  # of a link's config, which the path names
+        return {"value": REDACTED}
     if {"name", "value"} <= value.keys():
         value = {**value, "value": _property(str(value["name"]), value["value"])}
     return {key: _named(str(key), _hidden(inner, deep + 1)) for key, inner in value.items()}

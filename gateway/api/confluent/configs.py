@@ -8,11 +8,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from gateway.api.confluent.errors import Unsupported
 from gateway.api.confluent.link_models import (
     AlterConfigsRequest,
     LinkConfigData,
@@ -25,8 +23,7 @@ from gateway.errors import BadRequest, NotFound
 from gateway.operations.secrets.rules.references import REDACTED, SECRETS
 from gateway.state import link_config
 from gateway.topics.links import LinkView
-
-_READ_ONLY: Final = ("link.prefix",)  # the names of topics that exist already
+from gateway.topics.rules.link_update import FIXED, ConfigChange, ConfigOperation
 
 
 def router(plane: Plane) -> APIRouter:
@@ -93,8 +90,11 @@ def _changes(body: AlterConfigsRequest) -> Mapping[str, str | None]:
 
 async def _update(plane: Plane, link: str, changes: Mapping[str, str | None], *, validate_only: bool = False) -> None:
     """The one place that changes configs: name -> value, None for its default; all or none."""
-    plane().links.describe(link)
-    raise Unsupported(f"configs of link '{link}' cannot be changed yet: delete the link and create it anew")
+    altered = [
+        ConfigChange(name, operation=ConfigOperation.DELETE) if value is None else ConfigChange(name, value)
+        for name, value in changes.items()
+    ]
+    await plane().link_updates.alter(link, altered, validate_only=validate_only)
 
 
 def _configs(view: LinkView, cluster_id: str, request: Request) -> Sequence[LinkConfigData]:
@@ -107,7 +107,7 @@ def _configs(view: LinkView, cluster_id: str, request: Request) -> Sequence[Link
             name=name,
             value=value,
             is_default=name not in given,
-            is_read_only=name in _READ_ONLY,
+            is_read_only=name in FIXED,
             is_sensitive=name in SECRETS or value == REDACTED,
             synonyms=list(link_config.synonyms(name)),
         )

@@ -16,7 +16,7 @@ from gateway.api.confluent.errors import Unsupported
 from gateway.api.confluent.link_models import CreateLinkRequest, LinkData, LinkDataList
 from gateway.api.confluent.resource import ListMetadata, address, make_router
 from gateway.api.plane import Plane
-from gateway.errors import BadRequest
+from gateway.errors import BadRequest, Conflict
 from gateway.state.link_config import OPTION_NAMES
 from gateway.topics.links import LinkView
 
@@ -83,11 +83,9 @@ async def _create(
     plane: Plane, name: str, configs: Mapping[str, str], cluster_id: str | None, *, validate_only: bool
 ) -> None:
     """The one place that creates."""
-    if validate_only:
-        raise Unsupported("validate_only: a link cannot be tried without creating it yet")
     if cluster_id and (found := await plane().cluster_id_at(_client(configs))) != cluster_id:
         raise BadRequest(f"{configs['bootstrap.servers']} leads to cluster {found}, not to {cluster_id}")
-    await plane().links.create(name, configs)
+    await plane().links.create(name, configs, validate_only=validate_only)
 
 
 def _client(configs: Mapping[str, str]) -> Mapping[str, str]:
@@ -101,7 +99,8 @@ def _client(configs: Mapping[str, str]) -> Mapping[str, str]:
 async def _delete(plane: Plane, name: str, *, force: bool, validate_only: bool) -> None:
     """The one place that deletes."""
     if validate_only:
-        raise Unsupported(
-            "validate_only: a delete cannot be tried yet; without force it deletes nothing that is needed"
-        )
+        plan = plane().links.plan_delete(name, force=force)
+        if plan.refusal:
+            raise Conflict(f"link '{name}': {plan.refusal}")
+        return
     await plane().links.delete(name, force=force)

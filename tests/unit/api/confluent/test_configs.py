@@ -47,3 +47,29 @@ async def test_list_and_describe(api, plane):
 async def test_changes_that_make_no_sense(api, plane, data, words):
     await plane.with_link()
     refused(await api.put("/links/l/configs:alter", json={"data": data}), 400, 40002, words)
+
+
+async def test_configs_are_changed_and_set_back(api, plane):
+    await plane.with_link(ack="both")
+    data = [{"name": "ack", "value": "source"}, {"name": "topic.config.sync.ms", "value": "9000"}]
+    assert (await api.put("/links/l/configs:alter?validate_only=true", json={"data": data})).status_code == 204
+    assert plane.store.links["l"].configs == {"ack": "both"}
+    assert (await api.put("/links/l/configs:alter", json={"data": data})).status_code == 204
+    assert plane.store.links["l"].configs == {"ack": "source", "topic.config.sync.ms": "9000"}
+    assert (await api.put("/links/l/configs/ack", json={"value": "both"})).status_code == 204
+    assert (await api.delete("/links/l/configs/topic.config.sync.ms")).status_code == 204
+    assert plane.store.links["l"].configs == {"ack": "both"}
+    fixed = await api.put("/links/l/configs/link.prefix", json={"value": "w."})
+    assert (fixed.status_code, "create another link" in fixed.text) == (400, True)
+
+
+async def test_a_link_is_tried_and_its_deletion_too(api, plane):
+    body = {"configs": [{"name": "bootstrap.servers", "value": "source:9092"}]}
+    tried = await api.post("/links?link_name=l&validate_only=true", json=body)
+    assert tried.status_code < 300, tried.text
+    assert not plane.store.links
+    await plane.with_mirror()
+    assert (await api.delete("/links/l?validate_only=true&force=true")).status_code == 200
+    needed = await api.delete("/links/l?validate_only=true")
+    assert (needed.status_code, "are not STOPPED" in needed.text) == (400, True), needed.text
+    assert "l" in plane.store.links

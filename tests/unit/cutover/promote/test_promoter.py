@@ -179,3 +179,18 @@ async def test_a_set_is_all_or_none(scene: TopicScene) -> None:
         if b'"state":"STOPPED"' in (changes[0][1] or b"")
     ]
     assert cutovers[0] == ["mirror/l/orders", "mirror/l/payments"]
+
+
+async def test_a_promote_does_not_begin_on_a_link_that_is_paused_meanwhile(scene: TopicScene) -> None:
+    """Past what is asked before it: the record of its beginning is bound to the link's."""
+    link = scene.plane.store.links["l"]
+    await scene.plane.store.put(replace(link, configs={**link.configs, "cluster.link.paused": "true"}))
+
+    with pytest.raises(Conflict, match="link 'l' is paused; resume it first: lockgate link resume l"):
+        await scene.promote()
+
+    assert scene.record.state is MirrorState.ACTIVE
+    assert not scene.forwarder.paused
+    await scene.plane.store.put(replace(scene.plane.store.links["l"], configs=link.configs))
+    (record,) = await scene.promote()
+    assert record.state is MirrorState.STOPPED
