@@ -106,6 +106,7 @@ def test_a_replica_that_lags_is_left_for_the_leader(lab: Before, racks: DevClust
             wait_until(lambda: said(lab, f"{topic}-0 is read from replica {NEAR}"), 60)
             near.signal(signal.SIGSTOP)
             wait_until(lambda: NEAR not in _in_sync(racks, topic, 0), 60, what="the replica to be out of sync")
+            one.wait_for_acks(60)  # so much that it does not get it all at once
             near.signal(signal.SIGCONT)
             wait_until(lambda: said(lab, f"{topic}-0 is read from its leader again: it lags: the leader's log"), 60)
             one.wait_for_acks(100)

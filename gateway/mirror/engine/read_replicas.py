@@ -157,6 +157,7 @@ class ReadReplicas:
             _log.info("%s-%d is read from replica %d", runner.source_topic, runner.partition, node)
         else:
             self._leave(runner, replica, f"the leader names node {node}, which is not there")
+            self._source.invalidate(runner.source_topic)  # or is not known to be yet
         self._move(runner)
 
     def _leave(self, runner: PartitionRunner, replica: ReadReplica, why: str) -> None:

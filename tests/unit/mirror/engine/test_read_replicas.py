@@ -128,6 +128,7 @@ def test_a_replica_that_is_no_broker_any_more_is_not_read() -> None:
     scene.source.view = ClusterView(brokers={1: BROKER}, topics=scene.view.topics)
     assert scene.answer(LEADER, named=NEAR) is Reads.MOVED
     assert scene.place == Place(LEADER, asks=False)
+    assert scene.invalidated == 1, "or it is not known yet that it is there again"
 
 
 def test_bytes_that_cannot_be_read_are_asked_of_the_leader() -> None:
