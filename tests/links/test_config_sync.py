@@ -92,6 +92,8 @@ def test_retention_that_is_left_out_is_the_mirror_topics_own(west: Migration, to
     source, target = west.source.bootstrap, west.target.bootstrap
     create_topic(source, topic, partitions=1, retention_ms="7200000", retention_bytes="1000000000")
     create_topic(target, topic, partitions=1, retention_ms="90000000")
+    there = AdminClient({"bootstrap.servers": target})  # a broker hears of it after the controller
+    wait_until(lambda: topic in there.list_topics(timeout=10).topics, WITHIN_S, what="the target's topic")
     write(source, topic, (b"k", b"v"))
     link.mirror(topic)
     link.caught_up(topic)
