@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from itertools import chain
 from types import ModuleType
 
 import pytest
 
 import gateway
+import protocol
 from tests.simulation.mutations import mutations, patched
 from tests.simulation.mutations.not_here import NOT_HERE, OPEN
 from tests.simulation.mutations.patching import Patching
@@ -18,7 +20,8 @@ NAMES = list(mutations())
 def shipped() -> dict[tuple[str, str], object]:
     """Every attribute of every module of the product, and of their classes."""
     found: dict[tuple[str, str], object] = {}
-    for info in pkgutil.walk_packages(gateway.__path__, "gateway."):
+    packages = (pkgutil.walk_packages(each.__path__, f"{each.__name__}.") for each in (gateway, protocol))
+    for info in chain.from_iterable(packages):
         if not info.name.endswith("__main__"):
             module: ModuleType = importlib.import_module(info.name)
             for name, value in vars(module).items():
