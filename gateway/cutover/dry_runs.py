@@ -16,6 +16,7 @@ from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records, require_created
 from gateway.state.mirror_states import MirrorOperation, WrongState, require
 from gateway.state.per_partition import WrongLength
+from gateway.state.records import MirrorState
 from gateway.topics.catch_up import CatchUps
 
 REFUSALS = (ControlError, WrongState, WrongLength)
@@ -58,12 +59,23 @@ class DryRuns:
         found = [await self._one(operation, link, topic) for topic in dict.fromkeys(topics)]
         if operation in (MirrorOperation.PROMOTE, MirrorOperation.FORCE_PROMOTE):
             return await self._as_a_set(link, found, force=operation is MirrorOperation.FORCE_PROMOTE)
+        if operation is MirrorOperation.REVERSE:
+            promoted = [each for each in found if each.refused is None and self._is_promoted_first(link, each.topic)]
+            checked = {each.topic: each for each in await self._as_a_set(link, promoted, force=False)}
+            return [checked.get(each.topic, each) for each in found]
         return found
+
+    def _is_promoted_first(self, link: str, topic: str) -> bool:
+        """A reverse of a topic that is mirrored to the target begins with its promote."""
+        mirror = self._records.mirror(link, topic)
+        return mirror.state is not MirrorState.STOPPED and not mirror.is_reverse
 
     async def _one(self, operation: MirrorOperation, link: str, topic: str) -> Outlook:
         try:
             mirror = self._records.mirror(link, topic)
             require_created(mirror)
+            if operation is MirrorOperation.REVERSE and self._is_promoted_first(link, topic):
+                operation = MirrorOperation.PROMOTE
             require(operation, mirror)
             if operation is MirrorOperation.FAILOVER:
                 plan = await self._failbacks.failover_plan(link, topic)

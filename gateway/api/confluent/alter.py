@@ -51,10 +51,10 @@ VERBS: Final[Mapping[str, Verb]] = {
     "pause": Verb(MirrorOperation.PAUSE, lambda plane, link, names: plane.mirrors.pause(link, names[0])),
     "resume": Verb(MirrorOperation.RESUME, lambda plane, link, names: plane.mirrors.resume(link, names[0])),
     "reverse-and-start-mirror": Verb(
-        MirrorOperation.REVERSE, lambda plane, link, names: plane.failbacks.reverse(link, names), True
+        MirrorOperation.REVERSE, lambda plane, link, names: plane.reversals.reverse(link, names), True
     ),
     "reverse-and-pause-mirror": Verb(
-        MirrorOperation.REVERSE, lambda plane, link, names: plane.failbacks.reverse(link, names, pause=True), True
+        MirrorOperation.REVERSE, lambda plane, link, names: plane.reversals.reverse(link, names, pause=True), True
     ),
     "truncate-and-restore": Verb(
         MirrorOperation.RESTORE, lambda plane, link, names: plane.failbacks.restore(link, names)

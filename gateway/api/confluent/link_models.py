@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api.confluent.resource import ListMetadata, Metadata, address
 from gateway.api.models import Body
+from gateway.operations.link_tasks import TaskState, TaskStatus
 from gateway.topics.links import LinkView
 
 
@@ -81,7 +82,7 @@ class LinkData(BaseModel):
             link_id=number,
             cluster_link_id=number,
             topic_names=list(topics),
-            link_error=_error_code(view),
+            link_error=view.error_code,
             link_error_message=view.error or None,
             link_state=view.state,
             tasks=_tasks(view) if tasks else None,
@@ -161,11 +162,11 @@ def _categories(counts: Mapping[str, int]) -> list[LinkCategory]:
     return [LinkCategory(state_category=category, count=count) for category, count in sorted(found.items())]
 
 
-def _error_code(view: LinkView) -> str:
-    """Confluent's word. A link that says which error it has is asked here."""
-    return "UNKNOWN" if view.error else "NO_ERROR"
-
-
 def _tasks(view: LinkView) -> list[LinkTask]:
-    """A link that says how its tasks are is asked here."""
-    return []
+    """What keeps a task from its work is told while it does."""
+    return [LinkTask(task_name=one.task.value, state=one.state.value, errors=_errors(one)) for one in view.tasks]
+
+
+def _errors(status: TaskStatus) -> list[LinkTaskError]:
+    found = status.last_error if status.state is TaskState.IN_ERROR else None
+    return [] if found is None else [LinkTaskError(error_code=found.code.value, error_message=found.message)]

@@ -13,7 +13,6 @@ from gateway.api.confluent.link_models import ConfigData, LinkTaskError
 from gateway.api.confluent.resource import ListMetadata, Metadata, address
 from gateway.api.models import Body
 from gateway.mirror.interface import PartitionStatus
-from gateway.state.mirror_states import shown
 from gateway.state.records import MirrorState
 from gateway.topics.mirrors import MirrorView
 
@@ -51,7 +50,7 @@ class CreateMirrorRequest(Body):
 
     source_topic_name: str
     mirror_topic_name: str = ""
-    replication_factor: int | None = None
+    replication_factor: int | None = Field(default=None, ge=1, le=32_767)
     configs: list[ConfigData] = Field(default_factory=list)
 
 
@@ -100,7 +99,7 @@ class MirrorData(BaseModel):
             source_topic_name=record.source_topic,
             num_partitions=len(record.starts),
             mirror_lags=lags_of(view.partitions),
-            mirror_status=status_of(shown(record)),
+            mirror_status=status_of(view.state),
             mirror_topic_error=record.error.value,
             state_time_ms=record.state_since_ms,
             mirror_state_transition_errors=_transition_errors(view) if transition_errors else None,
@@ -157,5 +156,4 @@ def lags_of(partitions: Sequence[PartitionStatus]) -> list[MirrorLag]:
 
 
 def _transition_errors(view: MirrorView) -> list[LinkTaskError]:
-    """A mirror that keeps its transition errors is asked here; else what the last promote ended with."""
-    return [LinkTaskError(error_code="UNKNOWN", error_message=view.promote_error)] if view.promote_error else []
+    return [LinkTaskError(error_code=one.error_code, error_message=one.error_message) for one in view.transition_errors]

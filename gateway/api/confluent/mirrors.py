@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from gateway.api.confluent.errors import Unsupported, of_topics
+from gateway.api.confluent.errors import of_topics
 from gateway.api.confluent.mirror_models import (
     CreateMirrorRequest,
     MirrorData,
@@ -21,8 +21,9 @@ from gateway.api.confluent.mirror_models import (
 )
 from gateway.api.confluent.resource import ListMetadata, address, make_router
 from gateway.api.plane import Plane
-from gateway.state.mirror_states import shown
+from gateway.errors import BadRequest
 from gateway.topics.mirrors import MirrorView
+from gateway.topics.plan import Wanted
 
 
 def router(plane: Plane) -> APIRouter:
@@ -71,14 +72,12 @@ def router(plane: Plane) -> APIRouter:
 
 async def _create(plane: Plane, link: str, body: CreateMirrorRequest) -> None:
     """The one place that creates."""
-    if body.replication_factor is not None or body.configs:
-        raise Unsupported(
-            "replication_factor, configs: a mirror topic takes them from its link (replication.factor) and from its "
-            "source topic; leave them out, and change the topic afterwards"
-        )
-    await plane().mirrors.create(link, body.source_topic_name, body.mirror_topic_name)
+    configs = {entry.name: entry.value or "" for entry in body.configs}
+    if len(configs) < len(body.configs):
+        raise BadRequest("configs: a name occurs twice")
+    wanted = Wanted(configs=configs, replication_factor=body.replication_factor or 0)
+    await plane().mirrors.create(link, body.source_topic_name, body.mirror_topic_name, wanted)
 
 
 def _is_in(status: MirrorStatus, view: MirrorView) -> bool:
-    state = shown(view.record)
-    return str(status) in (state.value, status_of(state))
+    return str(status) in (view.state.value, status_of(view.state))

@@ -81,6 +81,8 @@ async def test_validate_only_changes_nothing(api, plane, verb):
         "pause": {"active"},
         "resume": {"paused"},
         "failover": {"active", "paused"},
+        "reverse-and-start-mirror": {"active", "stopped"},
+        "reverse-and-pause-mirror": {"active", "stopped"},
     }
     for topic, code in found.items():
         if verb in fits:

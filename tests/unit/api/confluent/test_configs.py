@@ -73,3 +73,22 @@ async def test_a_link_is_tried_and_its_deletion_too(api, plane):
     needed = await api.delete("/links/l?validate_only=true")
     assert (needed.status_code, "are not STOPPED" in needed.text) == (400, True), needed.text
     assert "l" in plane.store.links
+async def test_set_reset_and_alter(api, plane):
+    await plane.with_link()
+    assert (await api.put("/links/l/configs/ack", json={"value": "both"})).status_code == 204
+    before = plane.store.links["l"]
+    assert before.configs["ack"] == "both"
+    assert (await api.put("/links/l/configs/ack", json={"value": "both"})).status_code == 204
+    assert plane.store.links["l"] == before
+    tried = {"data": [{"name": "ack", "value": "source"}]}
+    assert (await api.put("/links/l/configs:alter?validate_only=true", json=tried)).status_code == 204
+    assert plane.store.links["l"] == before
+    data = [{"name": "ack", "operation": "DELETE"}, {"name": "topic.config.sync.ms", "value": "9000"}]
+    assert (await api.put("/links/l/configs:alter", json={"data": data})).status_code == 204
+    assert dict(plane.store.links["l"].configs) == {"topic.config.sync.ms": "9000"}
+    assert (await api.delete("/links/l/configs/topic.config.sync.ms")).status_code == 204
+    assert (await api.delete("/links/l/configs/topic.config.sync.ms")).status_code == 204
+    assert dict(plane.store.links["l"].configs) == {}
+    refused(await api.put("/links/l/configs/ack", json={"value": "maybe"}), 400, 40002, "ack")
+    refused(await api.put("/links/l/configs/link.prefix", json={"value": "a."}), 400, 40002, "cannot be changed")
+    refused(await api.put("/links/x/configs/ack", json={"value": "both"}), 404, 404, "link 'x' does not exist")

@@ -36,7 +36,7 @@ async def test_a_links_life(api, plane):
     assert link["category_counts"] == [{"state_category": "ACTIVE", "count": 1}]
     with_tasks = (await api.get("/links/l?include_tasks=true")).json()
     assert_shape(with_tasks, LINK)
-    assert with_tasks["tasks"] is not None
+    assert {"CheckAvailability", "TopicConfigsSync"} <= {task["task_name"] for task in with_tasks["tasks"]}
 
     refused(await api.delete("/links/l"), 400, 40002, "promote them first")
     assert (await api.delete("/links/l?force=true")).status_code == 200
@@ -103,3 +103,13 @@ async def test_another_cluster_than_the_target_is_not_found(api, plane):
 async def test_a_source_that_does_not_answer(api, plane):
     plane.source.down = True
     refused(await api.post("/links?link_name=l", json={"configs": CONFIGS}), 503, 50302, "not reachable")
+
+
+async def test_validate_only_changes_nothing(api, plane):
+    tried = await api.post("/links?link_name=l&validate_only=true", json={"configs": CONFIGS})
+    assert tried.status_code == 204
+    assert not plane.store.links
+    await plane.with_mirror("orders")
+    refused(await api.delete("/links/l?validate_only=true"), 400, 40002, "promote them first")
+    assert (await api.delete("/links/l?validate_only=true&force=true")).status_code == 200
+    assert "l" in plane.store.links

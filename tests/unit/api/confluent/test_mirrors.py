@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.api.confluent.mirror_models import MirrorStatus
-from gateway.state.records import MirrorState
+from gateway.state.records import MirrorState, TransitionError
 from tests.support.confluent_shapes import MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
 from tests.support.fake_engine import status
 from tests.support.waiting import wait_until_async
@@ -107,3 +107,30 @@ async def test_the_state_that_has_two_names(api, plane, asked):
     await plane.by_hand(replace(record, state=MirrorState.PENDING_RESTORE_MIRROR))
     (found,) = (await api.get(f"/links/l/mirrors?mirror_status={asked}")).json()["data"]
     assert found["mirror_status"] == "PENDING_RESTORE"
+
+
+async def test_configs_of_its_own_and_replicas(api, plane):
+    await plane.with_link()
+    plane.source.add("orders", 1)
+    body = {
+        "source_topic_name": "orders",
+        "replication_factor": 1,
+        "configs": [{"name": "retention.ms", "value": "9000"}],
+    }
+    created = await api.post("/links/l/mirrors", json=body)
+    assert created.status_code == 204, created.text
+    record = plane.store.mirrors["l", "orders"]
+    assert (dict(record.configs), record.replication_factor) == ({"retention.ms": "9000"}, 1)
+    twice = {"source_topic_name": "clicks", "configs": [*body["configs"], *body["configs"]]}
+    refused(await api.post("/links/l/mirrors", json=twice), 400, 40002, "occurs twice")
+
+
+async def test_transition_errors(api, plane):
+    record = await plane.with_mirror("orders")
+    error = TransitionError("AUTHENTICATION_ERROR", "the source refuses the login", "promote", 1)
+    await plane.by_hand(replace(record, transition_errors=(error,)))
+    mirror = (await api.get("/links/l/mirrors/orders?include_state_transition_errors=true")).json()
+    assert_shape(mirror, MIRROR_WITH_ERRORS)
+    assert mirror["mirror_state_transition_errors"] == [
+        {"error_code": "AUTHENTICATION_ERROR", "error_message": "the source refuses the login"}
+    ]
