@@ -73,6 +73,8 @@ async def test_a_link_is_tried_and_its_deletion_too(api, plane):
     needed = await api.delete("/links/l?validate_only=true")
     assert (needed.status_code, "are not STOPPED" in needed.text) == (400, True), needed.text
     assert "l" in plane.store.links
+
+
 async def test_set_reset_and_alter(api, plane):
     await plane.with_link()
     assert (await api.put("/links/l/configs/ack", json={"value": "both"})).status_code == 204

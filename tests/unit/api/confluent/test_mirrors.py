@@ -121,7 +121,7 @@ async def test_configs_of_its_own_and_replicas(api, plane):
     assert created.status_code == 204, created.text
     record = plane.store.mirrors["l", "orders"]
     assert (dict(record.configs), record.replication_factor) == ({"retention.ms": "9000"}, 1)
-    twice = {"source_topic_name": "clicks", "configs": [*body["configs"], *body["configs"]]}
+    twice = {"source_topic_name": "clicks", "configs": [{"name": "retention.ms", "value": "9000"}] * 2}
     refused(await api.post("/links/l/mirrors", json=twice), 400, 40002, "occurs twice")
 
 
