@@ -52,5 +52,5 @@ def test_a_secret_is_not_taken_from_the_command_line(name: str, tmp_path: Path) 
     assert created.exit_code == 2
     assert created.stderr == (
         f"error: --set {name}: others see a secret on a command line; give a reference to it, such as "
-        "${env:NAME}, or put it into a file, --config FILE\n"
+        "${env:NAME}, or put it into a file, --config-file FILE\n"
     )
