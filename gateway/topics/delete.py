@@ -32,11 +32,13 @@ from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.running_mirrors import runs
 from gateway.operations.sources import Sources
+from gateway.state.link_config import parse
 from gateway.state.records import Deletion, GroupState, LinkRecord, MirrorRecord, MirrorState
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError
 from gateway.state.transition_errors import code_of, with_error
 from gateway.state.unknown_outcome import until_known
 from gateway.topics.catch_up import CatchUps
+from gateway.topics.rules.auto_create import why_created_again
 from gateway.topics.rules.delete import BEING_PROMOTED, DeletionFacts, why_not_changed, why_not_deleted
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
@@ -213,6 +215,7 @@ class MirrorDeletion:
             promoted_readers=self._promoted(record),
             source_is_gone=await self._source_is_gone(record),
             job="" if job is None else job.job,
+            again=why_created_again(parse(self._records.link(record.link).configs), record.source_topic),
         )
 
     def _promoted(self, record: MirrorRecord) -> Sequence[str]:

@@ -113,7 +113,19 @@ class LinkMirror:
         for topic in self.topics.values():
             topic.update(self._dependencies)
         self._throttle.change(config.throttle_bytes_per_second, self._dependencies.clock())
+        self._go_by_rack("" if self._reverse else config.client_rack)
         self._pause_or_resume(config.paused)
+
+    def _go_by_rack(self, rack: str) -> None:
+        """Every partition is asked for anew, of its leader: a fetcher tells the rack that it was made with."""
+        if rack == self._replicas.rack:
+            return
+        for runner, place in tuple(self._fetched_from.items()):
+            self._leave(runner, place)
+            self._replicas.forget(runner)
+        self._replicas.rack = rack
+        for runner in tuple(self.runners()):
+            self._assign_source(runner)
 
     def _pause_or_resume(self, paused: bool) -> None:
         """What was fetched is still appended."""

@@ -31,7 +31,8 @@ class DeletionFacts:
     `retried_s`: for how long a producer may still retry a batch from before the last cutover. `readers`: groups of the
     source that read the topic there and are not promoted; None: the source did not tell, `unknown` says why.
     `promoted_readers`: groups that read it on the target. `source_is_gone`: the very topic that was mirrored is not
-    there any more; False when that is not known. `job`: that copies the topic now, '' when none does.
+    there any more; False when that is not known. `job`: that copies the topic now, '' when none does. `again`: why the
+    link would create it again by itself, '' when it would not.
     """
 
     retried_s: float = 0.0
@@ -40,6 +41,7 @@ class DeletionFacts:
     promoted_readers: Sequence[str] = ()
     source_is_gone: bool = False
     job: str = ""
+    again: str = ""
 
 
 BEING_PROMOTED: Final = "is being promoted; wait for its end, or end it with `mirror failover`"
@@ -55,6 +57,7 @@ def why_not_deleted(record: MirrorRecord, facts: DeletionFacts, *, topic_too: bo
         _being_created(record)
         or _parts(record, facts, topic_too=topic_too)
         or (_loses_records(record, facts) if topic_too else "")
+        or (_futile(facts) if topic_too else "")
         or _groups(facts)
         or _retries(facts)
     )
@@ -107,6 +110,10 @@ def _loses_records(record: MirrorRecord, facts: DeletionFacts) -> str:
             f"is read on the target by promoted groups ({_some(facts.promoted_readers)}); demote them first, {_FORCE}"
         )
     return ""
+
+
+def _futile(facts: DeletionFacts) -> str:
+    return f"is deleted in vain: {facts.again}, {_FORCE}" if facts.again and not facts.source_is_gone else ""
 
 
 def _groups(facts: DeletionFacts) -> str:

@@ -116,3 +116,41 @@ async def test_a_paused_link_fetches_nothing_and_goes_on_where_it_was():
     assert fetched == [("add", runner), ("discard", runner), ("add", runner)]
     assert told == [False, True]
     assert link._throttle.limit(10**9) < 10**9
+
+
+async def test_another_rack_has_every_partition_asked_for_anew_of_its_leader():
+    def leader(_topic: str, _partition: int) -> int:
+        return 1
+
+    source = SimpleNamespace(
+        available=True, last_error="", on_view=[], view=None, refused=False, leader=leader, config=None
+    )
+    link = link_to(source, Told())
+    fetched: list[tuple[str, Place]] = []
+
+    class Fetcher:
+        empty = True
+
+        def __init__(self, place: Place) -> None:
+            self.place = place
+
+        def add(self, runner: object) -> None:
+            fetched.append(("add", self.place))
+
+        def discard(self, runner: object) -> None:
+            fetched.append(("discard", self.place))
+
+    def fetcher(place: Place) -> Any:
+        return link._fetchers.setdefault(place, (cast("Any", Fetcher(place)), None))[0]
+
+    link._fetcher = fetcher  # type: ignore[method-assign]
+    runner: Any = type("Runner", (), {"source_topic": "t", "partition": 0, "mirror": SimpleNamespace(ended=False)})()
+    link.topics["t"] = cast("Any", SimpleNamespace(runners={0: runner}, update=lambda dependencies: None))
+    link._assign_source(runner)
+    for rack, place in (("c", Place(1, asks=True)), ("d", Place(1, asks=True)), ("", Place(1, asks=False))):
+        before, fetched[:] = fetched[-1][1], []
+        link.update(replace(LINK, configs={"client.rack": rack}))
+        assert fetched == [("discard", before), ("add", place)]
+        assert link._replicas.rack == rack
+        link.update(replace(LINK, configs={"client.rack": rack}))
+        assert len(fetched) == 2, "nothing has changed"

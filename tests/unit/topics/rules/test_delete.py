@@ -69,6 +69,14 @@ def test_a_promoted_group_keeps_the_topic_and_not_the_record():
     assert not why_not(failed, replace(facts, source_is_gone=True))
 
 
+def test_a_topic_that_the_link_would_create_again_is_deleted_in_vain():
+    failed, facts = changed(MIRROR, state=S.FAILED), DeletionFacts(again="it would be created again")
+    assert "in vain: it would be created again, or use force" in why_not(failed, facts, topic_too=True)
+    assert not why_not(failed, facts, topic_too=True, force=True)
+    assert not why_not(failed, replace(facts, source_is_gone=True), topic_too=True)
+    assert not why_not(changed(MIRROR, state=S.STOPPED), facts), "the topic stays, so none is created"
+
+
 def test_what_force_does_not_help_against():
     stopped = changed(MIRROR, state=S.STOPPED)
     assert "job j-1" in why_not(stopped, DeletionFacts(job="j-1"), force=True)
