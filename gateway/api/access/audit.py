@@ -153,8 +153,9 @@ def hide_secrets(body: Any, config: str = "") -> Any:
     """A request's body as it may be written down. `config`: what the path says the body is the value of."""
     if config and body is not None:
         given = body if isinstance(body, dict) else {"": body}
-        body = {key: _property(config, value) for key, value in given.items()}
-    shown = _hidden(body)
+        shown: Any = {key: _property(config, value) for key, value in given.items()}
+    else:
+        shown = _hidden(body)
     text = json.dumps(shown, default=str)
     return shown if len(text) <= _BODY else f"{text[:_BODY]}… ({len(text)} characters)"
 
@@ -166,7 +167,7 @@ def _hidden(value: Any, deep: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [_hidden(each, deep + 1) for each in value]
-    if value.keys() == {"value"}:  # of a link's config, which the path names
+    if value.keys() == {"value"}:  # of a config that only the path names
         return {"value": REDACTED}
     if {"name", "value"} <= value.keys():
         value = {**value, "value": _property(str(value["name"]), value["value"])}
