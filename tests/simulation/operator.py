@@ -106,8 +106,8 @@ class Operator:
         await self.until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
 
     async def delete_mirror(self, topic: str) -> None:
-        """Ask once for the end of a mirror, with its topic."""
-        await self.say("DELETE", f"/v3/links/{LINK}/mirrors/{topic}?delete_topic=true", None)
+        """Ask once for the end of a mirror, with its topic; groups that wait at their gates read on at the source."""
+        await self.say("DELETE", f"/v3/links/{LINK}/mirrors/{topic}?delete_topic=true&force=true", None)
 
     async def created(self, topic: str) -> None:
         """Wait for a mirror topic that nobody asks for; ACTIVE when this returns."""
