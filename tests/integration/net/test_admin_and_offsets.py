@@ -1,7 +1,7 @@
 """Topics, configs and offsets of real brokers, the older and the newer one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from confluent_kafka import Producer
@@ -11,6 +11,7 @@ from gateway.kafka.cluster import Cluster, PartitionErrors
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from protocol.errors import ErrorCode
 from tests.integration.net.conftest import OpenCluster
+from tests.support.waiting import wait_until_async
 
 
 @pytest.fixture(params=["source", "target"])
@@ -40,7 +41,13 @@ async def test_life_of_a_topic(cluster: Cluster, topic: str) -> None:
     assert len(cluster.view.topics[topic].partitions) == 3
 
     await admin.alter_topic_configs(cluster, topic, {"max.message.bytes": "2000000"}, reset=["retention.ms"])
-    configs = (await admin.describe_topic_configs(cluster, [topic]))[topic]
+
+    async def altered() -> Mapping[str, admin.ConfigEntry] | None:  # the controller answers before a broker has heard
+        found = (await admin.describe_topic_configs(cluster, [topic]))[topic]
+        return found if found["max.message.bytes"].value == "2000000" else None
+
+    configs = await wait_until_async(altered, what="the altered config")
+    assert configs is not None
     assert configs["max.message.bytes"][:2] == ("2000000", 1)
     assert configs["retention.ms"].is_default
     with pytest.raises(admin.AdminError) as invalid:
