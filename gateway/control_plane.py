@@ -17,6 +17,10 @@ from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import ControlError
 from gateway.groups.operations import Groups
 from gateway.groups.reports import GroupReports, Lags
+from gateway.links.checks import LinkChecks
+from gateway.links.links import Links
+from gateway.links.running import RunningLinks
+from gateway.links.update import LinkUpdates
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -32,15 +36,11 @@ from gateway.topics.clients_not_migrated import SourceReaders
 from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
 from gateway.topics.delete import MirrorDeletion
 from gateway.topics.events import EngineEvents
-from gateway.topics.link_checks import LinkChecks
-from gateway.topics.link_update import LinkUpdates
-from gateway.topics.links import Links
 from gateway.topics.measured_create import CreateEnded, MeasuredCreator, nobody_listens
 from gateway.topics.mirrors import Mirrors
 from gateway.topics.plan import MirrorPlanner, PlanStart
 from gateway.topics.promote_plan import PromotePlanner
 from gateway.topics.repair import MirrorRepair
-from gateway.topics.running_links import RunningLinks
 from gateway.topics.topic_configs import TargetConfigs
 
 _SYNC_TICK_S = 1.0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gateway.devcluster import DevCluster, claim_ports, release_ports
-from tests.support.clusters import session_cluster
-from tests.support.toxiproxy import Proxy, ToxiproxyServer
+from tests.support.brokers.clusters import session_cluster
+from tests.support.brokers.toxiproxy import Proxy, ToxiproxyServer
 
 settings.register_profile("fast", max_examples=100, deadline=None)
 settings.register_profile("deep", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])

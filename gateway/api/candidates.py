@@ -8,8 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway.api.plane import Plane
-from gateway.operations.link_tasks import TaskState
-from gateway.topics.auto_create_state import TaskStatus
+from gateway.operations.link_tasks import TaskState, TaskStatus
 from gateway.topics.rules.auto_create import Candidate, Reason
 
 
@@ -44,14 +43,14 @@ class AutoCreateData(BaseModel):
     topics_created: int
 
     @classmethod
-    def of(cls, status: TaskStatus) -> AutoCreateData:
-        """From the status."""
+    def of(cls, status: TaskStatus, created: int) -> AutoCreateData:
+        """From the task of the link."""
         return cls(
             state=status.state,
             state_time_ms=status.since_ms,
-            last_error=status.error,
-            last_error_time_ms=status.error_ms,
-            topics_created=status.created,
+            last_error=error.message if (error := status.last_error) else "",
+            last_error_time_ms=error.at_ms if error else 0,
+            topics_created=created,
         )
 
 
@@ -72,6 +71,7 @@ def router(plane: Plane) -> APIRouter:
         auto_create = plane().auto_create
         found = await auto_create.candidates(link)
         shown = [CandidateData.of(one) for one in found if reason in (None, one.reason)]
-        return CandidateList(auto_create=AutoCreateData.of(auto_create.state.of(link)), data=shown)
+        task = AutoCreateData.of(auto_create.status(link), auto_create.created[link])
+        return CandidateList(auto_create=task, data=shown)
 
     return routes

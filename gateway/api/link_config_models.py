@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
+from gateway.links.links import DeletePlan, LinkView
+from gateway.links.rules.update import FIXED, ConfigChange, ConfigOperation
 from gateway.operations.link_tasks import TaskStatus
 from gateway.operations.secrets.rules.references import SECRETS
 from gateway.state.link_config import canonical
-from gateway.topics.links import DeletePlan, LinkView
-from gateway.topics.rules.link_update import FIXED, ConfigChange, ConfigOperation
 
 
 class AlterEntry(Body):

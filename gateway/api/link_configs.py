@@ -8,7 +8,7 @@ from gateway.api.link_config_models import AlterConfigs, ConfigValue, LinkConfig
 from gateway.api.link_models import LinkData
 from gateway.api.plane import Plane
 from gateway.errors import NotFound
-from gateway.topics.rules.link_update import ConfigChange, ConfigOperation
+from gateway.links.rules.update import ConfigChange, ConfigOperation
 
 _ONE = "/{link}/configs/{config:path}"
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from gateway.api.models import Body
-from gateway.topics.links import LinkView
+from gateway.links.links import LinkView
 
 
 class ConfigEntry(Body):

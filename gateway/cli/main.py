@@ -10,7 +10,6 @@ from gateway.cli import (
     dev,
     gateway,
     group,
-    job,
     link,
     mirror,
     mirror_back,
@@ -18,6 +17,7 @@ from gateway.cli import (
     mirror_changes,
     serve,
 )
+from gateway.cli.jobs import job
 from gateway.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")

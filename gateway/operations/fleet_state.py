@@ -2,7 +2,7 @@
 
 Read like our own (`state/topic.py`), but never written, and only links and mirrors are kept. The first look reads all
 of it, each later one what came since. Behind that fleet's gateways the topic does not exist, and a principal without
-DESCRIBE on it does not see it either: both are None.
+DESCRIBE on it does not see it either: both are None. What lies still costs one Fetch.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import structlog
+
 from gateway.kafka.cluster import BrokerError, Cluster, ClusterUnavailable
 from gateway.kafka.log_follower import LogFollower
-from gateway.operations.rules.topology import FleetView
-from gateway.state.codec import decode
+from gateway.operations.rules.topology import FleetView, is_copy
+from gateway.state.codec import StateFormatError, decode
 from gateway.state.reader import Entry, StateReader
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.state.topic import TOPIC
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 
 _READ_S: Final = 15.0
 _NOT_TO_BE_SEEN: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_log = structlog.get_logger("lockgate.control")
 
 
 class FleetState:
@@ -35,14 +38,31 @@ class FleetState:
         self._reader: StateReader | None = None
         self._links: dict[str, LinkRecord] = {}
         self._mirrors: dict[str, MirrorRecord] = {}
+        self._is_forbidden = False
+
+    async def mirror_topics(self) -> frozenset[str] | None:
+        """See `ClusterAccess.mirror_topics`."""
+        try:
+            fleet = await self.now()
+        except (BrokerError, StateFormatError) as exc:
+            _log.warning("the mirror topics on a source are not known", reason=str(exc))
+            return None
+        if fleet is not None:
+            return frozenset(topic for topic, mirror in fleet.mirrors.items() if is_copy(mirror))
+        return None if self._is_forbidden else frozenset()
 
     async def now(self) -> FleetView | None:
         """See `ClusterAccess.fleet_state`. What is returned goes on changing with the next look."""
         async with self._lock:
             topic = (await self._cluster.refresh((TOPIC,))).topics.get(TOPIC)
-            if topic is None or topic.error in _NOT_TO_BE_SEEN or not topic.partitions:
-                self._forget()
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic.error
+            if topic is None or error in _NOT_TO_BE_SEEN:
+                self._cannot_see(error)
                 return None
+            if error or not topic.partitions:
+                raise ClusterUnavailable(
+                    f"{TOPIC} of the source: {error_name(error or ErrorCode.LEADER_NOT_AVAILABLE)}"
+                )
             if self._log is None or self._reader is None or topic.topic_id != self._of:
                 self._forget()
                 self._of, self._log = topic.topic_id, LogFollower(self._cluster, TOPIC)
@@ -53,12 +73,20 @@ class FleetState:
             except TimeoutError:
                 self._forget()  # what was read of it is lost
                 raise ClusterUnavailable(f"{TOPIC} of the source could not be read in {self._read_s:g} s") from None
+            except StateFormatError:
+                self._forget()  # else the next look would go on behind what it does not understand
+                raise
             except BrokerError as exc:
-                self._forget()
                 if exc.code in _NOT_TO_BE_SEEN:  # seen, and not to be read
+                    self._cannot_see(exc.code)
                     return None
+                self._forget()
                 raise
             return FleetView(self._links, self._mirrors)
+
+    def _cannot_see(self, error: int) -> None:
+        self._forget()
+        self._is_forbidden = error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _forget(self) -> None:
         self._log = self._reader = None

@@ -124,8 +124,11 @@ class LinkTasks:
 
     def of(self, link: str) -> Sequence[TaskStatus]:
         """Every task of a link, in the order of `LinkTask`."""
-        known = self._known.get(link, {})
-        return [known.get(task) or _unheard_of(task) for task in LinkTask]
+        return [self.one(link, task) for task in LinkTask]
+
+    def one(self, link: str, task: LinkTask) -> TaskStatus:
+        """One task of a link."""
+        return self._known.get(link, {}).get(task) or _unheard_of(task)
 
     def _of(self, link: str) -> dict[LinkTask, TaskStatus]:
         return self._known.setdefault(link, {})

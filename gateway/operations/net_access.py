@@ -23,7 +23,6 @@ from gateway.mirror.partition.rules.append_window import MERGED_BYTES
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
 from gateway.operations.fleet_state import FleetState
-from gateway.operations.mirrors_there import MirrorsThere
 from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
@@ -41,7 +40,6 @@ class NetAccess:
     def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
         self._cluster = Cluster(config, host=host)
         self._fleet_state = FleetState(self._cluster)
-        self._mirrors_there = MirrorsThere(self._cluster)
 
     @property
     def cluster(self) -> Cluster:
@@ -113,7 +111,7 @@ class NetAccess:
 
     async def mirror_topics(self) -> frozenset[str] | None:
         """See `ClusterAccess.mirror_topics`."""
-        return await self._mirrors_there.names()
+        return await self._fleet_state.mirror_topics()
 
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None

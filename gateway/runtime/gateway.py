@@ -32,6 +32,7 @@ from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import NetError
+from gateway.links.listener_ports import PortBook
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.net_access import NetAccess
@@ -51,7 +52,6 @@ from gateway.state.mirror_states import shown
 from gateway.state.store import StateStore, StoreError
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import FleetNumbers
-from gateway.topics.listener_ports import PortBook
 from gateway.topics.source_topics import UnmirroredTopics
 from gateway.transport.background import Background, kept_running
 from gateway.transport.host import MACHINE, Host

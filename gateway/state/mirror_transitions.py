@@ -1,8 +1,8 @@
 """All that can happen to a mirror topic: state x operation -> state, and whose operation it is. One table.
 
 `mirror_states.py` asks it what an operation makes of a record, and the store asks it before it writes a mirror's
-record: no state is written that is not in here. `docs/states.md` shows it; `python -m tests.support.states_page` writes
-that page.
+record: no state is written that is not in here. `docs/states.md` shows it, which
+`python -m tests.support.pages.states_page` writes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Links and mirror topics: created, described, configured, followed."""
+"""Mirror topics: created, described, configured, followed."""

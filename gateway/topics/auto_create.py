@@ -6,6 +6,7 @@ process: a create that was begun is gone on with by whoever leads, as any other,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -16,13 +17,12 @@ from gateway.errors import ControlError, SourceUnreachable, TargetUnreachable
 from gateway.kafka.connection.errors import NetError
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
-from gateway.operations.link_tasks import LinkTasks
+from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskErrorCode, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state import link_config
 from gateway.state.records import LinkRecord, MirrorRecord
 from gateway.state.store import ProducerFenced, StoreError
-from gateway.topics.auto_create_state import AutoCreateState
 from gateway.topics.rules.auto_create import Candidate, Memory, Scene, asked_for, cadence_s, plan_round
 from gateway.transport.background import Background
 
@@ -53,7 +53,7 @@ class AutoCreate:
     """Of all links, while this gateway leads.
 
     Attributes:
-        state: how each link stands.
+        created: how many mirror topics this gateway has created so, by link.
     """
 
     def __init__(
@@ -78,20 +78,21 @@ class AutoCreate:
         self._background = background
         self._clock = clock
         self._links: dict[str, _OfLink] = {}
-        self.state = AutoCreateState(records.now_ms, tasks)
+        self._tasks = tasks
+        self.created: Counter[str] = Counter()
 
     async def run_due(self) -> None:
         """Begin the rounds that are due; they go on in the background, one at a time for each link."""
         links = self._store.links
         self._links = {name: one for name, one in self._links.items() if name in links}
-        self.state.only(links)
+        self.created = Counter({name: count for name, count in self.created.items() if name in links})
         for name, link in links.items():
             config = link_config.parse(link.configs)
             if config.paused:
                 continue  # its task stays as it was
             if not config.auto_create:
                 self._links.pop(name, None)
-                self.state.not_configured(name)
+                self._tasks.not_configured(name, LinkTask.AUTO_CREATE_MIRROR)
             elif self._is_due(link):
                 self._background.spawn(self._round(self._links[name]), f"auto-create {name}")
 
@@ -114,9 +115,8 @@ class AutoCreate:
         except ProducerFenced:
             return  # whoever leads now begins a round of its own
         except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
-            error = str(exc) or type(exc).__name__
-            self.state.failed(link.name, error, exc)
-            _log.warning("auto-create: the round broke off", link=link.name, error=error)
+            self._tasks.failed(link.name, LinkTask.AUTO_CREATE_MIRROR, exc)
+            _log.warning("auto-create: the round broke off", link=link.name, error=str(exc) or type(exc).__name__)
         finally:
             one.running = False
 
@@ -155,7 +155,7 @@ class AutoCreate:
                 self._refused(link, memory, name, exc)
                 return
         else:
-            self.state.created(link.name)
+            self.created[link.name] += 1
             _log.info("mirror topic created by auto-create", link=link.name, topic=mirror_topic)
         memory.was_created(name)
 
@@ -166,10 +166,15 @@ class AutoCreate:
 
     def _tell(self, link: LinkRecord, memory: Memory) -> None:
         if not memory.refused:
-            self.state.ran(link.name)
+            self._tasks.succeeded(link.name, LinkTask.AUTO_CREATE_MIRROR)
             return
         name, refusal = min(memory.refused.items())
-        self.state.failed(link.name, f"{len(memory.refused)} topics are refused, such as '{name}': {refusal.error}")
+        words = f"{len(memory.refused)} topics are refused, such as '{name}': {refusal.error}"
+        self._tasks.failed(link.name, LinkTask.AUTO_CREATE_MIRROR, (TaskErrorCode.INTERNAL_ERROR, words))
+
+    def status(self, link: str) -> TaskStatus:
+        """How the link's auto-create stands."""
+        return self._tasks.one(link, LinkTask.AUTO_CREATE_MIRROR)
 
     async def candidates(self, name: str) -> Sequence[Candidate]:
         """The source topics that the link does not mirror, by name, each with the reason; whether it auto-creates or

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.links.rules.update import require_running
 from gateway.mirror.interface import MirrorEngine, PartitionStatus
 from gateway.mirror.offset_map.rules.offset_map import Translation, TranslationRule
 from gateway.operations.cluster_access import ClusterAccess
@@ -27,7 +28,6 @@ from gateway.topics.clients_not_migrated import ClientsNotMigrated, SourceReader
 from gateway.topics.config_drift import ConfigDrift, SetBack
 from gateway.topics.create import MirrorCreator
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, Wanted
-from gateway.topics.rules.link_update import require_running
 from gateway.topics.status import Measure
 from gateway.topics.topic_configs import TargetConfigs
 from gateway.transport.background import Background

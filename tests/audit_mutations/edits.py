@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.audit_mutations.history import drop, header_of, moved
-from tests.support.audit_logs import Log
-from tests.support.source_log import Given, records_in, v2_batch
+from tests.support.jobs.audit_logs import Log
+from tests.support.mirror.source_log import Given, records_in, v2_batch
 
 Change = Callable[[Given], Given]
 

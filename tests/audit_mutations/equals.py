@@ -11,8 +11,8 @@ from gateway.jobs.audit.verdict import Finding
 from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import MODES, ON_TARGET, SCENES, STATES, History, header_of, history
-from tests.support.audit_logs import NOW_MS, T0, Log, audit
-from tests.support.source_log import empty_batch, v2_batch
+from tests.support.jobs.audit_logs import NOW_MS, T0, Log, audit
+from tests.support.mirror.source_log import empty_batch, v2_batch
 
 Vary = Callable[[History], object]
 

@@ -23,9 +23,9 @@ from gateway.mirror.offset_map.rules.periods import remembered
 from gateway.mirror.rules.period import period_of
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
 from protocol.batch.header import BatchHeader, iter_batches, rewrite_batch
-from tests.support.audit_logs import Log, Logs, given
-from tests.support.mirror_records import changed
-from tests.support.source_log import TRANSACTIONAL, Given, records_in, v2_batch
+from tests.support.control.mirror_records import changed
+from tests.support.jobs.audit_logs import Log, Logs, given
+from tests.support.mirror.source_log import TRANSACTIONAL, Given, records_in, v2_batch
 
 KEPT_FOR_EVER: Final = Policy(deletes=True, compacts=False, retention_ms=-1, retention_bytes=-1)
 NOT_PADDED: Final = -1

@@ -12,7 +12,7 @@ from gateway.jobs.audit.verdict import Finding
 from gateway.state.records import MirrorMode
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import SCENES, STATES, History
-from tests.support.audit_logs import audit
+from tests.support.jobs.audit_logs import audit
 
 NO_LINK: Final = ("no link", "no link, a map")
 COMPACTED: Final = tuple(f"compacted, {state}" for state in STATES)

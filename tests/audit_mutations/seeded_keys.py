@@ -12,7 +12,7 @@ from tests.audit_mutations.mutation import (
     both,
     front,
 )
-from tests.support.audit_logs import Log, given
+from tests.support.jobs.audit_logs import Log, given
 
 
 def _keys() -> list[Mutation]:

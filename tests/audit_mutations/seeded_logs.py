@@ -22,8 +22,8 @@ from tests.audit_mutations.mutation import (
     Mutation,
     middle,
 )
-from tests.support.audit_logs import NOW_MS, T0
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
+from tests.support.jobs.audit_logs import NOW_MS, T0
 
 
 def _forwarding_gone(h: History) -> None:

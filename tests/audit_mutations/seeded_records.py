@@ -20,7 +20,7 @@ from tests.audit_mutations.mutation import (
     mirrored,
     where,
 )
-from tests.support.audit_logs import Log, given
+from tests.support.jobs.audit_logs import Log, given
 
 
 def _records() -> list[Mutation]:

@@ -26,7 +26,7 @@ from tests.broker_model.normal import unlike
 from tests.broker_model.recording import Recorded, Recording
 from tests.broker_model.run import Difference, Pair, make_plan
 from tests.broker_model.sides import CONFIGS, RealSide
-from tests.support.clusters import running_cluster
+from tests.support.brokers.clusters import running_cluster
 
 VERSIONS = ("3.9.1", "4.3.1")
 _LENGTH = 40

@@ -14,7 +14,7 @@ from typing import Any, Final
 from tests.chaos.gateways import GatewayNode
 from tests.chaos.lab import Lab
 from tests.chaos.plan import Aim
-from tests.support.recorder import Recorder
+from tests.support.clients.recorder import Recorder
 
 _LOOK_S: Final = 0.01
 _LOST_S: Final = 0.7

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.chaos.actor import Actor, Positions
-from tests.chaos.java import JavaActor, JavaMember, JavaPipeline, JavaProducer
-from tests.chaos.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS
-from tests.chaos.producers import (
+from tests.chaos.clients.actor import Actor, Positions
+from tests.chaos.clients.java import JavaActor, JavaMember, JavaPipeline, JavaProducer
+from tests.chaos.clients.pipeline import GROUP, OUTPUT, OUTPUT_PARTITIONS
+from tests.chaos.clients.producers import (
     Keys,
     LibrdkafkaProducer,
     TransactionalProducer,
 )
-from tests.chaos.python_producer import ONCE, KafkaPythonProducer
-from tests.chaos.readers import KafkaPythonMember, LibrdkafkaMember, Member, Reader
-from tests.support.recorder import Recorder
+from tests.chaos.clients.python_producer import ONCE, KafkaPythonProducer
+from tests.chaos.clients.readers import KafkaPythonMember, LibrdkafkaMember, Member, Reader
+from tests.support.clients.recorder import Recorder
 
 SETS: Final[dict[str, dict[str, int]]] = {
     "plain": {"plain-a": 3, "plain-b": 2},

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from tests.chaos.aim import Aimed
 from tests.chaos.cast import SETS, TOPICS, Cast
-from tests.chaos.java import JavaMember
+from tests.chaos.clients.java import JavaMember
+from tests.chaos.clients.pipeline import GROUP
+from tests.chaos.clients.producers import key_of
+from tests.chaos.clients.readers import Member
 from tests.chaos.lab import Lab
-from tests.chaos.pipeline import GROUP
 from tests.chaos.plan import PRODUCERS, Act, Plan
-from tests.chaos.producers import key_of
-from tests.chaos.readers import Member
 
 LINK: Final = "chaos"
 SOURCE, TARGET = "source", "target"

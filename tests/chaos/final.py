@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from tests.chaos.cast import Cast
+from tests.chaos.clients.java import JavaMember
+from tests.chaos.clients.pipeline import OUTPUT, not_once
+from tests.chaos.clients.readers import Member
 from tests.chaos.conductor import LINK, SOURCE, TARGET
-from tests.chaos.java import JavaMember
 from tests.chaos.lab import Lab
-from tests.chaos.pipeline import OUTPUT, not_once
-from tests.chaos.readers import Member
-from tests.support.exact import read_visible
-from tests.support.logs import Log
+from tests.support.brokers.logs import Log
+from tests.support.clients.exact import read_visible
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 120.0

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tests.chaos.lab import Lab
 from tests.chaos.network import heal, hurt
 from tests.chaos.plan import AFTER_S, APART_S, Nemesis, Plan, is_quiet
-from tests.support.recorder import Recorder
+from tests.support.clients.recorder import Recorder
 
 
 class Turns:

@@ -9,7 +9,7 @@ from typing import Final
 from tests.chaos.clusters import ChaosCluster
 from tests.chaos.gateways import GatewayNode
 from tests.chaos.plan import Nemesis
-from tests.support.toxiproxy import Proxy, Stream, ToxiproxyServer
+from tests.support.brokers.toxiproxy import Proxy, Stream, ToxiproxyServer
 
 CLIENTS, PEERS = "clients", "peers"
 

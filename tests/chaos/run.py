@@ -21,7 +21,7 @@ from tests.chaos.watch import Watch, leaks
 from tests.checker.check import check
 from tests.checker.merge import merge
 from tests.checker.model import HistoryError
-from tests.support.recorder import Recorder
+from tests.support.clients.recorder import Recorder
 
 Say = Callable[[str], None]
 PROBE = "reader-target"

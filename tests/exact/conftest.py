@@ -7,7 +7,7 @@ import pytest
 
 from gateway.devcluster import DevCluster
 from tests.exact.migration import Migration
-from tests.support.clusters import session_cluster
+from tests.support.brokers.clusters import session_cluster
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import Log, Record, first_difference, log_ends, read_logs
+from tests.support.brokers.logs import Log, Record, first_difference, log_ends, read_logs
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 60.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import create_topic, read_logs
-from tests.support.producers import ProducerProcess, read_committed
-from tests.support.transformer import Transformer
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.clients.producers import ProducerProcess, read_committed
+from tests.support.clients.transformer import Transformer
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
 
 PARTITIONS = 3

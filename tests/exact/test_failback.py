@@ -12,14 +12,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from gateway.devcluster import DevCluster
-from tests.support.failback import PARTITIONS, RoundTrip
-from tests.support.gateway import running_gateway
-from tests.support.java_writer import JavaWriter
-from tests.support.logs import Record, assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.topic_configs import configs_of, own_configs_of
-from tests.support.transactions import transact, transactional_producer
+from tests.support.brokers.logs import Record, assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.brokers.topic_configs import configs_of, own_configs_of
+from tests.support.clients.java_writer import JavaWriter
+from tests.support.clients.transactions import transact, transactional_producer
+from tests.support.clients.writer import Writer
+from tests.support.gateways.failback import PARTITIONS, RoundTrip
+from tests.support.gateways.gateway import running_gateway
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 Trip = Callable[..., RoundTrip]
 

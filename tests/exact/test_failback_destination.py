@@ -8,11 +8,11 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.mirror_lab import mirror_lab
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.gateways.gateway import GatewayProcess
+from tests.support.mirror.mirror_lab import mirror_lab
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 
 async def test_a_plain_topic(failback_destination: DevCluster, target: DevCluster, topic: str) -> None:

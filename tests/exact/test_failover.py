@@ -11,13 +11,13 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.failback import PARTITIONS, RoundTrip
-from tests.support.gateway import running_gateway
-from tests.support.logs import create_topic, log_ends, numbers, read_logs
-from tests.support.topic_configs import configs_of
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic, log_ends, numbers, read_logs
+from tests.support.brokers.topic_configs import configs_of
+from tests.support.clients.writer import Writer
+from tests.support.gateways.failback import PARTITIONS, RoundTrip
+from tests.support.gateways.gateway import running_gateway
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
 from tests.support.waiting import wait_until
 
 MANY = 2000

@@ -9,12 +9,12 @@ import pytest
 
 from gateway.devcluster import DevCluster
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed
-from tests.support.clusters import running_cluster
-from tests.support.exact import read_visible
-from tests.support.failback import RoundTrip
-from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
-from tests.support.logs import create_topic, log_ends
-from tests.support.transactions import transact, transactional_producer
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.clients.exact import read_visible
+from tests.support.clients.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
+from tests.support.clients.transactions import transact, transactional_producer
+from tests.support.gateways.failback import RoundTrip
 from tests.support.waiting import wait_until
 
 

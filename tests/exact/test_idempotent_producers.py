@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.failback import PARTITIONS
-from tests.support.gateway import running_gateway
-from tests.support.logs import create_topic
-from tests.support.producer_lab import ProducerLab
-from tests.support.producers import ProducerProcess
-from tests.support.toxiproxy import Proxy
+from tests.support.brokers.logs import create_topic
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.clients.producer_lab import ProducerLab
+from tests.support.clients.producers import ProducerProcess
+from tests.support.gateways.failback import PARTITIONS
+from tests.support.gateways.gateway import running_gateway
 
 MAX_BYTES = 200_000
 BIGGEST = MAX_BYTES - 200  # a value that fills a batch of max.message.bytes but for its framing

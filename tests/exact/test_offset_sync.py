@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
+from tests.support.brokers.clusters import running_cluster
+from tests.support.clients.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
 from tests.support.waiting import wait_until
 
 SYNC = {"consumer_offset_sync_enable": "true", "consumer_offset_sync_ms": "1000"}

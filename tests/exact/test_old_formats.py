@@ -10,10 +10,10 @@ from protocol.batch.header import read_batch_header
 from protocol.batch.record_reader import read_records
 from protocol.batch.reencode import Piece, convert
 from tests.exact.migration import Migration
-from tests.support.logs import create_topic, log_ends, read_logs
-from tests.support.mirror_lab import cluster
-from tests.support.raw_fetch import fetch_raw
-from tests.support.topic_configs import alter
+from tests.support.brokers.logs import create_topic, log_ends, read_logs
+from tests.support.brokers.raw_fetch import fetch_raw
+from tests.support.brokers.topic_configs import alter
+from tests.support.mirror.mirror_lab import cluster
 
 FORMATS = {"0.9.0": 0, "0.10.2": 1}
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3}

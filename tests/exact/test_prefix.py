@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from gateway.devcluster import DevCluster
-from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.transactions import committed_values, transact, transactional_producer
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.clients.group_lab import GroupLab, Offset, Reader, commit, committed, fill, group_lab
+from tests.support.clients.transactions import committed_values, transact, transactional_producer
+from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 PARTITIONS = 3
 PREFIX = "west."

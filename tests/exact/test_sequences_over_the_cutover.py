@@ -17,8 +17,8 @@ from protocol.apis import ApiKey
 from protocol.batch.keyed import keyed_batch
 from protocol.messages import InitProducerIdRequest
 from protocol.produce import PartitionResult, build_request_body, scan_response
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import create_topic, read_logs
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
 
 _PRODUCER = Struct(">qhi")

@@ -15,11 +15,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from gateway.devcluster import DevCluster, java_command
 from tests.exact.migration import Migration
-from tests.support.clusters import running_cluster
-from tests.support.fleet import PARTITIONS, GatewayFleet
-from tests.support.logs import assert_nothing_lost, log_ends
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import assert_nothing_lost, log_ends
+from tests.support.clients.writer import Writer
+from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 LINK = "three"
 

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from tests.exact.migration import Migration
-from tests.support.logs import assert_nothing_lost, create_topic, log_ends
-from tests.support.topic_configs import alter, configs_of
+from tests.support.brokers.logs import assert_nothing_lost, create_topic, log_ends
+from tests.support.brokers.topic_configs import alter, configs_of
+from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 WITHIN_S = 10.0
 

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.exact.migration import Migration
-from tests.support.logs import create_topic, log_ends
-from tests.support.topic_configs import alter, configs_of, own_configs_of
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.brokers.topic_configs import alter, configs_of, own_configs_of
 from tests.support.waiting import wait_until
 
 LONG_AGO = 1_000_000_000_000

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.failback import PARTITIONS
-from tests.support.gateway import running_gateway
-from tests.support.logs import Log
-from tests.support.producer_lab import ProducerLab, mirror_with_transaction, transactional
-from tests.support.producers import ProducerProcess, read_committed
-from tests.support.toxiproxy import Proxy
-from tests.support.transactions import TIMEOUT_S, transact, transactional_producer
+from tests.support.brokers.logs import Log
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.clients.producer_lab import ProducerLab, mirror_with_transaction, transactional
+from tests.support.clients.producers import ProducerProcess, read_committed
+from tests.support.clients.transactions import TIMEOUT_S, transact, transactional_producer
+from tests.support.gateways.failback import PARTITIONS
+from tests.support.gateways.gateway import running_gateway
 from tests.support.waiting import wait_until
 
 

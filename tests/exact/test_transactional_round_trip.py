@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.failback import PARTITIONS, RoundTrip
-from tests.support.gateway import running_gateway
-from tests.support.logs import create_topic
-from tests.support.producer_lab import mirror_with_transaction, transactional
-from tests.support.producers import ProducerProcess, judge, read_committed, writing
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.producer_lab import mirror_with_transaction, transactional
+from tests.support.clients.producers import ProducerProcess, judge, read_committed, writing
+from tests.support.gateways.failback import PARTITIONS, RoundTrip
+from tests.support.gateways.gateway import running_gateway
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import create_topic
-from tests.support.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.transactions import TIMEOUT_S, committed_values, transact, transactional_producer
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 
 
 @dataclass

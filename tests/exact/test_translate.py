@@ -15,11 +15,11 @@ from gateway.state.records import NOT_PADDED, MirrorError, MirrorMode, MirrorRec
 from protocol.apis import ApiKey
 from protocol.batch.header import rewrite_batch
 from protocol.produce import build_request_body, scan_response
-from tests.support.engine_process import EngineProcess
-from tests.support.exact import assert_compacted_alike, assert_map, assert_same_records, read_visible
-from tests.support.logs import create_topic, log_ends
-from tests.support.mirror_lab import LINK, Lab, cluster, mirror_lab
-from tests.support.translate_sim import batch_of
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.clients.exact import assert_compacted_alike, assert_map, assert_same_records, read_visible
+from tests.support.mirror.engine_process import EngineProcess
+from tests.support.mirror.mirror_lab import LINK, Lab, cluster, mirror_lab
+from tests.support.mirror.translate_sim import batch_of
 from tests.support.waiting import wait_until, wait_until_async
 
 COMPACTED = {

@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed, write_transactions
-from tests.support.exact import assert_compacted_alike, assert_same_records, contents, read_visible
-from tests.support.group_lab import GroupLab, Offset, Reader, commit, committed, group_lab
-from tests.support.logs import Log, create_topic, log_ends
-from tests.support.mirror_lab import mirror_lab
+from tests.support.brokers.logs import Log, create_topic, log_ends
+from tests.support.clients.exact import assert_compacted_alike, assert_same_records, contents, read_visible
+from tests.support.clients.group_lab import GroupLab, Offset, Reader, commit, committed, group_lab
+from tests.support.mirror.mirror_lab import mirror_lab
 from tests.support.waiting import wait_until
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import running_gateway
-from tests.support.logs import create_topic
-from tests.support.migration import PARTITIONS, Migration
-from tests.support.toxiproxy import Proxy
+from tests.support.brokers.logs import create_topic
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.gateways.gateway import running_gateway
+from tests.support.gateways.migration import PARTITIONS, Migration
 from tests.support.waiting import wait_until
 
 

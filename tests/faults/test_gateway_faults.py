@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.migration import Migration
+from tests.support.gateways.migration import Migration
 
 
 def test_kill_and_restart_in_mid_produce(migration: Migration) -> None:

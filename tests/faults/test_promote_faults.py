@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.migration import Migration
+from tests.support.clients.writer import Writer
+from tests.support.gateways.migration import Migration
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 
 def finish(migration: Migration, writer: Writer) -> None:

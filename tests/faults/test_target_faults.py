@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.migration import Migration
+from tests.support.gateways.migration import Migration
 from tests.support.waiting import wait_until
 
 

@@ -30,7 +30,7 @@ from tests.simulation.fleet import GatewayNode
 from tests.simulation.kafka.broker import Session
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.operator import Operator
-from tests.support.model_cluster import batch_of, produce_request
+from tests.support.fakes.model_cluster import batch_of, produce_request
 
 NAME: Final = "gw-0"
 API_HOST: Final = "127.0.0.1"

@@ -17,7 +17,7 @@ from protocol.apis import ADVERTISED, ApiKey, is_supported
 from protocol.codec import encode_body
 from protocol.header import frame_request
 from protocol.messages import REQUESTS
-from tests.support.model_cluster import batch_of
+from tests.support.fakes.model_cluster import batch_of
 
 TOPICS: Final = ("mirrored", "promoted", "plain", "later", "unknown", "__lockgate_state", "__consumer_offsets", "")
 GROUPS: Final = ("gated", "local", "fresh", "__lockgate.fleet", "")

@@ -4,9 +4,9 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from gateway.devcluster.probe import answers
-from tests.support.logs import assert_nothing_lost, create_topic, read_logs
-from tests.support.toxiproxy import Proxy
-from tests.support.writer import Writer
+from tests.support.brokers.logs import assert_nothing_lost, create_topic, read_logs
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.clients.writer import Writer
 
 
 def test_a_client_of_the_proxied_listener_stays_on_the_proxy(source: DevCluster, source_proxy: Proxy) -> None:

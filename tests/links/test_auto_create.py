@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, log_ends, read_logs
-from tests.support.secured_cluster import DESCRIBE, DESCRIBE_CONFIGS, READ, SECURED, TOPIC, Acls, inside, login
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic, log_ends, read_logs
+from tests.support.brokers.secured_cluster import DESCRIBE, DESCRIBE_CONFIGS, READ, SECURED, TOPIC, Acls, inside, login
+from tests.support.clients.writer import Writer
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 pytestmark = pytest.mark.integration
 

@@ -13,10 +13,10 @@ from confluent_kafka.cimpl import KafkaException
 
 from gateway.devcluster import DevCluster
 from tests.exact.migration import Migration
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, read_logs
-from tests.support.topic_configs import alter, configs_of, own_configs_of
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.brokers.topic_configs import alter, configs_of, own_configs_of
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

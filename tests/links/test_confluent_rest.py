@@ -10,11 +10,19 @@ import httpx
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.confluent_shapes import ALTERED, CONFIG, LINK, MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.control.confluent_shapes import (
+    ALTERED,
+    CONFIG,
+    LINK,
+    MIRROR,
+    MIRROR_WITH_ERRORS,
+    assert_shape,
+    list_of,
+)
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 pytestmark = pytest.mark.integration
 PARTITIONS = 3

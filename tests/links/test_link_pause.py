@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.toxiproxy import Proxy
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.clients.writer import Writer
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 PARTITIONS = 2
 

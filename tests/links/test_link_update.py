@@ -21,12 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.secured_cluster import READ, SECURED, TOPIC, Acls, inside
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.brokers.secured_cluster import READ, SECURED, TOPIC, Acls, inside
+from tests.support.clients.writer import Writer
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 PARTITIONS = 3
 USER = "mover"

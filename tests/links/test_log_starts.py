@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
 from tests.exact.migration import Migration
-from tests.support.logs import create_topic, read_logs
+from tests.support.brokers.logs import create_topic, read_logs
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

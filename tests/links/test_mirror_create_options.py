@@ -7,8 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import create_topic, read_logs
-from tests.support.mirror_gateway import MirrorGateway, has_topic, mirror_gateway, produce, set_config, topic_config
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.gateways.mirror_gateway import (
+    MirrorGateway,
+    has_topic,
+    mirror_gateway,
+    produce,
+    set_config,
+    topic_config,
+)
 from tests.support.waiting import wait_until
 
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import create_topic, log_ends
-from tests.support.mirror_gateway import MirrorGateway, delete_topic, has_topic, mirror_gateway, produce
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.gateways.mirror_gateway import MirrorGateway, delete_topic, has_topic, mirror_gateway, produce
 from tests.support.waiting import wait_until
 
 

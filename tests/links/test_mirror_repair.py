@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import assert_equal, create_topic, read_logs
-from tests.support.mirror_gateway import MirrorGateway, delete_records, delete_topic, mirror_gateway, produce
+from tests.support.brokers.logs import assert_equal, create_topic, read_logs
+from tests.support.gateways.mirror_gateway import MirrorGateway, delete_records, delete_topic, mirror_gateway, produce
 from tests.support.waiting import wait_until
 
 

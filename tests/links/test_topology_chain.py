@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import assert_equal, create_topic, log_ends, read_logs
-from tests.support.topologies import NOT_WRITTEN, PARTITIONS, assert_each_is_there, gateways, same_logs, writer
-from tests.support.transactions import committed_values, transact, transactional_producer
+from tests.support.brokers.logs import assert_equal, create_topic, log_ends, read_logs
+from tests.support.brokers.topologies import NOT_WRITTEN, PARTITIONS, assert_each_is_there, gateways, same_logs, writer
+from tests.support.clients.transactions import committed_values, transact, transactional_producer
 from tests.support.waiting import wait_until
 
 

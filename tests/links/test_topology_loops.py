@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import assert_equal, create_topic, read_logs
-from tests.support.topologies import NOT_WRITTEN, PARTITIONS, assert_each_is_there, gateways, same_logs, writer
+from tests.support.brokers.logs import assert_equal, create_topic, read_logs
+from tests.support.brokers.topologies import NOT_WRITTEN, PARTITIONS, assert_each_is_there, gateways, same_logs, writer
 
 
 def test_both_ways_for_different_topics(tmp_path: Path, third: DevCluster, target: DevCluster, topic: str) -> None:

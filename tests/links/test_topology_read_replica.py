@@ -13,11 +13,11 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.logs import create
-from tests.support.topologies import PARTITIONS, Before, assert_each_is_there, gateways, same_logs, writer
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create
+from tests.support.brokers.topologies import PARTITIONS, Before, assert_each_is_there, gateways, same_logs, writer
+from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 NEAR = 3
 """The broker in the link's rack."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gateway.devcluster import DevCluster
 from gateway.state.producer_ids import is_gateway_issued, mirror_of
-from tests.support.logs import assert_equal, create_topic, log_ends, read_logs
-from tests.support.topologies import (
+from tests.support.brokers.logs import assert_equal, create_topic, log_ends, read_logs
+from tests.support.brokers.topologies import (
     PARTITIONS,
     assert_each_is_there,
     gateways,

@@ -16,8 +16,8 @@ from gateway.fleet.rules.membership import pause_quorum
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
 from gateway.state.records import MirrorState, ProducerEntry
 from tests.model.fleet_state import COPY, DRIFT, LEASE, NODES, TOPIC, Event, FleetState
-from tests.support.mirror_records import one_partition
-from tests.support.search import Violation
+from tests.support.control.mirror_records import one_partition
+from tests.support.models.search import Violation
 
 
 class LedFleet(FleetState):

@@ -20,7 +20,7 @@ from gateway.fleet.rules.leases import WriteLease
 from gateway.state.records import MirrorState
 from tests.model.fleet_leader import LedFleet
 from tests.model.fleet_state import DRIFT, LANDS_WITHIN, LEASE, NODES, Event, Gateway
-from tests.support.search import Violation
+from tests.support.models.search import Violation
 
 
 class FleetWorld(LedFleet):

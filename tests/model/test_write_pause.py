@@ -12,7 +12,7 @@ import pytest
 
 from tests.model.fleet_state import BROKEN, LIMITS
 from tests.model.fleet_world import FleetWorld
-from tests.support.search import Violation, search
+from tests.support.models.search import Violation, search
 
 DEEP = os.environ.get("LOCKGATE_MODEL") == "deep"
 # What a group's demote needs: nothing to drain and nothing that may land late, so no grace hides a lease.

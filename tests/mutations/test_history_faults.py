@@ -10,7 +10,7 @@ from tests.checker.check import check
 from tests.checker.verdict import CLASSES
 from tests.mutations.edits import History, Op
 from tests.mutations.history_faults import FAULTS, Fault
-from tests.support.simulated_history import SimulatedHistory
+from tests.support.models.simulated_history import SimulatedHistory
 
 SEEDS = (1, 2, random.SystemRandom().randrange(1 << 32))
 

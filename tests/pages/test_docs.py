@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
-from tests.support.control_plane import SOURCE
-from tests.support.secured_api import SecuredApi, secured_api
+from tests.support.control.control_plane import SOURCE
+from tests.support.control.secured_api import SecuredApi, secured_api
 
 # The security policy forbids what is not ours; a page that needed it would say so on the console.
 ROOMS = ("links", "mirrors", "failback", "groups", "jobs", "gateway")

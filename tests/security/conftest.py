@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.conversation import Conversation, talk
-from tests.support.identity_scene import Scene, identity_scene
-from tests.support.login import LoggingIn
+from tests.support.gateways.identity_scene import Scene, identity_scene
+from tests.support.proxy.conversation import Conversation, talk
+from tests.support.proxy.login import LoggingIn
 
 __all__ = ["talk"]
 

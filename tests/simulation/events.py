@@ -23,7 +23,7 @@ from tests.simulation.faults import started
 from tests.simulation.fleet import GatewayNode, NotServing
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.cluster import ClusterModel
-from tests.simulation.kafka.group_offsets import CommittedOffset
+from tests.simulation.kafka.groups.group_offsets import CommittedOffset
 from tests.simulation.network_events import NetworkEvents, woken
 from tests.simulation.operator import LINK
 from tests.simulation.plan import GROUP, PLAIN, SET, TOPICS, Event, EventKind

@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.simulation.clients.records import Sent, record_body, stamped_batch
 from tests.simulation.kafka.cluster import ClusterModel
-from tests.simulation.kafka.group_offsets import CommittedOffset
+from tests.simulation.kafka.groups.group_offsets import CommittedOffset
 from tests.simulation.plan import GROUP, PLAIN, Act, Operation
 from tests.simulation.recorder import SOURCE, Recorder
 

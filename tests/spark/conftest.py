@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.jobs.session import build_session
-from tests.support.spark_connect import WITHOUT_PANDAS
+from tests.support.jobs.spark_connect import WITHOUT_PANDAS
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,9 +15,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import assert_equal, create_topic, log_ends, read_logs
-from tests.support.spark_lab import produce
+from tests.support.brokers.logs import assert_equal, create_topic, log_ends, read_logs
+from tests.support.gateways.gateway import GatewayProcess
+from tests.support.jobs.spark_lab import produce
 from tests.support.waiting import wait_until
 
 PARTITIONS = 3

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient
 from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
 from gateway.kafka.commits import commit_offsets, committed_offsets
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, log_ends
-from tests.support.spark_lab import produce
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.gateways.gateway import GatewayProcess
+from tests.support.jobs.spark_lab import produce
 from tests.support.waiting import wait_until
 
 PARTITIONS = 2

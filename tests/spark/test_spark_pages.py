@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 from gateway.devcluster import DevCluster
-from tests.support.spark_pages import RECORDS
+from tests.support.jobs.spark_pages import RECORDS
 
 
 def test_what_is_done_and_what_came_of_it(source: DevCluster, target: DevCluster, topic: str) -> None:
-    command = [sys.executable, "-m", "tests.support.spark_pages", source.bootstrap, target.bootstrap, topic]
+    command = [sys.executable, "-m", "tests.support.jobs.spark_pages", source.bootstrap, target.bootstrap, topic]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

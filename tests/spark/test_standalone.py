@@ -21,10 +21,10 @@ from confluent_kafka import Producer
 
 from demo.spark.standalone import StandaloneCluster, bare_python, standalone_cluster
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import assert_equal, create_topic, log_ends, read_logs
-from tests.support.spark_lab import produce
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import assert_equal, create_topic, log_ends, read_logs
+from tests.support.gateways.gateway import GatewayProcess
+from tests.support.jobs.spark_lab import produce
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
 from gateway.kafka.commits import commit_offsets, committed_offsets
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import Record, create_topic, log_ends
+from tests.support.brokers.logs import Record, create_topic, log_ends
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 PARTITIONS = 2

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.control_plane import Plane
-from tests.support.conversation import talk
-from tests.support.quick_clusters import client, connect
+from tests.support.brokers.quick_clusters import client, connect
+from tests.support.control.control_plane import Plane
+from tests.support.proxy.conversation import talk
 
 __all__ = ["client", "connect", "plane", "talk"]
 

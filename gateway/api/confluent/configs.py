@@ -20,10 +20,10 @@ from gateway.api.confluent.link_models import (
 from gateway.api.confluent.resource import ListMetadata, Metadata, address, make_router
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest, NotFound
+from gateway.links.links import LinkView
+from gateway.links.rules.update import FIXED, ConfigChange, ConfigOperation
 from gateway.operations.secrets.rules.references import REDACTED, SECRETS
 from gateway.state import link_config
-from gateway.topics.links import LinkView
-from gateway.topics.rules.link_update import FIXED, ConfigChange, ConfigOperation
 
 
 def router(plane: Plane) -> APIRouter:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from gateway.api.confluent.resource import ListMetadata, Metadata, address
 from gateway.api.models import Body
+from gateway.links.links import LinkView
 from gateway.operations.link_tasks import TaskState, TaskStatus
-from gateway.topics.links import LinkView
 
 
 class ConfigData(Body):

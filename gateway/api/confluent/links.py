@@ -17,8 +17,8 @@ from gateway.api.confluent.link_models import CreateLinkRequest, LinkData, LinkD
 from gateway.api.confluent.resource import ListMetadata, address, make_router
 from gateway.api.plane import Plane
 from gateway.errors import BadRequest, Conflict
+from gateway.links.links import LinkView
 from gateway.state.link_config import OPTION_NAMES
-from gateway.topics.links import LinkView
 
 
 def router(plane: Plane) -> APIRouter:

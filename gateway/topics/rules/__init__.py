@@ -1,1 +1,1 @@
-"""The decisions about links and mirror topics. Pure."""
+"""The decisions about mirror topics. Pure."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import read_logs
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import read_logs
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 PASSWORD = "the-password-of-the-source"

@@ -30,8 +30,8 @@ from gateway.state.records import LinkRecord, MirrorState, PartitionStart
 from gateway.state.store import StateStore
 from gateway.state.topic import StateTopic
 from gateway.topics.source_topics import UnmirroredTopics
-from tests.support.fake_engine import FakeEngine
-from tests.support.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
+from tests.support.fakes.fake_engine import FakeEngine
+from tests.support.fakes.fake_promoters import FakeGroupPromoter, FakePromoters, FakeTopicPromoter
 from tests.support.waiting import wait_until_async
 
 LONG_MAX = str(2**63 - 1)

@@ -20,7 +20,7 @@ from gateway.state.gateway_records import PortRecord
 from gateway.state.records import LinkRecord, ProducerEntry
 from gateway.state.store import StateStore
 from gateway.state.topic import StateTopic
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 from tests.support.waiting import wait_until_async
 
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})

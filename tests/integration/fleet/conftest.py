@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.fleet import PARTITIONS, GatewayFleet
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
+from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
 
 
 @pytest.fixture

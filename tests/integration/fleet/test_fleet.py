@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.fleet import GatewayFleet, go_on, pause
+from tests.support.gateways.fleet import GatewayFleet, go_on, pause
 from tests.support.waiting import wait_until
 
 SHORT = {"fleet": {"lease_s": 8}}

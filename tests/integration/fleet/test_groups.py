@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.fleet import GatewayFleet
-from tests.support.gateway import GatewayProcess
-from tests.support.group_lab import Reader
+from tests.support.clients.group_lab import Reader
+from tests.support.gateways.fleet import GatewayFleet
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 

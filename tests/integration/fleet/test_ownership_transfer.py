@@ -11,11 +11,11 @@ from itertools import cycle, islice
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.mirror_fleet import NODES, PARTITIONS, MirrorFleet
-from tests.support.mirror_gaps import MirrorGaps, percentile
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.mirror.mirror_fleet import NODES, PARTITIONS, MirrorFleet
+from tests.support.mirror.mirror_gaps import MirrorGaps, percentile
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 PLANNED_S = 0.2
 KILLED_S = 1.0

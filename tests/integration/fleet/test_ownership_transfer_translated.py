@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import create_topic
-from tests.support.mirror_fleet import NODES, PARTITIONS, MirrorFleet
-from tests.support.transactions import committed_values, transactional_producer
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.transactions import committed_values, transactional_producer
+from tests.support.mirror.mirror_fleet import NODES, PARTITIONS, MirrorFleet
 from tests.support.waiting import wait_until
 
 

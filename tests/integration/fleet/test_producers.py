@@ -12,12 +12,12 @@ import pytest
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.offsets import LATEST, list_offsets
-from tests.support.fleet import PARTITIONS, GatewayFleet
-from tests.support.logs import create_topic
-from tests.support.mirror_lab import cluster
-from tests.support.transactions import committed_values
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.transactions import committed_values
+from tests.support.clients.wandering_producer import WanderingProducer
+from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
+from tests.support.mirror.mirror_lab import cluster
 from tests.support.waiting import wait_until, wait_until_async
-from tests.support.wandering_producer import WanderingProducer
 
 
 @asynccontextmanager

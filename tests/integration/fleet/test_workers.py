@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.fleet import PARTITIONS, GatewayFleet
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
+from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 

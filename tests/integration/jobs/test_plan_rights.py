@@ -28,9 +28,9 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import commit_offsets
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.offsets import delete_records
-from tests.support.clusters import running_cluster
-from tests.support.logs import create_topic
-from tests.support.secured_cluster import login
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic
+from tests.support.brokers.secured_cluster import login
 from tests.support.waiting import wait_until
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

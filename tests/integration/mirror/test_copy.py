@@ -13,10 +13,10 @@ from gateway.devcluster import DevCluster
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord, PartitionStart
-from tests.support.logs import assert_equal, create_topic, read_logs
-from tests.support.mirror_lab import LINK, Lab, mirror_lab
+from tests.support.brokers.logs import assert_equal, create_topic, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until_async
-from tests.support.writer import Writer
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -12,12 +12,12 @@ from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
 from gateway.kafka.offsets import delete_records
-from tests.support.engine_process import EngineProcess
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
-from tests.support.mirror_lab import mirror_lab
-from tests.support.toxiproxy import Proxy
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, log_ends, read_logs
+from tests.support.brokers.toxiproxy import Proxy
+from tests.support.clients.writer import Writer
+from tests.support.mirror.engine_process import EngineProcess
+from tests.support.mirror.mirror_lab import mirror_lab
 from tests.support.waiting import wait_until_async
-from tests.support.writer import Writer
 
 PARTITIONS = 3
 

@@ -11,8 +11,8 @@ from gateway.devcluster import DevCluster
 from gateway.kafka.admin import create_partitions
 from gateway.kafka.offsets import delete_records
 from gateway.state.records import MirrorError
-from tests.support.logs import create_topic, log_ends
-from tests.support.mirror_lab import LINK, mirror_lab
+from tests.support.brokers.logs import create_topic, log_ends
+from tests.support.mirror.mirror_lab import LINK, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
 
 EQUAL = {"mirror.offsets": "preserve"}

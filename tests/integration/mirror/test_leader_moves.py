@@ -14,10 +14,10 @@ from gateway.kafka.admin import create_topic as create_replicated
 from gateway.kafka.offsets import EARLIEST
 from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
-from tests.support.clusters import running_cluster
-from tests.support.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
-from tests.support.mirror_lab import LINK, Lab, mirror_lab
-from tests.support.writer import Writer
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
+from tests.support.clients.writer import Writer
+from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 
 PARTITIONS = 6
 

@@ -11,7 +11,7 @@ from gateway.kafka import admin
 from gateway.kafka.groups import commit_offsets, committed_offsets, describe_group, list_groups
 from gateway.kafka.offsets import LATEST, list_offsets
 from tests.integration.net.conftest import OpenCluster
-from tests.support.clusters import running_cluster
+from tests.support.brokers.clusters import running_cluster
 from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.slow

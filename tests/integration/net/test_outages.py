@@ -12,7 +12,7 @@ from protocol.apis import ApiKey
 from protocol.codec import encode_body
 from protocol.messages import MetadataRequest
 from tests.integration.net.conftest import OpenCluster
-from tests.support.toxiproxy import Proxy
+from tests.support.brokers.toxiproxy import Proxy
 from tests.support.waiting import wait_until_async
 
 QUICK = {"request_timeout_ms": "1000", "socket_connection_setup_timeout_ms": "1000", "default_api_timeout_ms": "2000"}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess, running_gateway
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.writer import Writer
+from tests.support.gateways.gateway import GatewayProcess, running_gateway
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 PARTITIONS = 3
 

@@ -16,8 +16,8 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import PartitionErrors
 from gateway.kafka.offsets import LATEST, list_offsets
-from tests.support.clusters import running_cluster
-from tests.support.logs import create
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create
 from tests.support.waiting import wait_until_async
 
 

@@ -13,10 +13,10 @@ from protocol.messages import (
     InitProducerIdRequest,
 )
 from tests.integration.promote.conftest import PARTITIONS, Mirror, Mirrored
-from tests.support.logs import assert_equal, assert_nothing_lost, log_ends, numbers, read_logs
-from tests.support.raw_client import RawClient, error_codes
+from tests.support.brokers.logs import assert_equal, assert_nothing_lost, log_ends, numbers, read_logs
+from tests.support.clients.raw_client import RawClient, error_codes
+from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
-from tests.support.writer import Writer
 
 
 def assert_cut_over(mirrored: Mirrored, writer: Writer) -> None:

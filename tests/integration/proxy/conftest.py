@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.gateway import GatewayProcess
+from tests.support.gateways.gateway import GatewayProcess
 
 
 @pytest.fixture(scope="module")

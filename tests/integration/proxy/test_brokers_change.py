@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 

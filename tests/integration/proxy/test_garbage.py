@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from protocol.apis import ApiKey
 from protocol.codec import decode_response
 from protocol.header import frame_request
-from tests.support.gateway import GatewayProcess
+from tests.support.gateways.gateway import GatewayProcess
 
 TLS_HELLO = bytes.fromhex("16030100") + b"\x01\x00\x00\xfc\x03\x03" + os.urandom(200)
 SEED = random.randrange(2**32)

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gateway.devcluster import DevCluster
-from tests.support.clusters import running_cluster
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, read_logs
-from tests.support.secured_cluster import login
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.brokers.secured_cluster import login
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -14,9 +14,9 @@ from gateway.devcluster import DevCluster
 from tests.checker.check import check
 from tests.checker.verdict import Verdict
 from tests.mutations.gateway.patches import FLEET_PATCHES
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, read_logs
-from tests.support.recorder import RecordedProducer, Recorder
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.clients.recorder import RecordedProducer, Recorder
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 SOURCE, TARGET, PARTITIONS = "source", "target", 2

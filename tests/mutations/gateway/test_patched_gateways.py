@@ -16,9 +16,9 @@ from tests.checker.verdict import Verdict
 from tests.mutations.edits import History
 from tests.mutations.gateway.patches import PATCHES
 from tests.mutations.history_faults import FAULTS
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic, log_ends, read_logs
-from tests.support.recorder import RecordedMember, RecordedProducer, Recorder
+from tests.support.brokers.logs import create_topic, log_ends, read_logs
+from tests.support.clients.recorder import RecordedMember, RecordedProducer, Recorder
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 SOURCE, TARGET, PARTITIONS = "source", "target", 2

@@ -26,7 +26,7 @@ from protocol.batch.header import (
 from protocol.batch.record_reader import read_records
 from protocol.batch.varints import read_varint, varint
 from tests.simulation.mutations.patching import Patching
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.source_log import Given, v2_batch
 
 _CODEC: Final = 22
 """Where the codec stands in a batch: the low byte of its attributes."""

@@ -13,9 +13,9 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror
 from protocol.batch.header import CONTROL, HEADER_BYTES, TRANSACTIONAL, read_batch_header
 from tests.mutations.mirror.patches import BY_QUEUE, BY_STORY, BY_STORY_OF_SMALL_LIMITS, MOST_RECORDS
 from tests.simulation.mutations.patching import Patching
-from tests.support.replicated_sim import records_of
-from tests.support.replicated_story import Story
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.replicated_sim import records_of
+from tests.support.mirror.replicated_story import Story
+from tests.support.mirror.source_log import Given, v2_batch
 
 Fault = Callable[[Patching], None]
 _SEEDS: Final = range(12)

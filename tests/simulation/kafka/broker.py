@@ -22,7 +22,7 @@ from protocol.wire import Buffer
 
 if TYPE_CHECKING:
     from tests.simulation.kafka.cluster import ClusterModel
-    from tests.simulation.kafka.fetch_session import FetchSessions
+    from tests.simulation.kafka.logs.fetch_session import FetchSessions
     from tests.simulation.kafka.topics import Topic
 
 PORT = 9092

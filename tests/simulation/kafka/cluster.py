@@ -18,12 +18,12 @@ from uuid import UUID
 
 from tests.simulation.kafka.api_ranges import served
 from tests.simulation.kafka.broker import PORT, Broker
-from tests.simulation.kafka.cleaner import clean
 from tests.simulation.kafka.controller import Controller
-from tests.simulation.kafka.fetch_session import FetchSessions
-from tests.simulation.kafka.groups import GroupCoordinators
+from tests.simulation.kafka.groups.groups import GroupCoordinators
 from tests.simulation.kafka.judged import ModelRecord, records_of
-from tests.simulation.kafka.partition import Partition
+from tests.simulation.kafka.logs.cleaner import clean
+from tests.simulation.kafka.logs.fetch_session import FetchSessions
+from tests.simulation.kafka.logs.partition import Partition
 from tests.simulation.kafka.topics import (
     BROKER_NAMES,
     GROUPS_TOPIC,

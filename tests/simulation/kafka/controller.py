@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tests.simulation.kafka.fetch_session import FetchSessions
+from tests.simulation.kafka.logs.fetch_session import FetchSessions
 
 if TYPE_CHECKING:
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.cluster import ClusterModel
-    from tests.simulation.kafka.partition import Partition
+    from tests.simulation.kafka.logs.partition import Partition
 
 
 class Controller:

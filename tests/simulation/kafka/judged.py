@@ -7,7 +7,7 @@ from typing import NamedTuple
 from protocol.batch.aborted import AbortedTransactions
 from protocol.batch.header import SEQUENCES
 from protocol.batch.record_reader import read_records
-from tests.simulation.kafka.log import Batch, ReplicaLog
+from tests.simulation.kafka.logs.log import Batch, ReplicaLog
 
 
 class ModelRecord(NamedTuple):

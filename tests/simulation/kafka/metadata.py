@@ -18,7 +18,7 @@ from tests.simulation.kafka.broker import PORT, Broker, Request, handles
 from tests.simulation.kafka.topics import INTERNAL
 
 if TYPE_CHECKING:
-    from tests.simulation.kafka.partition import Partition
+    from tests.simulation.kafka.logs.partition import Partition
     from tests.simulation.kafka.topics import Topic
 
 _NOT_ASKED: Final = -(1 << 31)

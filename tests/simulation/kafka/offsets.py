@@ -10,11 +10,11 @@ from protocol.batch.record_reader import Record, read_records
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from tests.simulation.kafka.broker import Broker, Request, handles
-from tests.simulation.kafka.log import Batch, ReplicaLog
+from tests.simulation.kafka.logs.log import Batch, ReplicaLog
 
 if TYPE_CHECKING:
-    from tests.simulation.kafka.partition import Partition
-    from tests.simulation.kafka.replica import Replica
+    from tests.simulation.kafka.logs.partition import Partition
+    from tests.simulation.kafka.logs.replica import Replica
 
 LATEST: Final = -1
 EARLIEST: Final = -2

@@ -18,12 +18,12 @@ from protocol.errors import ErrorCode
 from protocol.messages import ProduceResponse
 from protocol.produce import PartitionResult, build_response_body, scan_request
 from tests.simulation.kafka.broker import PORT, Broker, Request, handles
+from tests.simulation.kafka.logs.validation import RecordErrors, Refusal, shape, validated
 from tests.simulation.kafka.topics import INTERNAL
-from tests.simulation.kafka.validation import RecordErrors, Refusal, shape, validated
 
 if TYPE_CHECKING:
-    from tests.simulation.kafka.partition import Partition
-    from tests.simulation.kafka.replica import Replica
+    from tests.simulation.kafka.logs.partition import Partition
+    from tests.simulation.kafka.logs.replica import Replica
 
 _LEADERS_FROM: Final = 10  # KIP-951
 _BY_MESSAGE_FROM: Final = 12

@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from tests.simulation.kafka.broker import Broker
     from tests.simulation.kafka.cluster import ClusterModel
-    from tests.simulation.kafka.partition import Partition
+    from tests.simulation.kafka.logs.partition import Partition
 
 LOAD_S: Final = 0.03
 """How long a broker reads a partition before it coordinates what is in it."""

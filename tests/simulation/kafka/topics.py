@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from tests.simulation.kafka.partition import Partition
+    from tests.simulation.kafka.logs.partition import Partition
 
 NEVER: Final = 9223372036854775807
 GROUPS_TOPIC: Final = "__consumer_offsets"

@@ -12,7 +12,7 @@ NOT_HERE: Final[Mapping[str, str]] = {
     "past: clients drop the coordinators they know": "likewise: they find them again",
     "past: memory that malloc holds free": "memory is not simulated; `make soak` measures it",
     "past: an abort of a transaction that never began": "who tries again is served, which is all that is judged; "
-    "tests/unit/proxy/handlers/test_end_txn.py has it",
+    "tests/unit/proxy/handlers/transactions/test_end_txn.py has it",
     "past: offsets of a transaction refused for good": "likewise: the pipeline begins anew, and processes all once",
     "past: offsets of a translated topic after a failover of its failback": "no group reads such a topic in these "
     "lives; tests/unit/mirror/offset_map and tests/exact have it",

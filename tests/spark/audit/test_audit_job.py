@@ -18,8 +18,8 @@ from gateway.jobs.audit.relation import Relation
 from gateway.jobs.audit.report import Report, to_json
 from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.audit.verdict import AuditVerdict
-from tests.support.logs import create_topic
-from tests.support.mirror_lab import mirror_lab
+from tests.support.brokers.logs import create_topic
+from tests.support.mirror.mirror_lab import mirror_lab
 
 pytestmark = pytest.mark.integration
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.cli.job_link import read_plan
+from gateway.cli.jobs.link import read_plan
 from gateway.devcluster import DevCluster
 from gateway.jobs.audit.job import run_audit
 from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.report import Report
 from gateway.jobs.audit.scene import AuditOptions
-from tests.support.failback import PARTITIONS, RoundTrip
-from tests.support.gateway import GatewayProcess
-from tests.support.logs import create_topic
-from tests.support.transactions import transact, transactional_producer
+from tests.support.brokers.logs import create_topic
+from tests.support.clients.transactions import transact, transactional_producer
+from tests.support.gateways.failback import PARTITIONS, RoundTrip
+from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

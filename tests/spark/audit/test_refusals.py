@@ -19,7 +19,7 @@ from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.kafka import ask
 from gateway.kafka.offsets import delete_records
 from tests.exact.test_translate import COMPACTED, wait_for_compaction, write_keyed
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
 
 pytestmark = pytest.mark.integration
 

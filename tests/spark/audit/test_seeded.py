@@ -21,7 +21,7 @@ from gateway.jobs.audit.page import page
 from gateway.jobs.audit.report import Report, to_json
 from gateway.jobs.audit.scene import AuditOptions
 from gateway.jobs.audit.verdict import AuditVerdict
-from tests.support.logs import create_topic
+from tests.support.brokers.logs import create_topic
 
 Record = dict[str, Any]
 Records = list[Record]

@@ -21,8 +21,8 @@ from gateway.jobs.source.ranges import OffsetRange
 from gateway.jobs.source.segments import Written
 from gateway.jobs.source.write_options import parse_write
 from gateway.jobs.source.write_task import WriteTask
-from tests.support.logs import log_ends
-from tests.support.spark_lab import SparkLab
+from tests.support.brokers.logs import log_ends
+from tests.support.jobs.spark_lab import SparkLab
 from tests.support.waiting import wait_until
 
 RECORDS = 4000

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster import DevCluster
-from tests.support.logs import create_topic, read_logs
-from tests.support.spark_connect import connect_server, run_client
-from tests.support.spark_lab import produce
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.jobs.spark_connect import connect_server, run_client
+from tests.support.jobs.spark_lab import produce
 
 PARTITIONS = 2
 RECORDS = 300

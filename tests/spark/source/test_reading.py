@@ -15,8 +15,8 @@ from pyspark.sql import functions as f
 
 from gateway.devcluster import DevCluster
 from gateway.jobs.schemas import BATCHES, RECORDS, columns
-from tests.support.logs import create_topic, read_logs
-from tests.support.spark_lab import produce
+from tests.support.brokers.logs import create_topic, read_logs
+from tests.support.jobs.spark_lab import produce
 
 
 def options(cluster: DevCluster, topic: str, **more: str) -> dict[str, str]:

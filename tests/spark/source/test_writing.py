@@ -21,10 +21,10 @@ from gateway.jobs.errors import reason
 from gateway.jobs.source.segments import Segment
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart
-from tests.support.engine_process import EngineProcess
-from tests.support.killing_writer import KilledBatches
-from tests.support.logs import log_ends, read_logs
-from tests.support.spark_lab import SparkLab
+from tests.support.brokers.logs import log_ends, read_logs
+from tests.support.jobs.killing_writer import KilledBatches
+from tests.support.jobs.spark_lab import SparkLab
+from tests.support.mirror.engine_process import EngineProcess
 from tests.support.waiting import wait_until
 
 
@@ -134,7 +134,7 @@ def test_a_killed_task_is_tried_again(lab: SparkLab, rows: Rows) -> None:
 def other_driver(lab: SparkLab) -> Iterator[subprocess.Popen[bytes]]:
     """A driver of its own that has begun to copy the topic, slowly."""
     options = {**lab.write_options(), "report": ""}
-    command = [sys.executable, "-m", "tests.support.slow_write", lab.source.bootstrap, lab.topic, repr(options)]
+    command = [sys.executable, "-m", "tests.support.jobs.slow_write", lab.source.bootstrap, lab.topic, repr(options)]
     with subprocess.Popen(command) as driver:
         try:
             wait_until(

@@ -13,9 +13,9 @@ from gateway.devcluster import DevCluster
 from gateway.jobs.kafka import ask
 from gateway.jobs.translate.job import run, translate_mm2
 from gateway.kafka.commits import commit_offsets, committed_offsets
-from tests.support.logs import create_topic, log_ends, read_logs
-from tests.support.mirror_maker import mirror_maker
-from tests.support.spark_lab import produce
+from tests.support.brokers.logs import create_topic, log_ends, read_logs
+from tests.support.brokers.mirror_maker import mirror_maker
+from tests.support.jobs.spark_lab import produce
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]

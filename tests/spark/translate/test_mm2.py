@@ -12,7 +12,7 @@ from gateway.jobs.translate.mm2 import (
     translate_checkpoints,
 )
 from gateway.jobs.translate.schemas import OFFSETS
-from tests.support.mm2_bytes import checkpoint, sync
+from tests.support.jobs.mm2_bytes import checkpoint, sync
 
 RECORDS = StructType(
     [StructField("key", BinaryType()), StructField("value", BinaryType()), StructField("offset", LongType())]

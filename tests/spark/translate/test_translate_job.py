@@ -18,8 +18,8 @@ from gateway.jobs.translate.gather import find_groups, read_offsets
 from gateway.jobs.translate.job import run, translate_groups, translate_mm2
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import commit_offsets, committed_offsets
-from tests.support.logs import create_topic
-from tests.support.mm2_bytes import checkpoint, sync
+from tests.support.brokers.logs import create_topic
+from tests.support.jobs.mm2_bytes import checkpoint, sync
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.errors import ProducerFenced, StoreError
 from gateway.state.records import MirrorState
 from gateway.telemetry.metrics import Metrics
-from tests.support.control_plane import SOURCE, Plane
-from tests.support.fake_engine import status
+from tests.support.control.control_plane import SOURCE, Plane
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 LINK = {"link_name": "l", "configs": [{"name": "bootstrap.servers", "value": SOURCE}, {"name": "ack", "value": "both"}]}

@@ -11,8 +11,8 @@ from gateway.api.app import create_app
 from gateway.state.records import MirrorError, MirrorState
 from gateway.state.transition_errors import TransitionErrorCode, with_error
 from gateway.telemetry.metrics import Metrics
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 MIRRORS = "/v3/links/l/mirrors"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.resent import as_line, resent
 from tests.checker.check import check
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 
 AGAIN = [[0, "a"], [1, "b"], [2, "a"]]
 

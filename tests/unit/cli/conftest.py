@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
-from tests.support.control_plane import SOURCE, Plane
-from tests.support.control_server import ControlServer
+from tests.support.control.control_plane import SOURCE, Plane
+from tests.support.control.control_server import ControlServer
 
 Run = Callable[..., Result]
 

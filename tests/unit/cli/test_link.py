@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.support.control_plane import SOURCE
+from tests.support.control.control_plane import SOURCE
 
 
 def test_create_list_describe_delete(server, run):

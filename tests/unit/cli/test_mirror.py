@@ -7,8 +7,8 @@ from gateway.cli import waiting
 from gateway.errors import Conflict
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.topics.catch_up import CatchUp, JobState
-from tests.support.control_plane import SOURCE
-from tests.support.fake_engine import status
+from tests.support.control.control_plane import SOURCE
+from tests.support.fakes.fake_engine import status
 
 
 def test_several_topics_and_what_was_refused(linked, run):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gateway.state.records import MirrorState
-from tests.support.control_server import ControlServer
-from tests.support.fake_engine import status
-from tests.support.mirror_records import changed
+from tests.support.control.control_server import ControlServer
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 from tests.unit.cli.conftest import Run
 
 S = MirrorState

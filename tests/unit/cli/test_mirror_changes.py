@@ -6,8 +6,8 @@ import json
 
 from gateway.state.records import MirrorError, MirrorState
 from gateway.state.transition_errors import TransitionErrorCode, with_error
-from tests.support.fake_engine import status
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 
 
 def fails(linked, topic: str = "orders", error: MirrorError = MirrorError.INTERNAL_ERROR) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gateway.operations.running_mirrors import run_links_by_records
 from gateway.state.records import MirrorState
-from tests.support.control_plane import Plane
-from tests.support.fake_kafka import FakeKafka
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_kafka import FakeKafka
 
 OTHER = "other:9092"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.support.control_plane import Plane
-from tests.support.failback_scene import FailbackScene
-from tests.support.virtual_time import VirtualTimeLoop
+from tests.support.control.control_plane import Plane
+from tests.support.control.failback_scene import FailbackScene
+from tests.support.models.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], VirtualTimeLoop]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.devcluster.probe import answers, knows_controller
-from tests.support.self_signed import self_signed
+from tests.support.identities.self_signed import self_signed
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from gateway.fleet.claims import OwnershipOverrides
 from gateway.fleet.mirror_map import MirrorMap
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
-from tests.support.fake_engine import status
+from tests.support.fakes.fake_engine import status
 
 PARTS = frozenset(MirrorPartition("l", "t", index) for index in range(2))
 

@@ -20,7 +20,7 @@ from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 NEVER_S, SOON_S = 600.0, 10.0

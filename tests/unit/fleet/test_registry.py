@@ -12,7 +12,7 @@ from gateway.fleet.rules.leases import presumable_after
 from gateway.fleet.rules.membership import Gateway, Role
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.gateway_records import OLDER
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 
 LEASE_S = 60.0
 

@@ -13,9 +13,9 @@ from gateway.groups import demote as demote_group
 from gateway.groups.rules.demote import DemoteLimits
 from gateway.state.records import CarriedOffset, GroupState, MirrorDirection, MirrorState, SourceOffset
 from gateway.state.store import StoreError, StoreUncertain
-from tests.support.control_plane import Plane
-from tests.support.group_scene import KEY, GroupScene, gated_group
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import KEY, GroupScene, gated_group
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 

@@ -9,9 +9,9 @@ import pytest
 from gateway.errors import TargetUnreachable
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import CarriedOffset, GroupState, MirrorMode, MirrorRecord, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.group_scene import KEY, GroupScene, gated_group
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import KEY, GroupScene, gated_group
+from tests.support.control.mirror_records import changed
 
 
 @pytest.fixture

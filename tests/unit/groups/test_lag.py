@@ -6,7 +6,7 @@ from gateway.groups.lag import GroupLags
 from gateway.groups.reports import GroupReports
 from gateway.kafka.commits import Committed
 from gateway.state.records import GroupRecord, MirrorState
-from tests.support.fake_engine import status
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

@@ -20,8 +20,8 @@ from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.reader import Entry
 from gateway.state.records import GroupRecord, GroupState, MirrorState
 from gateway.state.topic import Change
-from tests.support.control_plane import Plane
-from tests.support.group_scene import gated_group
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import gated_group
 from tests.support.waiting import wait_until_async
 
 

@@ -20,8 +20,8 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorState, SourceOffset
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 KEY = ("orders", 0)

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.errors import Conflict
 from gateway.groups.offsets import GroupOffsets
-from tests.support.control_plane import Plane
-from tests.support.group_scene import KEY, gated_group
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import KEY, gated_group
 
 
 async def test_a_leader_whose_lease_is_over_commits_nothing_on_either_side(plane: Plane) -> None:

@@ -12,8 +12,8 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.errors import StoreError
 from gateway.state.records import GroupRecord, GroupState
-from tests.support.control_plane import Plane
-from tests.support.fake_kafka import FakeKafka
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_kafka import FakeKafka
 
 EMPTY = GroupView(group="g", state="Empty", type="classic", protocol_type="consumer")
 STABLE = GroupView(

@@ -18,8 +18,8 @@ from gateway.kafka.topic_partition import TopicPartition
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
-from tests.support.control_plane import Plane
-from tests.support.group_scene import KEY, GroupScene, gated_group
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import KEY, GroupScene, gated_group
 from tests.support.waiting import wait_until_async
 
 

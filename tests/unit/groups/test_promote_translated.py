@@ -10,9 +10,9 @@ import pytest
 from gateway.errors import Conflict
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import CarriedOffset, Cutover, GroupState, MirrorDirection, MirrorMode, MirrorRecord
-from tests.support.control_plane import Plane
-from tests.support.group_scene import KEY, GroupScene, gated_group
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.group_scene import KEY, GroupScene, gated_group
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 

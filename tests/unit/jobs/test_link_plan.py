@@ -21,7 +21,7 @@ from gateway.state.records import (
 from gateway.topics.catch_up import JobPlan
 from gateway.version import VERSION
 from tests.audit_mutations.history import STATES, history
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 
 _NOT_TOLD = {
     "producers": (),

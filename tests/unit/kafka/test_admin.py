@@ -24,9 +24,9 @@ from protocol.messages import (
     DescribeConfigsResponse,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.fake_broker import HANG_UP, SILENCE, Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import HANG_UP, SILENCE, Request
+from tests.support.fakes.fake_cluster import FakeCluster
 from tests.support.waiting import wait_until_async
 
 

@@ -14,9 +14,9 @@ from gateway.kafka.connection.config import ClusterConfig
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorResponse, ListGroupsRequest, ListGroupsResponse
-from tests.support.fake_broker import HANG_UP, SILENCE, Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster, quick
+from tests.support.brokers.quick_clusters import OpenCluster, quick
+from tests.support.fakes.fake_broker import HANG_UP, SILENCE, Request
+from tests.support.fakes.fake_cluster import FakeCluster
 from tests.support.waiting import wait_until_async
 
 

@@ -8,9 +8,9 @@ from gateway.kafka.groups import Committed, commit_offsets, committed_offsets
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetCommitResponse, OffsetFetchResponse
-from tests.support.fake_broker import Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 
 @pytest.fixture

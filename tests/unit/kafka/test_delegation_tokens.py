@@ -16,8 +16,8 @@ from protocol.messages import (
     ExpireDelegationTokenResponse,
     MetadataResponse,
 )
-from tests.support.fake_broker import FakeBroker, Request
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import FakeBroker, Request
 
 
 class Broker(FakeBroker):

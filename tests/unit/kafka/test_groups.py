@@ -11,9 +11,9 @@ from gateway.kafka.groups import DEAD, GroupListing, describe_group, list_groups
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ConsumerGroupDescribeResponse, DescribeGroupsResponse, ListGroupsResponse
-from tests.support.fake_broker import HANG_UP, Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import HANG_UP, Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 CONSUMER = ApiKey.CONSUMER_GROUP_DESCRIBE
 CLASSIC = ApiKey.DESCRIBE_GROUPS

@@ -15,7 +15,7 @@ from gateway.mirror.partition.rules.fetch_cursor import WARM_UP_MS
 from gateway.transport.tasks import Tasks
 from protocol.batch.header import read_batch_header
 from protocol.errors import ErrorCode
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 
 NOW, KEY = 10_000_000_000, ("t", 0)
 

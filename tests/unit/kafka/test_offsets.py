@@ -11,9 +11,9 @@ from gateway.kafka.offsets import EARLIEST, LATEST, by_topic, delete_records, li
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteRecordsResponse, ListOffsetsResponse
-from tests.support.fake_broker import HANG_UP, SILENCE, Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import HANG_UP, SILENCE, Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 WANTED = {"a": {0: LATEST, 1: EARLIEST}, "b": {0: 1234}}
 

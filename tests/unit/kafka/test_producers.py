@@ -11,9 +11,9 @@ from gateway.kafka.producers import active_producers
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeProducersResponse
-from tests.support.fake_broker import Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 _Topic = DescribeProducersResponse.TopicResponse
 _Partition = _Topic.PartitionResponse

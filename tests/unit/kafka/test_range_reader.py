@@ -13,7 +13,7 @@ from gateway.kafka import range_reader
 from gateway.kafka.cluster import ClusterUnavailable
 from gateway.kafka.range_reader import RangeReader
 from protocol.fetch import FetchedPartition, FetchPartition, FetchResponseView
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.source_log import Given, v2_batch
 
 END = 100
 

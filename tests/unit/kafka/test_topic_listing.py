@@ -10,9 +10,9 @@ import pytest
 from gateway.kafka.topic_listing import list_topics
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from tests.support.fake_broker import Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 READ, DESCRIBE, NOT_TOLD = 1 << 3, 1 << 8, -(2**31)
 

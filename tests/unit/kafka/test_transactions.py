@@ -12,9 +12,9 @@ from gateway.kafka.transactions import UNENDED, unended_transactions
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeTransactionsResponse, ListTransactionsResponse
-from tests.support.fake_broker import FakeBroker, Request
-from tests.support.fake_cluster import FakeCluster
-from tests.support.quick_clusters import OpenCluster
+from tests.support.brokers.quick_clusters import OpenCluster
+from tests.support.fakes.fake_broker import FakeBroker, Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 Known = Mapping[str, tuple[str, ...]]
 """Transactional id -> topics, of what one broker coordinates."""

@@ -7,20 +7,21 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from gateway.kafka.cluster import BrokerError
+from gateway.kafka.cluster import BrokerError, ClusterUnavailable
 from gateway.kafka.view import ClusterView, PartitionView, TopicView
 from gateway.operations import fleet_state
 from gateway.operations.fleet_state import FleetState
-from gateway.state.codec import Record, encode, key_of
-from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
+from gateway.state.codec import Record, StateFormatError, encode, key_of
+from gateway.state.records import GroupRecord, LinkRecord, MirrorDirection, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
 from protocol.errors import ErrorCode
+from tests.support.control.mirror_records import changed
 
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="A", client={})
 
 
-def mirror(link: str = "l", topic: str = "t") -> MirrorRecord:
-    return MirrorRecord(link=link, source_topic=topic, mirror_topic=topic, mirror_id=1)
+def mirror(link: str = "l", topic: str = "t", **values: Any) -> MirrorRecord:
+    return changed(MirrorRecord(link=link, source_topic=topic, mirror_topic=topic, mirror_id=1), **values)
 
 
 class Log:
@@ -118,3 +119,51 @@ async def test_another_topic_of_the_name_is_read_from_its_beginning() -> None:
     found = await state.now()
     assert found is not None
     assert (dict(found.links), dict(found.mirrors)) == ({}, {})
+
+
+async def test_which_topics_are_mirror_topics_there(topic: list[Any]) -> None:
+    state = FleetState(cast("Any", Cluster()))
+    put(
+        mirror(topic="active"),
+        mirror(topic="failed", state=MirrorState.FAILED),
+        mirror(topic="stopped", state=MirrorState.STOPPED),
+        mirror(topic="back", direction=MirrorDirection.REVERSE),
+    )
+    topic += [("writer", b"{}"), ("something/new", b"{}")]
+    assert await state.mirror_topics() == frozenset({"active", "failed"})
+
+    put(mirror(topic="active", state=MirrorState.STOPPED), mirror(topic="stopped"))
+    topic.append(("mirror/l/failed", None))
+    assert await state.mirror_topics() == frozenset({"stopped"})
+
+
+@pytest.mark.usefixtures("topic")
+async def test_no_fleet_has_no_mirror_topics_and_one_that_may_not_be_read_is_not_known() -> None:
+    cluster = Cluster()
+    state = FleetState(cast("Any", cluster))
+    put(mirror())
+    there, cluster.topic = cluster.topic, None
+    assert await state.mirror_topics() == frozenset()
+    cluster.topic = TopicView(bytes(16), {}, int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    assert await state.mirror_topics() is None
+    cluster.topic, Log.error = there, BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no")
+    assert await state.mirror_topics() is None
+    Log.error = None
+    assert await state.mirror_topics() == frozenset({"t"}), "the right was given meanwhile"
+
+
+async def test_what_a_newer_version_wrote_is_not_known_however_often_it_is_read(topic: list[Any]) -> None:
+    state = FleetState(cast("Any", Cluster()))
+    topic.append(("mirror/l/a", b'{"v": 99}'))
+    put(mirror())
+    for _ in range(2):
+        with pytest.raises(StateFormatError):
+            await state.now()
+        assert await state.mirror_topics() is None
+
+
+async def test_a_topic_without_a_leader_is_no_answer() -> None:
+    cluster = Cluster()
+    cluster.topic = TopicView(bytes(16), {}, int(ErrorCode.LEADER_NOT_AVAILABLE))
+    with pytest.raises(ClusterUnavailable, match="LEADER_NOT_AVAILABLE"):
+        await FleetState(cast("Any", cluster)).mirror_topics()

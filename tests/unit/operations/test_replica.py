@@ -10,9 +10,9 @@ from gateway.errors import NotFound
 from gateway.operations.replica import Replica
 from gateway.state.mirror_states import is_mirroring
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
-from tests.support.control_plane import Plane
-from tests.support.fake_kafka import FakeKafka
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
 
 MIRROR = MirrorRecord(

@@ -9,8 +9,8 @@ from gateway.operations.rules.topology import FleetView
 from gateway.operations.upstream import require_origins
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import LinkRecord, MirrorCutover, MirrorRecord, MirrorState, PartitionStart, Upstream
-from tests.support.control_plane import Plane
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
 
 COPIED = mirror_producer_id(1, 1)
 

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.batch.header import iter_batches
 from protocol.errors import ErrorCode
-from tests.support.model_cluster import ModelLab, batch_of, fetch_request, values_in
+from tests.support.fakes.model_cluster import ModelLab, batch_of, fetch_request, values_in
 
 
 def lab_with(*topics: str, configs: Mapping[str, str] | None = None) -> ModelLab:

@@ -12,7 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import MetadataRequest
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
-from tests.support.model_cluster import batch_of, fetch_request, produce_request
+from tests.support.fakes.model_cluster import batch_of, fetch_request, produce_request
 
 
 class Scene:

@@ -16,7 +16,7 @@ from protocol.messages import (
     OffsetForLeaderEpochRequest,
 )
 from tests.simulation.kafka.broker import CloseConnection
-from tests.support.model_cluster import NOW_MS, ModelLab, batch_of
+from tests.support.fakes.model_cluster import NOW_MS, ModelLab, batch_of
 
 
 def offset(lab: ModelLab, timestamp: int, version: int = 7, committed: bool = False, **more: Any) -> Any:

@@ -12,8 +12,8 @@ from protocol.batch.header import crc_is_valid, read_batch_header
 from protocol.errors import ErrorCode
 from tests.simulation.kafka.broker import CloseConnection
 from tests.simulation.kafka.topics import Topic
-from tests.support.batches import make_batch
-from tests.support.model_cluster import NOW_MS, ModelLab, batch_of
+from tests.support.fakes.model_cluster import NOW_MS, ModelLab, batch_of
+from tests.support.mirror.batches import make_batch
 
 LAST_SEQUENCE = 2**31 - 1
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from protocol.batch.header import crc_is_valid
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteRecordsRequest
-from tests.simulation.kafka.partition import Partition
-from tests.support.model_cluster import NOW_MS, ModelLab, batch_of
+from tests.simulation.kafka.logs.partition import Partition
+from tests.support.fakes.model_cluster import NOW_MS, ModelLab, batch_of
 
 
 def compacted(lab: ModelLab, **configs: str) -> Partition:

@@ -23,7 +23,7 @@ from protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
 )
-from tests.support.model_cluster import ModelLab, batch_of
+from tests.support.fakes.model_cluster import ModelLab, batch_of
 
 SESSION_MS = 6000
 TXN = "txn"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from protocol.errors import ErrorCode
-from tests.simulation.kafka.classic_group import ClassicGroup, GroupRecord, GroupState, Joined, Synced
-from tests.simulation.kafka.group_rules import GroupRules, JoinRequest
+from tests.simulation.kafka.groups.classic_group import ClassicGroup, GroupRecord, GroupState, Joined, Synced
+from tests.simulation.kafka.groups.group_rules import GroupRules, JoinRequest
 
 DELAY_MS = 3000
 SESSION_MS = 6000

@@ -20,7 +20,7 @@ from gateway.state.records import (
 )
 from tests.simulation.judge import Findings
 from tests.simulation.judge.pipelines import judge_pipeline
-from tests.support.two_clusters import Scene, a_whole_migration, found
+from tests.support.brokers.two_clusters import Scene, a_whole_migration, found
 
 
 @pytest.fixture

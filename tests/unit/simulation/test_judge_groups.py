@@ -12,7 +12,7 @@ from gateway.state.records import (
     PartitionStart,
 )
 from gateway.state.topic import TOPIC
-from tests.support.two_clusters import Scene, a_whole_migration, found
+from tests.support.brokers.two_clusters import Scene, a_whole_migration, found
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import ErrorCode
-from tests.simulation.kafka.partition import Partition
-from tests.support.model_cluster import ModelLab, batch_of, fetch_request, values_in
+from tests.simulation.kafka.logs.partition import Partition
+from tests.support.fakes.model_cluster import ModelLab, batch_of, fetch_request, values_in
 
 
 def three(min_isr: int = 2, seed: int = 1, **configs: str) -> tuple[ModelLab, Partition]:

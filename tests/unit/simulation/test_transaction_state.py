@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from protocol.errors import ErrorCode
-from tests.simulation.kafka.group_offsets import CommittedOffset, GroupOffsets
+from tests.simulation.kafka.groups.group_offsets import CommittedOffset, GroupOffsets
 from tests.simulation.kafka.transaction_state import LAST_EPOCH, Transaction, TxnRecord, TxnState
 
 T0 = ("t", 0)

@@ -30,7 +30,7 @@ from gateway.state.records import (
     SequenceRecord,
     Upstream,
 )
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 
 MIRROR = MirrorRecord(link="a", source_topic="b", mirror_topic="b", mirror_id=1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.state.mirror_states import TABLE, MirrorOperation, WrongState, allows, apply, is_mirroring, transition
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 S, Op, D = MirrorState, MirrorOperation, MirrorDirection
 

@@ -12,15 +12,15 @@ import pytest
 import gateway
 from gateway.state.mirror_transitions import TRANSITIONS, WAYS_OUT, WHO, MirrorOperation, NoSuchTransition, check_write
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
-from tests.support.mirror_records import changed
-from tests.support.states_page import PAGE, page
+from tests.support.control.mirror_records import changed
+from tests.support.pages.states_page import PAGE, page
 
 S, D = MirrorState, MirrorDirection
 MIRROR = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1)
 
 
 def test_the_page_is_the_table() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.states_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.pages.states_page"
 
 
 def test_every_operation_is_somebodys_and_leads_somewhere() -> None:

@@ -14,7 +14,7 @@ from gateway.state.gateway_records import PortRecord
 from gateway.state.mirror_transitions import NoSuchTransition
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, SequenceRecord
 from gateway.state.store import StateStore, StoreConflict
-from tests.support.memory_log import MemoryLog
+from tests.support.fakes.memory_log import MemoryLog
 
 PORT = PortRecord(1, 9293)
 MIRROR = MirrorRecord(link="l", source_topic="t", mirror_topic="t", mirror_id=1)

@@ -10,7 +10,7 @@ from gateway.state.codec import decode, encode, key_of
 from gateway.state.mirror_transitions import MirrorOperation
 from gateway.state.transition_errors import KEPT, MESSAGE_AT_MOST, TransitionErrorCode, code_of, with_error
 from protocol.errors import ErrorCode
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 C = TransitionErrorCode
 MIRROR = mirror_record(link="l", source_topic="t", mirror_topic="t", mirror_id=1)

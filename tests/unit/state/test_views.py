@@ -2,7 +2,7 @@
 
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.views import StateViews
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 
 def _mirror(state: MirrorState) -> MirrorRecord:

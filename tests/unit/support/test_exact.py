@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.exact import assert_compacted_alike
-from tests.support.logs import Log, Record
+from tests.support.brokers.logs import Log, Record
+from tests.support.clients.exact import assert_compacted_alike
 
 
 def log(*records: str) -> Log:

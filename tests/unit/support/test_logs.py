@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.logs import Log, Record, assert_equal, assert_nothing_lost
-from tests.support.writer import Acknowledged
+from tests.support.brokers.logs import Log, Record, assert_equal, assert_nothing_lost
+from tests.support.clients.writer import Acknowledged
 
 PARTITIONS = 2
 

@@ -10,7 +10,7 @@ from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers, TokenNumbers
 from gateway.topics.catch_up import CatchUp
-from tests.support.fake_engine import status
+from tests.support.fakes.fake_engine import status
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.metrics_page import PAGE, PEERS, families, page, shown_name
+from tests.support.pages.metrics_page import PAGE, PEERS, families, page, shown_name
 
 
 def test_the_page_is_written_from_the_metrics():
-    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.metrics_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.pages.metrics_page"
 
 
 def test_every_family_says_what_it_means_once():

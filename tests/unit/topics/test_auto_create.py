@@ -11,7 +11,7 @@ from gateway.kafka.connection.errors import BrokerError
 from gateway.operations.link_tasks import TaskState
 from gateway.state.records import LinkRecord
 from gateway.topics.rules.auto_create import Reason
-from tests.support.control_plane import PROPERTIES, Plane
+from tests.support.control.control_plane import PROPERTIES, Plane
 from tests.support.waiting import wait_until_async
 
 ALL = json.dumps({"topicFilters": [{"name": "*", "patternType": "LITERAL", "filterType": "INCLUDE"}]})
@@ -49,8 +49,9 @@ async def test_source_topics_become_mirror_topics(plane):
     assert mirrored(plane) == ["orders", "payments"]
     assert set(plane.engine.running) == {("l", "orders"), ("l", "payments")}
     assert await reasons(plane) == {"_schemas": Reason.EXCLUDED_BY_DEFAULT}
-    status = plane.service.auto_create.state.of("l")
-    assert (status.state, status.created, status.error) == (TaskState.ACTIVE, 2, "")
+    status = plane.service.auto_create.status("l")
+    assert (status.state, status.last_error) == (TaskState.ACTIVE, None)
+    assert plane.service.auto_create.created["l"] == 2
 
 
 async def test_a_round_comes_when_the_metadata_is_too_old(plane):
@@ -71,7 +72,7 @@ async def test_a_link_that_does_not_ask_for_it_is_left_alone(plane):
     await round_of(plane)
 
     assert (mirrored(plane), plane.source.calls) == ([], [])
-    assert plane.service.auto_create.state.of("l").state is TaskState.NOT_CONFIGURED
+    assert plane.service.auto_create.status("l").state is TaskState.NOT_CONFIGURED
     assert await reasons(plane) == {"orders": Reason.AUTO_CREATE_OFF}
 
 
@@ -104,10 +105,10 @@ async def test_what_is_refused_is_remembered_and_comes_again(plane):
     await linked(plane)
     await round_of(plane)
 
-    status = plane.service.auto_create.state.of("l")
+    status = plane.service.auto_create.status("l")
     assert status.state is TaskState.IN_ERROR
-    assert status.error.startswith("2 topics are refused, such as 'a': ")
-    assert "no such names here" in status.error
+    assert status.last_error.message.startswith("2 topics are refused, such as 'a': ")
+    assert "no such names here" in status.last_error.message
     assert await reasons(plane) == {"a": Reason.REFUSED, "b": Reason.REFUSED}
 
     plane.target.calls.clear()
@@ -120,7 +121,7 @@ async def test_what_is_refused_is_remembered_and_comes_again(plane):
     del plane.target.refuse["create_topic"]
     await round_of(plane, 300.0)
     assert mirrored(plane) == ["a", "b"]
-    assert plane.service.auto_create.state.of("l").state is TaskState.ACTIVE
+    assert plane.service.auto_create.status("l").state is TaskState.ACTIVE
 
 
 async def test_a_source_that_does_not_answer_ends_the_round_with_the_reason(plane):
@@ -128,16 +129,16 @@ async def test_a_source_that_does_not_answer_ends_the_round_with_the_reason(plan
     plane.source.add("orders")
     plane.source.down = True
     await round_of(plane)
-    status = plane.service.auto_create.state.of("l")
+    status = plane.service.auto_create.status("l")
     assert (status.state, status.since_ms) == (TaskState.IN_ERROR, plane.now_ms)
-    assert "connection refused" in status.error
+    assert "connection refused" in status.last_error.message
     with pytest.raises(SourceUnreachable):
         await plane.service.auto_create.candidates("l")
 
     plane.source.down = False
     await round_of(plane, 300.0)
     assert mirrored(plane) == ["orders"]
-    assert plane.service.auto_create.state.of("l").error, "the last error is kept"
+    assert plane.service.auto_create.status("l").last_error, "the last error is kept"
 
 
 async def test_a_cluster_that_goes_away_ends_a_round_after_three_topics(plane):
@@ -151,7 +152,7 @@ async def test_a_cluster_that_goes_away_ends_a_round_after_three_topics(plane):
     await linked(plane)
     await round_of(plane)
     assert plane.source.calls.count("topics") == 3
-    assert plane.service.auto_create.state.of("l").state is TaskState.IN_ERROR
+    assert plane.service.auto_create.status("l").state is TaskState.IN_ERROR
 
 
 async def test_one_topic_that_gets_no_answer_does_not_hold_the_others(plane):
@@ -187,7 +188,7 @@ async def test_filters_that_change_end_the_round_and_begin_another(plane):
     plane.target.before["list_topics"] = plane.target.before["topics"] = switch_off
     await round_of(plane)
     assert len(mirrored(plane)) <= 1
-    assert plane.service.auto_create.state.of("l").state is not TaskState.ACTIVE
+    assert plane.service.auto_create.status("l").state is not TaskState.ACTIVE
 
 
 async def test_an_operator_who_was_faster_is_no_refusal(plane):
@@ -201,7 +202,7 @@ async def test_an_operator_who_was_faster_is_no_refusal(plane):
     plane.target.before["list_topics"] = by_hand
     await round_of(plane)
     assert mirrored(plane) == ["orders"]
-    assert plane.service.auto_create.state.of("l").state is TaskState.ACTIVE
+    assert plane.service.auto_create.status("l").state is TaskState.ACTIVE
 
 
 async def test_the_next_leader_goes_on(plane):
@@ -257,7 +258,7 @@ async def test_what_a_deleted_link_had_is_forgotten(plane):
     await plane.service.links.delete("l")
     await round_of(plane)
     assert plane.service.auto_create._links == {}
-    assert plane.service.auto_create.state.of("l").state is TaskState.NOT_CONFIGURED
+    assert plane.service.auto_create.status("l").state is TaskState.NOT_CONFIGURED
 
 
 async def test_filters_are_stored_only_while_it_is_on(plane):
@@ -281,4 +282,4 @@ async def test_a_conflict_is_the_topics_own(plane):
     creator.create = refuses_a
     await round_of(plane)
     assert mirrored(plane) == ["b"]
-    assert "group 'g' is promoted" in plane.service.auto_create.state.of("l").error
+    assert "group 'g' is promoted" in plane.service.auto_create.status("l").last_error.message

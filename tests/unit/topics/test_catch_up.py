@@ -10,7 +10,7 @@ from gateway.errors import Conflict, NotFound
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorError, MirrorState
 from gateway.topics.catch_up import LEASE_S, CatchUp, JobState
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 
 
 def progress(job: str = "job-1", done: int = 5) -> CatchUp:

@@ -13,7 +13,7 @@ from gateway.kafka.rules.topic_configs import OWN
 from gateway.state.per_partition import grown
 from gateway.state.records import MirrorState, PartitionStart
 from gateway.topics.config_sync import ConfigSync
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
 

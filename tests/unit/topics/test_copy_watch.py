@@ -7,7 +7,7 @@ import pytest
 from gateway.state.records import MirrorError, MirrorState
 from gateway.topics.copy_watch import LOOK_EVERY_S, CopyWatch
 from gateway.topics.rules.copy_watch import PATIENCE_S
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

@@ -13,8 +13,8 @@ from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import LIFTED, OWN
 from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
-from tests.support.fake_kafka import FakeKafka
-from tests.support.refused_create import refused
+from tests.support.control.refused_create import refused
+from tests.support.fakes.fake_kafka import FakeKafka
 
 LONG_MAX = str(2**63 - 1)
 

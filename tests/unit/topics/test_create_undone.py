@@ -16,8 +16,8 @@ from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import MirrorState
 from protocol.errors import ErrorCode
-from tests.support.control_plane import Plane
-from tests.support.refused_create import refused
+from tests.support.control.control_plane import Plane
+from tests.support.control.refused_create import refused
 from tests.support.waiting import wait_until_async
 
 

@@ -9,7 +9,7 @@ from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.state.records import PartitionStart
 from gateway.topics.plan import Wanted
 from protocol.errors import ErrorCode
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

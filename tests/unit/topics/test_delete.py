@@ -13,8 +13,8 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.errors import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.records import Deletion, GroupRecord, MirrorState, ProducerEntry
 from protocol.errors import ErrorCode
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

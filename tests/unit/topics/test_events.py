@@ -8,8 +8,8 @@ import pytest
 
 from gateway.state.errors import StoreError
 from gateway.state.records import MirrorError, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.fake_engine import status
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

@@ -14,8 +14,8 @@ from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.mirror.offset_map.rules.translation import TranslationMaps
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
 from gateway.topics.config_sync import ConfigSync
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 
 
 @pytest.fixture

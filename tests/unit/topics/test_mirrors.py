@@ -13,8 +13,8 @@ from gateway.state.errors import StoreError
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import MirrorDirection, MirrorState
 from gateway.topics.clients_not_migrated import Reader
-from tests.support.fake_engine import status
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

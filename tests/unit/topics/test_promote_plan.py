@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.topics.promote_plan import eta_s
-from tests.support.fake_engine import status
+from tests.support.fakes.fake_engine import status
 
 
 async def test_nothing_blocks_it(plane):

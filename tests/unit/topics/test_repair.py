@@ -10,8 +10,8 @@ from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import GroupRecord, GroupState, MirrorError, MirrorState
 from gateway.topics.rules.repair import RepairAction
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.topics import source_topics
 from gateway.topics.source_topics import UnmirroredTopics
-from tests.support.control_plane import Plane
-from tests.support.fake_kafka import FakeKafka
+from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_kafka import FakeKafka
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.state.records import MirrorDirection, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.fake_engine import status
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 
 
 async def test_the_numbers_of_a_mirror_that_was_stopped_are_kept(plane: Plane) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.api.app import create_app
 from gateway.telemetry.metrics import Metrics
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 
 
 @pytest.fixture

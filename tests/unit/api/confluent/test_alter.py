@@ -9,7 +9,7 @@ import pytest
 from gateway.api.confluent.alter import VERBS
 from gateway.errors import Conflict
 from gateway.state.records import MirrorState
-from tests.support.confluent_shapes import ALTERED, assert_shape, list_of
+from tests.support.control.confluent_shapes import ALTERED, assert_shape, list_of
 from tests.support.waiting import wait_until_async
 from tests.unit.api.confluent.test_links import refused
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.confluent_shapes import CONFIG, assert_shape, list_of
+from tests.support.control.confluent_shapes import CONFIG, assert_shape, list_of
 from tests.unit.api.confluent.test_links import refused
 
 SECRET = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.state.records import MirrorState
-from tests.support.confluent_shapes import LINK, assert_shape, list_of
-from tests.support.control_plane import SOURCE
+from tests.support.control.confluent_shapes import LINK, assert_shape, list_of
+from tests.support.control.control_plane import SOURCE
 
 CONFIGS = [{"name": "bootstrap.servers", "value": SOURCE}, {"name": "ack", "value": "both"}]
 

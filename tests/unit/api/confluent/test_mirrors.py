@@ -8,8 +8,8 @@ import pytest
 
 from gateway.api.confluent.mirror_models import MirrorStatus
 from gateway.state.records import MirrorState, TransitionError
-from tests.support.confluent_shapes import MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
-from tests.support.fake_engine import status
+from tests.support.control.confluent_shapes import MIRROR, MIRROR_WITH_ERRORS, assert_shape, list_of
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 from tests.unit.api.confluent.test_links import refused
 

@@ -10,9 +10,9 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict
 from gateway.state.producer_ids import MAX_FAILBACK_EPOCH
 from gateway.state.records import MirrorDirection, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
-from tests.support.topic_scene import TABLE, TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.control.topic_scene import TABLE, TopicScene, mirrored_topic
 
 
 @pytest.fixture

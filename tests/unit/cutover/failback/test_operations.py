@@ -14,8 +14,8 @@ from gateway.state.errors import StoreError
 from gateway.state.mirror_states import MirrorOperation, WrongState, apply
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
-from tests.support.failback_scene import COPY_ENDS, ENDS, REVERSE, FailbackScene, S
-from tests.support.topic_scene import TABLE
+from tests.support.control.failback_scene import COPY_ENDS, ENDS, REVERSE, FailbackScene, S
+from tests.support.control.topic_scene import TABLE
 from tests.support.waiting import wait_until_async
 
 

@@ -11,9 +11,9 @@ from gateway.cutover.failback.reversals import PATIENCE_S
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import MirrorDirection, MirrorState, ThenReverse
-from tests.support.control_plane import Plane
-from tests.support.fake_engine import status
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

@@ -13,7 +13,7 @@ from gateway.errors import Conflict
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, PartitionErrors
 from gateway.state.records import MirrorDirection, PartitionStart
 from protocol.errors import ErrorCode
-from tests.support.failback_scene import ENDS, REVERSE, FailbackScene, S
+from tests.support.control.failback_scene import ENDS, REVERSE, FailbackScene, S
 from tests.support.waiting import wait_until_async
 
 

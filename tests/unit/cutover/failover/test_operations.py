@@ -20,10 +20,10 @@ from gateway.mirror.offset_map.rules.offset_map import OffsetMap
 from gateway.state.records import MirrorMode, MirrorRecord, MirrorState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
-from tests.support.control_plane import Plane
-from tests.support.fake_engine import status
-from tests.support.fake_kafka import RangeEnds
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
+from tests.support.fakes.fake_engine import status
+from tests.support.fakes.fake_kafka import RangeEnds
 from tests.support.waiting import wait_until_async
 
 S = MirrorState

@@ -10,9 +10,9 @@ from gateway.mirror.rules.copy_ends import PartitionEnd
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import MirrorDirection, MirrorError, MirrorRecord
-from tests.support.failback_scene import REVERSE, FailbackScene, S
-from tests.support.fake_engine import status
-from tests.support.topic_scene import TABLE
+from tests.support.control.failback_scene import REVERSE, FailbackScene, S
+from tests.support.control.topic_scene import TABLE
+from tests.support.fakes.fake_engine import status
 from tests.support.waiting import wait_until_async
 
 

@@ -14,8 +14,8 @@ from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.errors import Conflict
 from gateway.operations.origin_ends import LogEnds
 from gateway.state.records import LinkRecord, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import GroupRecord, GroupState, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
 from tests.support.waiting import wait_until_async
 
 

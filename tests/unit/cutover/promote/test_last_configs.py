@@ -10,8 +10,8 @@ import pytest
 from gateway.cutover.promote.rules.memory import CONFIG_TRIES
 from gateway.kafka.connection.errors import BrokerError
 from gateway.state.records import MirrorState
-from tests.support.control_plane import Plane
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
 
 FORBIDDEN = 29
 

@@ -14,9 +14,9 @@ from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
-from tests.support.topic_scene import LIMITS, TABLE, TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.control.topic_scene import LIMITS, TABLE, TopicScene, mirrored_topic
 from tests.support.waiting import wait_until_async
 
 KEY = ("l", "orders")

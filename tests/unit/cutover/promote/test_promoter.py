@@ -14,8 +14,8 @@ from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.errors import Conflict
 from gateway.kafka.connection.errors import NetError
 from gateway.state.records import MirrorState
-from tests.support.control_plane import Plane
-from tests.support.topic_scene import LIMITS, TABLE, TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.topic_scene import LIMITS, TABLE, TopicScene, mirrored_topic
 from tests.support.waiting import wait_until_async
 
 

@@ -13,9 +13,9 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.state.records import MirrorState
 from gateway.state.store import StoreError, StoreUncertain
-from tests.support.control_plane import Plane
-from tests.support.mirror_records import changed
-from tests.support.topic_scene import TopicScene, mirrored_topic
+from tests.support.control.control_plane import Plane
+from tests.support.control.mirror_records import changed
+from tests.support.control.topic_scene import TopicScene, mirrored_topic
 from tests.support.waiting import wait_until_async
 
 

@@ -16,7 +16,7 @@ from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.fleet.peers.channel import PeerRefused, PeerUnavailable
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="s", client={})

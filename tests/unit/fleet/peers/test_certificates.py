@@ -19,7 +19,7 @@ from gateway.fleet.peers.certificates import Certificates, FleetCertificates, Gi
 from gateway.fleet.peers.channel import Peers, PeerUnavailable
 from gateway.fleet.peers.wire import encode, proof, read
 from gateway.transport import renewed
-from tests.support.stream_server import StreamServer
+from tests.support.fakes.stream_server import StreamServer
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"

@@ -13,7 +13,7 @@ import pytest
 from gateway.fleet.peers import wire as peer_wire
 from gateway.fleet.peers.channel import PeerRefused, Peers, PeerUnavailable
 from gateway.kafka.connection.errors import NetError
-from tests.support.stream_server import StreamServer
+from tests.support.fakes.stream_server import StreamServer
 from tests.support.waiting import wait_until_async
 
 HOST = "127.0.0.1"

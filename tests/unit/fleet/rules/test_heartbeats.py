@@ -17,7 +17,7 @@ from gateway.fleet.rules.heartbeats import (
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.records import MirrorDirection, MirrorRecord
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 STATUS = PartitionStatus(
     partition=3, phase="copying", source_end=9, mirrored_to=8, target_end=8, lag=1, lag_ms=4, bytes_per_s=1.5

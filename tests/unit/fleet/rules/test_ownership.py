@@ -7,7 +7,7 @@ import random
 from gateway.fleet.rules.ownership import is_spread, mirrored_by, owners_now, partitions_of, spread
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 
 def mirror(topic: str, state: MirrorState = MirrorState.ACTIVE, **more: object) -> MirrorRecord:

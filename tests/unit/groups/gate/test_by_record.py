@@ -7,7 +7,7 @@ from dataclasses import replace
 from gateway.groups.gate.rules.commands import GateCommand
 from gateway.groups.gate.rules.gates import GateStatus
 from gateway.state.records import GroupRecord, GroupState
-from tests.support.control_plane import Plane
+from tests.support.control.control_plane import Plane
 
 GROUP = GroupRecord(link="l", group="g")
 

@@ -22,8 +22,8 @@ from gateway.groups.rules.demote import (
     next_step,
 )
 from gateway.state.records import GroupState, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
-from tests.support.mirror_records import changed
-from tests.support.search import Violation, explore
+from tests.support.control.mirror_records import changed
+from tests.support.models.search import Violation, explore
 
 K, S, G = DemoteStepKind, MirrorState, GroupState
 LIMITS = DemoteLimits()

@@ -33,7 +33,7 @@ from gateway.state.records import (
     PartitionStart,
     SourceOffset,
 )
-from tests.support.mirror_records import changed
+from tests.support.control.mirror_records import changed
 
 K = GroupFailoverStepKind
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.verdict import AuditVerdict, Finding
-from tests.support.audit_logs import TRANSACTIONAL, Log, Logs, audit, copied, facts_of, plain_log
-from tests.support.audit_logs import given as record
-from tests.support.source_log import Given
+from tests.support.jobs.audit_logs import TRANSACTIONAL, Log, Logs, audit, copied, facts_of, plain_log
+from tests.support.jobs.audit_logs import given as record
+from tests.support.mirror.source_log import Given
 
 What = tuple[str, int]
 whats = st.lists(

@@ -11,9 +11,9 @@ from gateway.jobs.audit.verdict import AuditVerdict
 from gateway.state.records import MirrorMode, MirrorState
 from tests.audit_mutations import edits
 from tests.audit_mutations.history import History
-from tests.support.audit_logs import Log, audit
-from tests.support.audit_logs import given as made_up
-from tests.support.source_log import Given
+from tests.support.jobs.audit_logs import Log, audit
+from tests.support.jobs.audit_logs import given as made_up
+from tests.support.mirror.source_log import Given
 
 moves = st.lists(st.tuples(st.sampled_from(["write", "mirror", "turn"]), st.integers(1, 4)), max_size=24)
 

@@ -11,8 +11,8 @@ from gateway.jobs.audit.kinds import Kind
 from gateway.jobs.audit.retention import Policy
 from gateway.jobs.audit.verdict import AuditVerdict, Finding
 from tests.audit_mutations.history import STATES, compacted, drop
-from tests.support.audit_logs import T0, Log, Logs, audit, copied, facts_of
-from tests.support.source_log import Given
+from tests.support.jobs.audit_logs import T0, Log, Logs, audit, copied, facts_of
+from tests.support.mirror.source_log import Given
 
 CLEANED = Policy(deletes=False, compacts=True, retention_ms=-1, retention_bytes=-1)
 Written = tuple[int, bool]

@@ -10,7 +10,7 @@ from gateway.jobs.audit.page import SHOWN, page
 from gateway.jobs.audit.report import ClusterFacts, Report
 from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.verdict import Finding
-from tests.support.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
+from tests.support.jobs.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
 
 def finding(source: Log, target: Log, index: int = 0) -> Finding:

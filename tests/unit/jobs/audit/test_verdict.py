@@ -8,7 +8,7 @@ from gateway.jobs.audit.retention import Policy, why_not
 from gateway.jobs.audit.sums import Answer, Sums
 from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, gather, overall
 from gateway.jobs.audit.work import by_keys
-from tests.support.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
+from tests.support.jobs.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000

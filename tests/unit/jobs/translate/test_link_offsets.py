@@ -20,7 +20,7 @@ from gateway.mirror.rules.period import period_of
 from gateway.operations.offset_translation import OffsetMaps, OffsetsBetween
 from gateway.state.records import CarriedOffset, MirrorMode, MirrorRecord, MirrorState, PartitionStart, SourceOffset
 from tests.audit_mutations.history import STATES, History, history
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 moves = st.lists(
     st.tuples(st.sampled_from(["write", "mirror", "turn", "fail", "trim"]), st.integers(1, 4)), max_size=24

@@ -19,8 +19,8 @@ from gateway.kafka.connection.sasl import Bearer
 from gateway.operations.link_policy import LinkPolicy
 from gateway.operations.secrets.link_secrets import LinkSecrets
 from gateway.operations.secrets.rules.references import REDACTED, shown
-from tests.support.certificates import Certificates
-from tests.support.https_server import https_server
+from tests.support.identities.certificates import Certificates
+from tests.support.identities.https_server import https_server
 
 ANSWERS = {
     "/good": json.dumps({"access_token": "a.b.c", "token_type": "Bearer"}),

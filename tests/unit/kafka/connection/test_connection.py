@@ -13,8 +13,8 @@ from gateway.kafka.connection.errors import ClusterUnavailable, ConnectionClosed
 from protocol.apis import ApiKey
 from protocol.codec import encode_body, encode_response
 from protocol.messages import MetadataRequest, MetadataResponse
-from tests.support.fake_broker import HANG_UP, SILENCE, FakeBroker, Request
-from tests.support.quick_clusters import OpenConnection, quick
+from tests.support.brokers.quick_clusters import OpenConnection, quick
+from tests.support.fakes.fake_broker import HANG_UP, SILENCE, FakeBroker, Request
 from tests.support.waiting import wait_until_async
 
 METADATA = ApiKey.METADATA

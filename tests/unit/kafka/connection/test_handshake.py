@@ -18,8 +18,8 @@ from protocol.messages import (
     SaslAuthenticateResponse,
     SaslHandshakeResponse,
 )
-from tests.support.fake_broker import SILENCE, FakeBroker, Request
-from tests.support.quick_clusters import OpenConnection, quick
+from tests.support.brokers.quick_clusters import OpenConnection, quick
+from tests.support.fakes.fake_broker import SILENCE, FakeBroker, Request
 from tests.support.waiting import wait_until_async
 
 SCRAM = {

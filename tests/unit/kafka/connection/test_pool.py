@@ -9,7 +9,7 @@ import pytest
 from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavailable
 from gateway.kafka.connection.pool import Pool
-from tests.support.quick_clusters import quick
+from tests.support.brokers.quick_clusters import quick
 from tests.support.waiting import wait_until_async
 
 

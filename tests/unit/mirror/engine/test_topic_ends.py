@@ -12,8 +12,8 @@ from gateway.mirror.partition.runner import PartitionRunner
 from gateway.mirror.rules.copy_ends import CopyEnds, whole
 from gateway.state.producer_ids import GATEWAY_PID_BASE, mirror_producer_id
 from gateway.state.records import MirrorRecord, PartitionStart, ProducerEntry
-from tests.support.batches import make_batch
-from tests.support.partition_talk import tail
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.partition_talk import tail
 
 RECORD = MirrorRecord(
     link="l", source_topic="t", mirror_topic="t", mirror_id=2, readable=True, starts=(PartitionStart(0, 0),) * 2

@@ -18,8 +18,8 @@ from gateway.transport.tasks import Tasks
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsResponse
-from tests.support.fake_broker import Request
-from tests.support.fake_cluster import FakeCluster
+from tests.support.fakes.fake_broker import Request
+from tests.support.fakes.fake_cluster import FakeCluster
 
 TOPIC = "__lockgate_map.l"
 

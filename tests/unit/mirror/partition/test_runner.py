@@ -27,7 +27,7 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.translator import Planned
 from gateway.mirror.partition.runner import PartitionRunner, execute
 from gateway.state.records import MirrorError, PartitionStart
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 
 
 class Notes:

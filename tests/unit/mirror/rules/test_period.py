@@ -10,7 +10,7 @@ from gateway.mirror.rules.period import period_of
 from gateway.state.per_partition import WrongLength, grown
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import NOT_PADDED, MirrorDirection, MirrorRecord, PartitionStart
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 LINK_ID = 3
 

@@ -10,8 +10,8 @@ from gateway.operations.secrets.sealing import SealingKeys
 from gateway.operations.secrets.stored import StoredSecrets
 from gateway.state.gateway_records import FleetRecord, GatewayRecord
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, PartitionStart
-from tests.support.control_plane import SOURCE, Plane
-from tests.support.mirror_records import changed
+from tests.support.control.control_plane import SOURCE, Plane
+from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
 KEYS = SealingKeys([bytes(32)])

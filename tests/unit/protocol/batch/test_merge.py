@@ -20,8 +20,8 @@ from protocol.batch.header import (
 from protocol.batch.merge import merged
 from protocol.batch.record_reader import Record, read_records
 from protocol.errors import MalformedFrame
-from tests.support.batches import make_batch
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.source_log import Given, v2_batch
 
 PID, SEQUENCE = 2**61 + 1, 12_345
 

@@ -21,12 +21,12 @@ from protocol.messages import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from tests.support.batches import make_batch
-from tests.support.gates import gate
-from tests.support.pausing import in_phase
+from tests.support.control.gates import gate
+from tests.support.control.pausing import in_phase
+from tests.support.mirror.batches import make_batch
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 ME = Identity("10.0.0.7", "me")
 LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

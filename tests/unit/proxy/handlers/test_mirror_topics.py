@@ -14,10 +14,10 @@ from protocol.apis import ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header, response_body_offset
-from tests.support.pausing import in_phase
+from tests.support.control.pausing import in_phase
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 K = ApiKey
 POLICY, DENIED = int(ErrorCode.POLICY_VIOLATION), int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -17,11 +17,11 @@ from protocol.errors import ErrorCode
 from protocol.header import frame_request, frame_response, peek_request_header, response_body_offset
 from protocol.messages import MetadataResponse
 from protocol.produce import PartitionResult, build_request_body, build_response_body, scan_request, scan_response
-from tests.support.batches import make_batch
-from tests.support.pausing import in_phase
+from tests.support.control.pausing import in_phase
+from tests.support.mirror.batches import make_batch
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 PRODUCE = int(ApiKey.PRODUCE)
 METADATA = int(ApiKey.METADATA)

@@ -14,12 +14,12 @@ from protocol.apis import ApiKey
 from protocol.batch.header import crc_is_valid, producer_id_of, read_batch_header
 from protocol.header import frame_response, peek_request_header
 from protocol.produce import PartitionResult, build_response_body, scan_request
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 from tests.unit.proxy.handlers.test_produce import answers, produce, route, source_answers
 
 if TYPE_CHECKING:
     from gateway.cutover.write_pause.rules.routing import TopicRoute
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 PRODUCE = int(ApiKey.PRODUCE)
 CLIENT = GATEWAY_PID_BASE + 7

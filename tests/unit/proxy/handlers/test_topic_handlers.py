@@ -22,10 +22,10 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.support.conversation import View
+from tests.support.proxy.conversation import View
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 UNKNOWN = 3
 POLICY = 44

@@ -15,12 +15,12 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.header import frame_response, peek_request_header, response_body_offset
 from protocol.produce import PartitionResult, build_response_body, scan_response
-from tests.support.batches import make_batch
-from tests.support.conversation import Wire
+from tests.support.mirror.batches import make_batch
+from tests.support.proxy.conversation import Wire
 from tests.unit.proxy.handlers.test_produce import produce, route
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 PRODUCE = int(ApiKey.PRODUCE)
 PRODUCER = 2**49 + 7

@@ -11,7 +11,7 @@ from protocol.codec import decode_request, encode_response
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header
 from protocol.messages import MetadataResponse
-from tests.support.conversation import Conversation
+from tests.support.proxy.conversation import Conversation
 
 WRITE, DESCRIBE = 1 << 4, 1 << 8
 METADATA = int(ApiKey.METADATA)

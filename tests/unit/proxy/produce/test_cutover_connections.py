@@ -11,7 +11,7 @@ from protocol.produce import PartitionResult
 from tests.unit.proxy.handlers.test_produce import produce, route, source_answers
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 
 def publish(talk: Conversation, *, counted: bool = False, **phases: WritePhase) -> None:

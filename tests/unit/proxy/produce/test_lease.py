@@ -17,11 +17,11 @@ from protocol.errors import ErrorCode
 from protocol.header import frame_request, frame_response, peek_request_header
 from protocol.messages import OffsetCommitRequest
 from protocol.produce import PartitionResult, build_response_body
-from tests.support.gates import gate
+from tests.support.control.gates import gate
 from tests.unit.proxy.handlers.test_produce import answers, produce, route, source_answers
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 OFFSET_COMMIT = int(ApiKey.OFFSET_COMMIT)
 

@@ -11,7 +11,7 @@ from gateway.proxy.produce.mirrored_retries import MirroredRetries
 from gateway.proxy.produce.produce_plan import Part, ProducePlan
 from gateway.state.records import ProducerEntry
 from protocol.produce import PartitionResult
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 from tests.unit.proxy.handlers.test_produce import route
 
 PRODUCER = 2**49 + 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
 from gateway.proxy.produce.produce_plan import Part, plan_produce
-from tests.support.pausing import in_phase
+from tests.support.control.pausing import in_phase
 
 
 def route(topic: str, phase: WritePhase) -> TopicRoute:

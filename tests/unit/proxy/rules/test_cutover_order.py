@@ -8,7 +8,7 @@ from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
 from gateway.cutover.write_pause.rules.write_pause import WritePhase
 from gateway.proxy.rules.cutover_order import LATE_S, WATCHED_S, CutoverOrder, SentBatch
 from gateway.state.records import ProducerEntry
-from tests.support.pausing import in_phase
+from tests.support.control.pausing import in_phase
 
 LAST = 2**31 - 1
 NOW = 101.0

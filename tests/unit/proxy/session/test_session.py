@@ -9,10 +9,10 @@ from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_request
 from protocol.header import frame_request, peek_request_header, response_body_offset
 from protocol.messages import HeartbeatRequest, JoinGroupRequest
-from tests.support.gates import gate
+from tests.support.control.gates import gate
 
 if TYPE_CHECKING:
-    from tests.support.conversation import Conversation
+    from tests.support.proxy.conversation import Conversation
 
 
 def heartbeat(correlation_id: int) -> bytes:

@@ -18,7 +18,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.proxy.transactions.write_pause import TransactionPauses
 from protocol.errors import ErrorCode
-from tests.support.pausing import in_phase
+from tests.support.control.pausing import in_phase
 
 CLIENT, ELSEWHERE = ProducerIdentity(7, 3), ProducerIdentity(90, 5)
 SOURCE = TransactionSide("source-id")

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.state.records import MirrorDirection, MirrorError, MirrorState
 from gateway.topics.rules.copy_watch import PATIENCE_S, CopyTopicWatch, Look, failure, is_watched
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 MIRROR = mirror_record(
     link="l", source_topic="s", mirror_topic="t", mirror_id=1, source_topic_id="S1", mirror_topic_id="T1"

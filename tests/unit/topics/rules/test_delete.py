@@ -8,7 +8,7 @@ import pytest
 
 from gateway.state.records import Deletion, MirrorDirection, MirrorState, PartitionStart
 from gateway.topics.rules.delete import DeletionFacts, why_not_changed, why_not_deleted
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 S = MirrorState
 MIRROR = mirror_record(

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.state.records import MirrorDirection, MirrorError, MirrorMode, MirrorState, PartitionStart
 from gateway.topics.rules.repair import Repair, RepairAction, RepairFacts, TopicFacts, repairs_of, way_out
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 E, A = MirrorError, RepairAction
 FAILED = mirror_record(

@@ -22,7 +22,7 @@ from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.cutover.write_pause.rules.write_pause import phase_of
 from gateway.state.mirror_states import UNDER_WAY, MirrorOperation, apply
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState, PartitionStart
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 S, K, Op = MirrorState, FailbackStepKind, MirrorOperation
 OLD, NEW, ALIEN = "old-id", "new-id", "alien-id"

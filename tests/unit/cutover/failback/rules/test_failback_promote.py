@@ -14,7 +14,7 @@ from gateway.state.mirror_states import WrongState
 from gateway.state.per_partition import WrongLength, grown
 from gateway.state.producer_ids import GATEWAY_PID_BASE
 from gateway.state.records import MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 S = MirrorState
 FORWARD, REVERSE = MirrorDirection.FORWARD, MirrorDirection.REVERSE

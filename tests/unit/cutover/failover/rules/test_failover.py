@@ -24,8 +24,8 @@ from gateway.cutover.failover.rules.snapshot import (
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.state.mirror_states import WrongState
 from gateway.state.records import MirrorDirection, MirrorRecord, MirrorState
-from tests.support.failover_model import World, back, forward
-from tests.support.search import Violation, explore
+from tests.support.models.failover_model import World, back, forward
+from tests.support.models.search import Violation, explore
 
 K, S = FailoverStepKind, MirrorState
 LIMITS = FailoverLimits()

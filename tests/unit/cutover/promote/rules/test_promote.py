@@ -24,9 +24,9 @@ from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.mirror.rules.copy_ends import CopyEnds
 from gateway.state.records import MirrorState
-from tests.support.mirror_records import changed, mirror_record
-from tests.support.promote_model import COPY, LIMITS, World
-from tests.support.search import Violation, search
+from tests.support.control.mirror_records import changed, mirror_record
+from tests.support.models.promote_model import COPY, LIMITS, World
+from tests.support.models.search import Violation, search
 
 K = StepKind
 

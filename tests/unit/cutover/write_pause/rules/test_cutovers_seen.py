@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.cutover.write_pause.rules.cutovers_seen import RETRIED_S, CutoversSeen
 from gateway.state.records import MirrorDirection, MirrorState, ProducerEntry
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 TABLE = ((ProducerEntry(1, 0, 0, 4, 10),), ())
 STOPPED = mirror_record(

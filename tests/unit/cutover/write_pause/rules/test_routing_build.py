@@ -13,7 +13,7 @@ from gateway.cutover.write_pause.rules.write_pause import Pause, WritePauses, ph
 from gateway.kafka.rules.topic_ids import topic_id_text
 from gateway.state.ack import Ack
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart, ProducerEntry
-from tests.support.mirror_records import mirror_record
+from tests.support.control.mirror_records import mirror_record
 
 TOPIC_ID = bytes(range(16))
 LINKS = {"l": LinkRecord(name="l", link_id=1, source_cluster_id="S", client={}, configs={"ack": "both"})}

@@ -14,7 +14,7 @@ from gateway.mirror.rules.period import period_of
 from gateway.state.codec import mirror_of, values_of
 from gateway.state.per_partition import with_copy_ends
 from gateway.state.records import Cutover, MirrorDirection, MirrorMode, MirrorRecord, MirrorState, PartitionStart
-from tests.support.mirror_records import changed, mirror_record
+from tests.support.control.mirror_records import changed, mirror_record
 
 S = MirrorState
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from gateway.mirror.offset_map.rules.offset_map import OffsetMap, TranslationRule
 from gateway.mirror.partition.rules.commands import WriteBreakpoints
 from gateway.mirror.partition.rules.state import PartitionPhase
-from tests.support.mirror_sim import TargetLog
-from tests.support.translate_sim import MapLog, TranslatedRunner, TranslatedSource, copied
+from tests.support.mirror.mirror_sim import TargetLog
+from tests.support.mirror.translate_sim import MapLog, TranslatedRunner, TranslatedSource, copied
 
 seeds = st.integers(min_value=0, max_value=2**32)
 

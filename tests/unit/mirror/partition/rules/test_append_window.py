@@ -18,8 +18,8 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror
 from protocol.batch.header import HEADER_BYTES, iter_batches, read_batch_header
 from protocol.batch.merge import MAX_INFLATED
 from protocol.batch.record_reader import read_records
-from tests.support.batches import make_batch
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.source_log import Given, v2_batch
 
 PID = 2**61 + 7
 SMALL = b"v" * 10

@@ -10,7 +10,7 @@ from gateway.mirror.partition.rules.log_tail import CannotMirror, CopiedTail
 from gateway.mirror.partition.rules.producer_table import ProducerTable
 from gateway.state.records import MirrorError
 from protocol.batch.header import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, read_batch_header
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 
 PID = 2**49 + 1
 

@@ -16,9 +16,9 @@ from gateway.state.records import NOT_PADDED, MirrorError, PartitionStart
 from protocol.batch.header import mirror_sequence, rewrite_batch
 from protocol.batch.merge import merged
 from protocol.batch.reencode import Piece, convert
-from tests.support.partition_talk import PID, only_failure
-from tests.support.source_log import CONTROL, Given, v2_batch
-from tests.support.translate_sim import batch_of
+from tests.support.mirror.partition_talk import PID, only_failure
+from tests.support.mirror.source_log import CONTROL, Given, v2_batch
+from tests.support.mirror.translate_sim import batch_of
 
 TIME = 1_002
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.replicated_story import Story
+from tests.support.mirror.replicated_story import Story
 
 seeds = st.integers(min_value=0, max_value=2**32)
 

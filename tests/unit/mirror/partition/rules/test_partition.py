@@ -12,8 +12,8 @@ from gateway.mirror.partition.rules.target_side import SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.batch.header import read_batch_header
 from protocol.errors import ErrorCode
-from tests.support.batches import make_batch
-from tests.support.partition_talk import PID, batch_taken, copying, feed, only_failure, taken
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.partition_talk import PID, batch_taken, copying, feed, only_failure, taken
 
 
 class TestCopying:

@@ -12,8 +12,8 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import MirrorError, PartitionStart
-from tests.support.batches import make_batch
-from tests.support.mirror_sim import Runner, SourceLog, TargetLog, payloads
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.mirror_sim import Runner, SourceLog, TargetLog, payloads
 
 PID = mirror_producer_id(3, 14)
 seeds = st.integers(min_value=0, max_value=2**32)

@@ -25,7 +25,7 @@ from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.producer_ids import mirror_producer_id
 from gateway.state.records import LostRecords, MirrorError, PartitionStart
 from protocol.errors import ErrorCode
-from tests.support.source_log import Given, v2_batch
+from tests.support.mirror.source_log import Given, v2_batch
 
 PID = mirror_producer_id(1, 2)
 OF = PartitionKey(2, 0, 0)

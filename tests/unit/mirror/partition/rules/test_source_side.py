@@ -15,7 +15,7 @@ from gateway.mirror.partition.rules.source_side import (
 )
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode
-from tests.support.batches import make_batch
+from tests.support.mirror.batches import make_batch
 
 
 def answered(source: SourceSide, size: int, batches: int = 1) -> int:

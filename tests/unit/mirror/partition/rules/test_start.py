@@ -11,7 +11,7 @@ from gateway.mirror.partition.rules.state import PartitionPhase
 from gateway.state.records import MirrorError, PartitionStart
 from protocol.batch.header import read_batch_header
 from protocol.errors import ErrorCode
-from tests.support.partition_talk import PID, batch_taken, feed, new, only_failure, tail, taken
+from tests.support.mirror.partition_talk import PID, batch_taken, feed, new, only_failure, tail, taken
 
 
 class TestStart:

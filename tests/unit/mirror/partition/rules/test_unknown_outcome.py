@@ -10,8 +10,8 @@ from gateway.mirror.partition.rules.partition import PartitionMirror
 from gateway.mirror.partition.rules.target_side import LOW_LOG_END_S, SLOW_RETRY_S
 from gateway.state.records import MirrorError
 from protocol.errors import ErrorCode
-from tests.support.batches import make_batch
-from tests.support.partition_talk import PID, copying, feed, only_failure, tail, taken
+from tests.support.mirror.batches import make_batch
+from tests.support.mirror.partition_talk import PID, copying, feed, only_failure, tail, taken
 
 OUTCOME_UNKNOWN = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

@@ -17,7 +17,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 from protocol.batch.compression import compress
 from protocol.batch.header import HEADER_BYTES, crc_is_valid, read_batch_header, rewrite_batch
 from protocol.batch.reencode import CorruptRecords, Piece, Skip, convert
-from tests.support.source_log import (
+from tests.support.mirror.source_log import (
     ABORT,
     COMMIT,
     DELETE_HORIZON,

@@ -1,0 +1,1 @@
+"""`lockgate job`: the Spark jobs, one file per command."""

@@ -1,0 +1,1 @@
+"""Links: created, checked, changed while they run, and run where this gateway leads."""

@@ -1,0 +1,1 @@
+"""What of a link may be changed, and what that asks for. Pure."""

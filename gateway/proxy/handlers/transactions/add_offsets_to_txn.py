@@ -1,0 +1,131 @@
+"""AddOffsetsToTxn: v0-4 (its versions stop there).
+
+Behaviour: offsets are committed where the group commits: on the target once it is promoted, on the source before. In a
+transaction whose records go to the other cluster they would not be one transaction: GROUP_AUTHORIZATION_FAILED, which
+every client answers by aborting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from gateway.proxy.handlers.transactions.txn_codes import answered_code
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, TransactionSide, id_at
+from gateway.proxy.rules.transactional_producers import Admission, TransactionalProducer
+from gateway.proxy.transactions.coordinator_calls import (
+    Action,
+    forward_own,
+    require_transactional,
+    require_transactional_first,
+    serve,
+)
+from gateway.proxy.transactions.group_sides import as_name
+from protocol.apis import ApiKey
+from protocol.codec import encode_response
+from protocol.errors import ErrorCode
+from protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from gateway.cutover.write_pause.rules.routing import RoutingTable
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+    from gateway.proxy.transactions.adding import TransactionAdding
+    from gateway.proxy.transactions.group_sides import GroupSides
+    from gateway.proxy.transactions.transactions import Transactions
+
+_KEY = int(ApiKey.ADD_OFFSETS_TO_TXN)
+_CAP = 3
+_log = structlog.get_logger("lockgate.proxy")
+
+
+class AddOffsetsToTxnHandler:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        *,
+        adding: TransactionAdding,
+        groups: GroupSides,
+        transactions: Transactions,
+        routing: RoutingTable,
+        clock: Callable[[], float],
+    ) -> None:
+        self._adding = adding
+        self._groups = groups
+        self._transactions = transactions
+        self._routing = routing
+        self._clock = clock
+
+    def intercepts(self, session: Session) -> bool:
+        return self._routing.current.intercepts_produce
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = exchange.request()
+        serve(
+            session,
+            lambda: self._serve(session, exchange, request),
+            lambda code: self._reply(exchange, code),
+        )
+
+    async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
+        name = as_name(request.group_id)
+        client = ProducerIdentity(request.producer_id, request.producer_epoch)
+        await require_transactional_first(session, request.transactional_id, request.group_id)
+        async with self._transactions.lock(request.transactional_id):
+            producer = await self._transactions.identify(request.transactional_id, client, session.id)
+        placement = await self._groups.placement(producer, request.group_id)
+        async with self._adding.add(request.transactional_id, client, session.id, lambda _: {name: placement}) as (
+            producer,
+            decision,
+        ):
+            if decision.verdict is Admission.REFUSE:
+                producer.turned_away()
+                return self._refuse_mixed(exchange, request, str(decision.side))
+            if decision.side != OWN:
+                await require_transactional(session, request.transactional_id, request.group_id)
+                code = await self._elsewhere(exchange, request, producer, decision.side)
+                if await self._transactions.has_newer(producer, decision.side, code):
+                    code = await self._elsewhere(exchange, request, producer, decision.side)
+                return lambda: self._reply(exchange, code)
+            return forward_own(session, exchange, producer, lambda: self._begin(producer, name))
+
+    def _begin(self, producer: TransactionalProducer, name: str) -> Callable[[Any], None]:
+        opened = producer.begin(OWN, {name}, self._clock())
+        return lambda answer: self._adding.taken(producer, opened, [answer.error_code])
+
+    async def _elsewhere(
+        self, exchange: Exchange, request: Any, producer: TransactionalProducer, side: TransactionSide
+    ) -> int:
+        transactions = self._transactions
+        identity = await transactions.identity_at(producer, side)
+        message = AddOffsetsToTxnRequest(
+            transactional_id=id_at(request.transactional_id, side),
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            group_id=self._routing.current.group_at(side.cluster, request.group_id),
+        )
+        with self._adding.begun(producer, side, {as_name(request.group_id)}) as opened:
+            cap = min(_CAP, exchange.api_version)
+            answer = await transactions.coordinators.call(side, request.transactional_id, message, cap)
+        transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)
+        self._adding.taken(producer, opened, [answer.error_code])
+        return int(answer.error_code)
+
+    def _refuse_mixed(self, exchange: Exchange, request: Any, side: str) -> Action:
+        _log.warning(
+            "offsets of a group on the other cluster were refused to a transaction; promote the topics that it writes "
+            "before the group that it reads with",
+            transactional_id=request.transactional_id,
+            transaction_at=side,
+            group=request.group_id,
+        )
+        return lambda: self._reply(exchange, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def _reply(self, exchange: Exchange, code: int) -> None:
+        response = AddOffsetsToTxnResponse(
+            throttle_time_ms=0, error_code=answered_code(_KEY, exchange.api_version, code)
+        )
+        exchange.reply_framed(encode_response(response, _KEY, exchange.api_version, exchange.correlation_id))

@@ -1,0 +1,168 @@
+"""TxnOffsetCommit: v0-4 (v5 is transactions v2, v6 names topics by id; neither is advertised).
+
+Behaviour: follows the transaction to its cluster. To a source it goes under the producer's identity there, to the
+group's coordinator; its offsets are the source's own, since the group still reads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.kafka.topic_partition import TopicPartition
+from gateway.proxy.handlers.transactions.txn_codes import answered_code
+from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, TransactionSide, id_at
+from gateway.proxy.rules.transactional_producers import TransactionalProducer
+from gateway.proxy.transactions.coordinator_calls import (
+    Action,
+    forward_own,
+    in_transit,
+    require_readable,
+    require_transactional,
+    require_transactional_first,
+    serve,
+)
+from gateway.proxy.transactions.coordinators import Refused
+from gateway.proxy.transactions.group_sides import as_name
+from gateway.proxy.transactions.transactions import Transactions
+from protocol.apis import ApiKey
+from protocol.codec import encode_response
+from protocol.errors import ErrorCode
+from protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.exchange import Exchange
+    from gateway.proxy.session.session import Session
+
+_KEY = int(ApiKey.TXN_OFFSET_COMMIT)
+_CAP = 4
+_OFFSETS = "__consumer_offsets"
+_Codes = dict[TopicPartition, int]
+
+
+class TxnOffsetCommitHandler:
+    """See the module's docstring."""
+
+    def __init__(self, *, routing: RoutingTable, transactions: Transactions) -> None:
+        self._routing = routing
+        self._transactions = transactions
+
+    def intercepts(self, session: Session) -> bool:
+        return self._routing.current.intercepts_produce
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        request = exchange.request()
+        serve(
+            session,
+            lambda: self._serve(session, exchange, request),
+            lambda code: self._reply(exchange, request, code),
+        )
+
+    async def _serve(self, session: Session, exchange: Exchange, request: Any) -> Action:
+        transactions = self._transactions
+        client = ProducerIdentity(request.producer_id, request.producer_epoch)
+        await require_transactional_first(session, request.transactional_id, request.group_id)
+        async with transactions.lock(request.transactional_id):
+            producer = await transactions.identify(request.transactional_id, client)
+            looked = True
+            if not await self._has(producer, request.group_id):  # added through another gateway?
+                looked = await transactions.look_again(producer)
+            transaction = producer.open
+            if not await self._has(producer, request.group_id):
+                if producer.in_transit and not looked:
+                    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                    raise Refused(code, f"a request of {request.transactional_id!r} has no answer yet")
+                code = ErrorCode.INVALID_TXN_STATE
+                raise Refused(code, f"{request.transactional_id!r} has not added group {request.group_id!r}")
+            side = OWN if transaction is None else transaction.side
+            if side == OWN:
+                return forward_own(session, exchange, producer, lambda: lambda _: None)
+            await require_transactional(session, request.transactional_id, request.group_id)
+            readable = await require_readable(session, [topic.name for topic in request.topics])
+            codes = await self._elsewhere(exchange, request, producer, side, readable)
+            return lambda: self._reply(exchange, request, 0, codes)
+
+    async def _has(self, producer: TransactionalProducer, group: str) -> bool:
+        """The transaction has the group. Of one that was found open, coordinators tell which partitions of
+        `__consumer_offsets` it has: the group's own has to be among them.
+        """
+        transaction = producer.open
+        if transaction is None or as_name(group) in transaction.topics:
+            return transaction is not None
+        found = {name for name in transaction.topics if name.startswith(_OFFSETS)}
+        if not found:
+            return False
+        there = self._routing.current.group_at(transaction.side.cluster, group)
+        name = await self._transactions.coordinators.offsets_name_of(transaction.side, there)
+        return name is None or name in found
+
+    async def _elsewhere(
+        self,
+        exchange: Exchange,
+        request: Any,
+        producer: TransactionalProducer,
+        side: TransactionSide,
+        readable: Container[str],
+    ) -> _Codes:
+        denied = {
+            (topic.name, part.partition_index): int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            for topic in request.topics
+            if topic.name not in readable
+            for part in topic.partitions
+        }
+        topics = [topic for topic in request.topics if topic.name in readable]
+        if not topics:
+            return denied
+        transactions = self._transactions
+        identity = await transactions.identity_at(producer, side)
+        routes = self._routing.current.topics
+        group = self._routing.current.group_at(side.cluster, request.group_id)
+        names = {t.name: routes[t.name].source_topic if t.name in routes else t.name for t in topics}
+        if not side.cluster:
+            names = {topic: topic for topic in names}
+        kind = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        message = TxnOffsetCommitRequest(
+            transactional_id=id_at(request.transactional_id, side),
+            group_id=group,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            generation_id=request.generation_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            topics=[kind(name=names[topic.name], partitions=topic.partitions) for topic in topics],
+        )
+        with in_transit(producer):
+            cap = min(_CAP, exchange.api_version)
+            answer = await transactions.coordinators.call_group(side, group, message, cap)
+        back = {name: topic for topic, name in names.items()}
+        codes = denied | {
+            (back.get(topic.name, topic.name), part.partition_index): part.error_code
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+        if any(code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE) for code in codes.values()):
+            transactions.coordinators.cluster(side).invalidate_coordinator(group)
+        return codes
+
+    def _reply(self, exchange: Exchange, request: Any, code: int, codes: _Codes | None = None) -> None:
+        kind = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+        part = kind.TxnOffsetCommitResponsePartition
+        found = codes or {}
+        topics = [
+            kind(
+                name=topic.name,
+                partitions=[
+                    part(
+                        partition_index=p.partition_index,
+                        error_code=answered_code(
+                            _KEY, exchange.api_version, found.get((topic.name, p.partition_index), code)
+                        ),
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        response = TxnOffsetCommitResponse(throttle_time_ms=0, topics=topics)
+        exchange.reply_framed(encode_response(response, _KEY, exchange.api_version, exchange.correlation_id))

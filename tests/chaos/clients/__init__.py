@@ -1,0 +1,1 @@
+"""Clients of a run: threads and processes that record what they do."""

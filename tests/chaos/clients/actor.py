@@ -1,0 +1,105 @@
+"""What all clients of a run have in common: a thread, a life after a life, and every operation recorded."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.clients.recorder import Recorder
+
+STOP_S = 120.0
+"""Longer than any client waits for an answer."""
+
+
+class Actor(ABC):
+    """A client that can be stopped and started anew, each time as a new process of the history.
+
+    `errors` are what its library reported to it, `hung` the lives in which it came to nothing by its own fault. A
+    library that gave up for good (a fatal error) is replaced by a new instance in the next life.
+    """
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self.recorder, self.name = recorder, name
+        self.errors: list[str] = []
+        self.hung: list[str] = []
+        self.lives = 0
+        self.bootstrap, self.side = "", ""
+        self.stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def process(self) -> str:
+        """Its name in the history, in this life."""
+        return f"{self.name}.{self.lives}"
+
+    def start(self, bootstrap: str, side: str) -> None:
+        """Begin, as a client of these brokers or gateways; `side`: whose offsets it sees."""
+        self.bootstrap, self.side = bootstrap, side
+        self.stopping.clear()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Finish what is under way."""
+        self.stopping.set()
+
+    def stop(self) -> None:
+        """Ask, and wait for the end.
+
+        Raises:
+            AssertionError: it did not end.
+        """
+        self.ask_to_stop()
+        if self._thread is not None:
+            self._thread.join(STOP_S)
+            assert not self._thread.is_alive(), f"client {self.name} does not end: {_where(self._thread)}"
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            self.lives += 1
+            try:
+                self.live()
+            except Exception as error:  # noqa: BLE001 - whatever ended the client, the next life goes on
+                self.failed(f"ended: {error!r}")
+                self.stopping.wait(0.5)
+
+    @abstractmethod
+    def live(self) -> None:
+        """One life, until `stopping` or until the library is of no use any more."""
+
+    def opened(self, **said: Any) -> None:
+        """Say who the process is."""
+        self.recorder.write("ok", self.process, "open", {"side": self.side, **said})
+
+    def failed(self, what: str) -> None:
+        """Note an error."""
+        self.errors.append(f"{self.process}: {what}")
+
+
+class Positions:
+    """How far a reader has come: the next offset per key. `read`: records so far."""
+
+    def __init__(self) -> None:
+        self.next: dict[str, int] = {}
+        self.read = 0
+
+    def got(self, records: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+        """Records were read."""
+        for key, pairs in records.items():
+            if pairs:
+                self.next[key] = pairs[-1][0] + 1
+                self.read += len(pairs)
+
+
+def _where(thread: threading.Thread) -> str:
+    """What a thread does now: the innermost line of it that is Python's."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return "nothing is known of it"
+    line = traceback.extract_stack(frame)[-1]
+    return f"{Path(line.filename).name}:{line.lineno} {line.line}"

@@ -1,0 +1,1 @@
+"""The coordinator of groups, as brokers have it."""

@@ -1,0 +1,1 @@
+"""Logs of partitions: appended, fetched, replicated, cleaned, trimmed."""

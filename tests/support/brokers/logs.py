@@ -1,0 +1,135 @@
+"""What a cluster holds, read back straight from its brokers, and the judgement over two of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import KafkaException, NewTopic
+
+from tests.support.clients.writer import Writer
+
+
+class Record(NamedTuple):
+    """All that a consumer can see of a record."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: tuple[int, int]
+    headers: tuple[Any, ...]
+
+
+Log = list[Record]
+"""One partition from its start to its end."""
+
+
+def create_topic(bootstrap: str, topic: str, *, partitions: int, **configs: str) -> None:
+    """Create a topic with one replica. `configs` take `_` for `.`."""
+    config = {name.replace("_", "."): value for name, value in configs.items()}
+    create(bootstrap, NewTopic(topic, partitions, 1, config=config))
+
+
+def create(bootstrap: str, new: NewTopic) -> None:
+    """Create any topic.
+
+    librdkafka gives a request up that it sent to a bootstrap address when it learns whose address that is: then it is
+    sent again.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # it must live until the result is there
+    given_up = False
+    while True:
+        try:
+            admin.create_topics([new])[new.topic].result(30)
+        except KafkaException as exc:
+            code = exc.args[0].code()
+            if given_up and code == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if given_up or code != KafkaError._DESTROY_BROKER:
+                raise
+            given_up = True
+        else:
+            return
+
+
+def log_ends(bootstrap: str, topic: str, partitions: int) -> list[int]:
+    """The high watermark of each partition."""
+    consumer = _consumer(bootstrap)
+    try:
+        return [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(partitions)]
+    finally:
+        consumer.close()
+
+
+def read_logs(bootstrap: str, topic: str, partitions: int, deadline: float = 60.0) -> list[Log]:
+    """Each partition of a topic from its start to its end as of now."""
+    ends = log_ends(bootstrap, topic, partitions)
+    logs: list[Log] = [[] for _ in range(partitions)]
+    consumer = _consumer(bootstrap)
+    end = time.monotonic() + deadline
+    try:
+        starts = [consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[0] for p in range(partitions)]
+        consumer.assign([TopicPartition(topic, p, start) for p, start in enumerate(starts)])
+        left = {p for p in range(partitions) if starts[p] < ends[p]}
+        while left:
+            assert time.monotonic() < end, f"{topic} on {bootstrap} could not be read to its end: {left}"
+            for message in consumer.consume(1000, timeout=0.5):
+                partition, offset = message.partition() or 0, message.offset() or 0
+                at_end = (error := message.error()) is not None and error.code() == KafkaError._PARTITION_EOF
+                assert error is None or at_end, error
+                if offset >= (ends[partition] if at_end else ends[partition] - 1):  # a transaction ends with a marker
+                    left.discard(partition)
+                if not at_end and offset < ends[partition]:
+                    headers = tuple(message.headers() or [])
+                    logs[partition].append(Record(offset, message.key(), message.value(), message.timestamp(), headers))
+    finally:
+        consumer.close()
+    return logs
+
+
+def numbers(log: Log) -> list[int]:
+    """The numbers that a Writer wrote, in the order of the log."""
+    return [int((record.value or b"").split(b" ", 1)[0]) for record in log]
+
+
+def assert_nothing_lost(writer: Writer, logs: list[Log]) -> None:
+    """Everything the writer sent was acknowledged and is in the logs: once, in order, at the offset it was told."""
+    assert not writer.failed, f"{len(writer.failed)} records failed: {next(iter(writer.failed.values()))}"
+    assert len(writer.acknowledged) == writer.sent
+    partitions = len(logs)
+    for partition, log in enumerate(logs):
+        expected = list(range(partition, writer.sent, partitions))
+        assert numbers(log) == expected, first_difference(numbers(log), expected)
+        told = [writer.acknowledged[number].offset for number in expected]
+        assert told == [record.offset for record in log]
+
+
+def assert_equal(source: list[Log], target: list[Log]) -> None:
+    """Both clusters hold the same records at the same offsets."""
+    for partition, (one, other) in enumerate(zip(source, target, strict=True)):
+        assert one == other, f"partition {partition}: {first_difference(one, other)}"
+
+
+def first_difference(one: list[Any], other: list[Any]) -> str:
+    """Where two lists part."""
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return f"at index {index} of {len(one)} and {len(other)}: {left!r} and {right!r}"
+    return f"lengths {len(one)} and {len(other)}"
+
+
+def _consumer(bootstrap: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "readback",  # demanded by the library; nothing is joined or committed
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 100,
+            "check.crcs": True,
+            "log_level": 0,
+        }
+    )

@@ -1,0 +1,154 @@
+"""A mirror topic in memory that is to be promoted: the ends of its logs, and the gateway that writes to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gateway.control_parts import topic_promoter
+from gateway.cutover.promote.promoter import TopicPromoter
+from gateway.cutover.promote.rules.snapshot import PromoteLimits
+from gateway.cutover.write_pause.interface import PauseAck
+from gateway.cutover.write_pause.rules.routing import WritePhase
+from gateway.cutover.write_pause.rules.write_pause import Pause
+from gateway.errors import SourceUnreachable
+from gateway.kafka.connection.errors import NetError
+from gateway.mirror.rules.copy_ends import PartitionEnd
+from gateway.operations.origin_ends import LogEnds
+from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, ProducerEntry
+from tests.support.control.control_plane import Plane
+
+LIMITS = PromoteLimits(lag_threshold=10, pause_timeout_s=0.3, grace_s=0.005, unknown_grace_s=0.05, source_timeout_s=0.2)
+TABLE = ((ProducerEntry(2**49, 0, 0, 4, 95),), (), ())
+COPY = -40
+"""The copy counts otherwise: where the origin ends at 100, it ends at 60."""
+
+
+@dataclass
+class FakeEnds:
+    """The source's ends. `on_read` is called at each reading, with its number."""
+
+    ends: dict[str, list[int]] = field(default_factory=dict)
+    hidden: int = 0
+    down: bool = False
+    failure: Exception = field(default_factory=lambda: SourceUnreachable("the source of link 'l': connection refused"))
+    reads: int = 0
+    transactions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    on_read: Callable[[int], None] = lambda number: None
+
+    async def read(
+        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+    ) -> Mapping[str, LogEnds]:
+        self.reads += 1
+        self.on_read(self.reads)
+        if self.down:
+            raise self.failure
+        unended = self.transactions if transactions else {}
+        return {t: replace(self._of(t, n), transactions=unended.get(t)) for t, n in topics.items()}
+
+    def _of(self, topic: str, partitions: int) -> LogEnds:
+        ends = self.ends[topic]
+        known = tuple(ends[:partitions])
+        return LogEnds(known, tuple(end + self.hidden for end in known), len(ends))
+
+
+@dataclass
+class FakeForwarder:
+    """One gateway's writes. `silent`: it never acknowledges that nothing is in flight; `deaf`: nor that it gave it up.
+
+    `cuts`: the topics whose writes it gave up.
+    """
+
+    plane: Plane
+    unknown: int = 0
+    silent: bool = False
+    deaf: bool = False
+    cuts: list[str] = field(default_factory=list)
+    paused: list[tuple[str, int]] = field(default_factory=list)
+
+    async def pause(self, pause: Pause) -> None:
+        pass
+
+    def blocked_by(self, topic: str) -> str:
+        return ""
+
+    async def drain(self, pause: Pause) -> PauseAck:
+        phase = self.plane.routing.current.topics[pause.topic].phase
+        assert phase is WritePhase.PAUSED
+        self.paused.append((pause.topic, pause.epoch))
+        if self.silent:
+            await asyncio.Event().wait()
+        return PauseAck("any", pause.topic, pause.epoch, self.unknown, phase)
+
+    async def cut(self, pause: Pause) -> None:
+        if self.deaf:
+            raise NetError("it did not answer")
+        self.cuts.append(pause.topic)
+
+
+class TopicScene:
+    """A plane with one mirror of three partitions, level at 100, and its promoter. Its copy ends at 60."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.ends = FakeEnds()
+        self.target_ends = FakeEnds()
+        self.forwarder = FakeForwarder(plane)
+        self.held: list[tuple[str, str]] = []
+        self.gone_on: list[tuple[str, str]] = []
+        self.phases: list[WritePhase] = []
+        plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
+        self.promoter = self.make()
+
+    def make(self, limits: PromoteLimits = LIMITS) -> TopicPromoter:
+        return topic_promoter(
+            self.plane.parts,
+            go_on=lambda link, topic: self.gone_on.append((link, topic)),
+            pauses={"g": self.forwarder},
+            limits=limits,
+            ends=self.ends,
+            target_ends=self.target_ends,
+            on_pause_ended=lambda link, outcome, seconds: self.held.append((link, outcome)),
+        )
+
+    async def mirror(self, topic: str = "orders") -> None:
+        await self.plane.with_mirror(topic)
+        self.ends.ends[topic] = [100, 100, 100]
+        self.target_ends.ends[topic] = [0, 0, 0]
+        self.mirrored(topic, 100)
+
+    def mirrored(self, topic: str, position: int) -> None:
+        """All partitions have come so far."""
+        for partition in range(3):
+            self.advance(topic, partition, position)
+
+    def advance(self, topic: str, partition: int, position: int) -> None:
+        """The mirror here has come so far, and its copy with it."""
+        is_reverse = self.plane.store.mirrors["l", topic].is_reverse
+        copies = self.ends if is_reverse else self.target_ends
+        copies.ends[topic][partition] = position + COPY
+        end = PartitionEnd(position, position + COPY, TABLE[partition], warm=True)
+        self.plane.engine.here.setdefault(("l", topic), {})[partition] = end
+        self.plane.progress.advance(topic, partition, position)
+
+    async def promote(self, *topics: str, force: bool = False) -> list[MirrorRecord]:
+        return list(await self.promoter.promote("l", topics or ("orders",), force=force))
+
+    @property
+    def record(self) -> MirrorRecord:
+        return self.plane.store.mirrors["l", "orders"]
+
+    def assert_back(self) -> None:
+        """Nothing was cut over: ACTIVE, forwarded, mirrored."""
+        assert self.record.state is MirrorState.ACTIVE
+        assert self.plane.routing.current.topics["orders"].phase is WritePhase.FORWARD
+        assert ("l", "orders") in self.plane.engine.running
+
+
+async def mirrored_topic(plane: Plane) -> TopicScene:
+    """The topic `orders`, ready to be promoted."""
+    made = TopicScene(plane)
+    await made.mirror()
+    made.phases.clear()
+    return made

@@ -1,0 +1,87 @@
+"""Promoters that change the records, and carry nothing over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from gateway.operations.records import Records
+from gateway.state.mirror_states import MirrorOperation
+from gateway.state.records import GroupRecord, GroupState, MirrorRecord, ThenReverse
+from tests.support.control.mirror_records import changed
+
+
+@dataclass
+class FakePromoters:
+    """Both promoters. `gate`: awaited between PENDING_STOPPED and the end. `refusal`: raised instead."""
+
+    records: Records
+    gate: Any = None
+    refusal: Exception | None = None
+    waits: str = ""
+    after_cutover: Mapping[int, int] = field(default_factory=dict)
+    cutover: tuple[int, ...] = (7, 8, 9)
+    asked: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
+
+    async def promote_topics(
+        self, link: str, topics: Sequence[str], force: bool, then_reverse: ThenReverse = ThenReverse.NO
+    ) -> Sequence[MirrorRecord]:
+        self.asked.append((link, tuple(topics), force))
+        if self.refusal is not None and self.gate is None:
+            raise self.refusal
+        operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+        for topic in topics:
+            await self.records.change(link, topic, operation, partial(changed, then_reverse=then_reverse))
+        if self.gate is not None:
+            await self.gate.wait()
+        end = MirrorOperation.ABORT_PROMOTE if self.refusal else MirrorOperation.COMPLETE_PROMOTE
+        cutover = partial(changed, stopped_at=self.cutover)
+        done = [await self.records.change(link, topic, end, cutover) for topic in topics]
+        if self.refusal is not None:
+            raise self.refusal
+        return done
+
+
+@dataclass
+class FakeTopicPromoter:
+    shared: FakePromoters
+
+    async def promote(
+        self, link: str, topics: Sequence[str], *, force: bool = False, then_reverse: ThenReverse = ThenReverse.NO
+    ) -> Sequence[MirrorRecord]:
+        then = (then_reverse,) if then_reverse else ()
+        return await self.shared.promote_topics(link, topics, force, *then)
+
+    async def check(self, link: str, topics: Sequence[str], *, force: bool = False) -> None:
+        if self.shared.refusal is not None:
+            raise self.shared.refusal
+
+    def waiting_for(self, link: str, topic: str) -> str:
+        return self.shared.waits
+
+    def records_after_cutover(self, link: str, topic: str) -> Mapping[int, int]:
+        return self.shared.after_cutover
+
+
+@dataclass
+class FakeGroupPromoter:
+    shared: FakePromoters
+
+    async def promote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        return await self._to(link, group, GroupState.PROMOTED)
+
+    async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
+        return await self._to(link, group, GroupState.ACTIVE)
+
+    def waits_for(self, link: str, group: str) -> str:
+        return self.shared.waits
+
+    async def _to(self, link: str, group: str, state: GroupState) -> GroupRecord:
+        if self.shared.refusal is not None:
+            raise self.shared.refusal
+        store = self.shared.records.store
+        changed = replace(store.groups[link, group], state=state)
+        await store.put(changed)
+        return changed

@@ -1,0 +1,113 @@
+"""How a transaction's end and its offsets are answered when there is nothing to end, or it cannot be known."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import Routing
+from gateway.proxy.rules.transactional_ids import OWN
+from gateway.proxy.transactions.coordinators import Refused, SeenTransaction
+from protocol.apis import ApiKey
+from protocol.codec import decode_response, encode_body
+from protocol.errors import ErrorCode
+from protocol.header import frame_request, response_body_offset
+from protocol.messages import EndTxnRequest, TxnOffsetCommitRequest
+from tests.unit.proxy.handlers.test_produce import route
+from tests.unit.proxy.transactions.test_transactions import CLIENT, NOTHING, Lab
+
+if TYPE_CHECKING:
+    from tests.support.proxy.conversation import Conversation
+
+VERSION = 3
+
+
+class Talk:
+    """A producer that was failed back: the target has committed its last transaction there, the source none yet."""
+
+    def __init__(self, talk: Conversation) -> None:
+        self.talk, self.lab = talk, Lab()
+        self.lab.kept()
+        self.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "CompleteCommit", 60_000, NOTHING)
+        talk.install(transactions=self.lab.transactions)
+        talk.context.routing.publish(Routing({"a": route("a")}))
+
+    async def asks(self, key: ApiKey, **more: Any) -> Any:
+        """The decoded answer; None when the request went on to the target."""
+        known = {"transactional_id": "tx", "producer_id": CLIENT.producer_id, "producer_epoch": CLIENT.epoch}
+        message = cast("Any", {ApiKey.END_TXN: EndTxnRequest, ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitRequest}[key])
+        body = encode_body(message(**known, **more), VERSION)
+        self.talk.says(frame_request(int(key), VERSION, 1, "me", body))
+        await asyncio.gather(*self.talk.context.tasks)
+        frames = self.talk.client.frames()
+        if not frames:
+            assert len(self.talk.broker.frames()) == 1
+            return None
+        view = memoryview(frames[0])
+        return decode_response(int(key), VERSION, view[response_body_offset(int(key), VERSION, view) :])
+
+    async def offsets(self) -> int:
+        """The code that a commit of offsets is answered with."""
+        kind = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        part = kind.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+        topics = [kind(name="a", partitions=[part])]
+        answer = await self.asks(
+            ApiKey.TXN_OFFSET_COMMIT,
+            group_id="g",
+            generation_id=1,
+            member_id="m",
+            group_instance_id=None,
+            topics=topics,
+        )
+        return int(answer.topics[0].partitions[0].error_code)
+
+
+@pytest.fixture
+async def moved(talk: Conversation) -> Talk:
+    return Talk(talk)
+
+
+async def test_an_abort_of_what_never_began_is_no_error(moved: Talk) -> None:
+    """The target would say INVALID_TXN_STATE, which no producer lives through."""
+    answer = await moved.asks(ApiKey.END_TXN, committed=False)
+    assert answer.error_code == ErrorCode.NONE
+
+
+async def test_nor_after_a_commit_through_this_gateway(moved: Talk) -> None:
+    producer = await moved.lab.transactions.identify("tx", CLIENT)
+    producer.begin(OWN, {"a"}, 0.0)
+    producer.end(commit=True)
+    producer.ended()
+    answer = await moved.asks(ApiKey.END_TXN, committed=False)
+    assert answer.error_code == ErrorCode.NONE
+
+
+async def test_a_commit_is_the_coordinators_to_judge(moved: Talk) -> None:
+    assert await moved.asks(ApiKey.END_TXN, committed=True) is None
+
+
+async def test_an_abort_that_is_under_way_is_repeated(moved: Talk) -> None:
+    moved.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "PrepareAbort", 60_000, frozenset({"a"}))
+    assert await moved.asks(ApiKey.END_TXN, committed=False) is None
+
+
+async def test_offsets_of_no_transaction_are_refused(moved: Talk) -> None:
+    assert await moved.offsets() == ErrorCode.INVALID_TXN_STATE
+
+
+async def test_offsets_are_refused_for_now_while_a_request_of_the_producer_has_no_answer(moved: Talk) -> None:
+    """It was lost on its failback, and the transaction began through another gateway: nobody can tell yet."""
+    producer = await moved.lab.transactions.identify("tx", CLIENT)
+    producer.in_transit += 1
+    assert await moved.offsets() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+async def test_a_coordinator_that_moved_on_a_source_is_the_gateways_to_find(moved: Talk, code: ErrorCode) -> None:
+    moved.lab.coordinators.seen[OWN] = Refused(code, "it moved")
+    for committed in (True, False):
+        answer = await moved.asks(ApiKey.END_TXN, committed=committed)
+        assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert await moved.offsets() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
