@@ -30,26 +30,18 @@ from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
 from gateway.state import link_config
-from gateway.state.mirror_states import MirrorOperation, apply, is_mirroring
+from gateway.state.mirror_states import is_mirroring
 from gateway.state.producer_ids import first_mirror_id
-from gateway.state.records import (
-    Deletion,
-    MirrorCutover,
-    MirrorError,
-    MirrorFailback,
-    MirrorMode,
-    MirrorRecord,
-    SequenceRecord,
-)
+from gateway.state.records import Deletion, MirrorRecord, SequenceRecord
 from gateway.state.store import ProducerFenced, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
 from gateway.topics.plan import AS_THE_LINK_SAYS, MirrorPlan, MirrorPlanner, Wanted
+from gateway.topics.rules.create import anew, going_on, record_of
 from gateway.transport.background import Background
 from gateway.transport.locks import KeyedLocks
 from protocol.errors import ErrorCode, is_retriable
 
 _AGAIN_S = 2.0
-_KEPT = "offsets are kept; they are translated from the first offset gap on, if there is one"
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -130,7 +122,7 @@ class MirrorCreator:
         link = self._records.link(link_name)
         self._require_unmirrored(named)
         plan = await self._planner.plan(link, source_topic, None, wanted)
-        await require_no_promoted_readers(self._records, self._sources, self._record(plan, mirror_id=0, target_id=""))
+        await require_no_promoted_readers(self._records, self._sources, record_of(plan, self._records.now_ms()))
         return plan
 
     async def plan_anew(self, failed: MirrorRecord, replaces: str) -> MirrorPlan:
@@ -153,8 +145,8 @@ class MirrorCreator:
         topic = failed.mirror_topic
         async with self._locks.hold(f"mirror/{topic}"):
             plan = await self.plan_anew(failed, replaces)
-            base = self._record(plan, mirror_id=0, target_id="", created=False)
-            intent = replace(_anew(failed, base, self._records.now_ms()), replaces=replaces)
+            base = record_of(plan, self._records.now_ms())
+            intent = replace(anew(failed, base, self._records.now_ms()), replaces=replaces)
             await self._records.store.replace(failed, intent)
         self._background.spawn(self.finish(failed.link, topic), f"finish create {topic}")
         _log.info("mirror is created anew", link=failed.link, topic=topic, replaces=replaces)
@@ -265,7 +257,7 @@ class MirrorCreator:
         # Routed, and stored as not created yet, before it exists: a producer of the gateway that finds it on the target
         # must write to the source, after a crash in the midst of this too.
         begun = self._begun(plan.link.name, topic)
-        intent = _going_on(self._record(plan, mirror_id=0, target_id="", created=False), begun)
+        intent = going_on(record_of(plan, self._records.now_ms()), begun)
         self._publisher.reserve(intent)
         try:
             await self._begin(intent, besides=begun)
@@ -335,8 +327,8 @@ class MirrorCreator:
         async with self._locks.hold("sequence/mirror"):
             before = first_mirror_id(self._target.cluster_id()) - 1
             mirror_id = self._records.store.sequences.get("mirror", SequenceRecord("mirror", before)).last + 1
-            made = self._record(plan, mirror_id=mirror_id, target_id=target.topic_id)
-            record = replace(_going_on(made, intent), replaces="")
+            made = record_of(plan, self._records.now_ms(), mirror_id, target.topic_id)
+            record = replace(going_on(made, intent), replaces="")
 
             def still_allowed() -> None:
                 if self._records.link(plan.link.name) != plan.link:
@@ -345,27 +337,6 @@ class MirrorCreator:
 
             await self._records.store.put(record, SequenceRecord("mirror", mirror_id), guard=still_allowed)
         return record
-
-    def _record(self, plan: MirrorPlan, *, mirror_id: int, target_id: str, created: bool = True) -> MirrorRecord:
-        return MirrorRecord(
-            link=plan.link.name,
-            source_topic=plan.source.name,
-            mirror_topic=plan.mirror_topic,
-            mirror_id=mirror_id,
-            source_topic_id=plan.source.topic_id,
-            mirror_topic_id=target_id,
-            state_since_ms=self._records.now_ms(),
-            mode=MirrorMode.TRANSLATE if plan.translated else MirrorMode.PRESERVE,
-            mode_reason=f"offsets are translated: {plan.translated}" if plan.translated else _KEPT,
-            starts=plan.starts,
-            compacted=bool(plan.translated),
-            restore_configs=dict(plan.configs.restore),
-            created=created,
-            configs=dict(plan.wanted.configs),
-            replication_factor=plan.wanted.replication_factor,
-            start=plan.wanted.start,
-            upstream=plan.upstream,
-        )
 
     async def _drop(self, intent: MirrorRecord) -> None:
         """The topic was certainly not created: writes of its name are the target's again."""
@@ -379,49 +350,3 @@ class MirrorCreator:
     def _require_intent(self, intent: MirrorRecord) -> None:
         if self._records.store.mirrors.get((intent.link, intent.mirror_topic)) != intent:
             raise Conflict(f"mirror topic '{intent.mirror_topic}' was changed meanwhile; try again")
-
-
-def _anew(failed: MirrorRecord, base: MirrorRecord, now_ms: int) -> MirrorRecord:
-    """The intent to create a failed mirror's topic anew: the record of a new one, which goes on with what outlives a
-    copy: write pauses are numbered on, and so are failbacks, since the source's brokers remember producers by them.
-
-    Raises:
-        WrongState: it has not FAILED.
-    """
-    new = apply(
-        MirrorOperation.REPAIR,
-        failed,
-        now_ms,
-        mirror_id=base.mirror_id,
-        source_topic_id=base.source_topic_id,
-        mirror_topic_id="",
-        mode=base.mode,
-        mode_reason=base.mode_reason,
-        starts=base.starts,
-        error=MirrorError.NO_ERROR,
-        error_message="",
-        restore_configs=dict(base.restore_configs),
-        readable=False,
-        created=False,
-        compacted=base.compacted,
-        lost=(),
-        repairs=failed.repairs + 1,
-    )
-    cutover = MirrorCutover(
-        pause_epoch=failed.cutover.pause_epoch, at_ms=failed.cutover.at_ms, producers=failed.cutover.producers
-    )
-    return replace(new, cutover=cutover, failback=MirrorFailback(epoch=failed.failback.epoch))
-
-
-def _going_on(record: MirrorRecord, begun: MirrorRecord | None) -> MirrorRecord:
-    """With what the intent of an attempt before has that this one does not find out."""
-    if begun is None:
-        return record
-    return replace(
-        record,
-        cutover=begun.cutover,
-        failback=begun.failback,
-        replaces=begun.replaces,
-        repairs=begun.repairs,
-        transition_errors=begun.transition_errors,
-    )
