@@ -20,19 +20,17 @@ LINK = LinkRecord(name="l", link_id=1, source_cluster_id="A", client={}, configs
 
 
 def plan(**values: Any) -> MirrorPlan:
-    return MirrorPlan(
-        **{
-            "link": LINK,
-            "config": link_config.parse(LINK.configs),
-            "source": TopicInfo("t", "source-id", 2, 3),
-            "target": None,
-            "configs": SyncedConfigs({}, {"retention.ms": "7"}),
-            "starts": (PartitionStart(3, 3), PartitionStart(0, 0)),
-            "replication_factor": 3,
-            "translated": "",
-        }
-        | values
-    )
+    given: dict[str, Any] = {
+        "link": LINK,
+        "config": link_config.parse(LINK.configs),
+        "source": TopicInfo("t", "source-id", 2, 3),
+        "target": None,
+        "configs": SyncedConfigs({}, {"retention.ms": "7"}),
+        "starts": (PartitionStart(3, 3), PartitionStart(0, 0)),
+        "replication_factor": 3,
+        "translated": "",
+    }
+    return MirrorPlan(**given | values)
 
 
 def failed(**values: Any) -> MirrorRecord:
