@@ -134,8 +134,6 @@ def install(
         ApiKey.DELETE_RECORDS: guard,
         ApiKey.INIT_PRODUCER_ID: InitProducerIdHandler(
             routing=routing,
-            spawn=sessions.spawn,
-            loop=sessions.loop,
             transactions=transactions,
             placements=placements,
             target_id=lambda: target.view.cluster_id,

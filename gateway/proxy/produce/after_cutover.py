@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import structlog
 
@@ -52,8 +52,8 @@ class AfterCutover:
         self._asked: set[tuple[str, int]] = set()  # topics' partitions whose leaders are asked now
         routing.subscribe(self._routing_changed)
 
-    def _routing_changed(self, routing: Routing) -> None:
-        self._order.routing_changed(routing, self._clock())
+    def _routing_changed(self, routing: Routing, changed: Collection[str]) -> None:
+        self._order.routing_changed(routing, changed, self._clock())
 
     def held(self, body: Buffer, parts: Sequence[Part]) -> None:
         """A write pause holds the request."""

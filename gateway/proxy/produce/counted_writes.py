@@ -7,7 +7,7 @@ becomes counted while the gateway runs; what was passed on untouched before that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gateway.cutover.write_pause.rules.routing import Routing
 from gateway.proxy.produce.forwarder import UNKNOWN_KEPT_S, Forwarder
@@ -74,10 +74,11 @@ class CountedWrites:
         self._forwarder = forwarder
         self._topics: frozenset[str] = frozenset()
 
-    def routing_changed(self, routing: Routing) -> None:
+    def routing_changed(self, routing: Routing, changed: Collection[str]) -> None:
         """A new snapshot is in force."""
-        topics = frozenset(topic for topic, route in routing.topics.items() if route.counted)
-        new, self._topics = topics - self._topics, topics
+        counted = {topic for topic in changed if (route := routing.topics.get(topic)) is not None and route.counted}
+        new = frozenset(counted - self._topics)
+        self._topics = self._topics.difference(changed) | counted
         if not new:
             return
         for session in self._sessions:

@@ -10,7 +10,7 @@ unknown outcome, and their retries go to the target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
 from gateway.kafka.cluster import Cluster
@@ -27,19 +27,17 @@ class CutoverLanes:
         self._forwarder = forwarder
         self._forwarded: dict[str, str] = {}  # mirror topic -> link, of those written to their source until now
 
-    def routing_changed(self, routing: Routing) -> None:
+    def routing_changed(self, routing: Routing, changed: Collection[str]) -> None:
         """A new snapshot is in force."""
-        before = self._forwarded
-        cut_over = {
-            topic: link
-            for topic, link in before.items()
-            if (route := routing.topics.get(topic)) is None or route.phase is WritePhase.SWITCHED
-        }
-        self._forwarded = {
-            topic: route.link
-            for topic, route in routing.topics.items()
-            if route.phase is WritePhase.FORWARD or (route.phase is WritePhase.PAUSED and topic in before)
-        }
+        cut_over: dict[str, str] = {}
+        for topic in changed:
+            route, link = routing.topics.get(topic), self._forwarded.get(topic)
+            if route is not None and route.phase is WritePhase.FORWARD:
+                self._forwarded[topic] = route.link
+            elif link is not None and (route is None or route.phase is WritePhase.SWITCHED):
+                cut_over[topic] = self._forwarded.pop(topic)
+            elif link is not None and route is not None:
+                self._forwarded[topic] = route.link
         for link in {link for topic, link in cut_over.items() if self._is_under_way(topic)}:
             self._drop(link, f"a topic of link '{link}' is written on the target now")
 

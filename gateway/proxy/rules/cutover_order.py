@@ -20,7 +20,7 @@ second one made behind the cutover of a topic of which no producer is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -84,9 +84,13 @@ class CutoverOrder:
             del self._watched[topic]
         return bool(self._watched)
 
-    def routing_changed(self, routing: Routing, now: float) -> None:
-        """A cutover is one that was seen here as a write pause."""
-        for topic, route in routing.topics.items():
+    def routing_changed(self, routing: Routing, changed: Collection[str], now: float) -> None:
+        """A cutover is one that was seen here as a write pause. `changed`: the topics to look at."""
+        for topic in changed:
+            route = routing.topics.get(topic)
+            if route is None:
+                self._forget(topic)
+                continue
             side = route.phase, route.failback_epoch
             if side[0] is WritePhase.PAUSED:
                 self._paused.add(topic)
@@ -96,15 +100,19 @@ class CutoverOrder:
                 self._watched[topic] = _Cutover(now, route.goes_on, held)
             self._paused.discard(topic)
             self._sides[topic] = side
-        for topic in self._sides.keys() - routing.topics.keys():
-            del self._sides[topic]
-            self._paused.discard(topic)
-            self._held.pop(topic, None)
-            self._watched.pop(topic, None)
+
+    def _forget(self, topic: str) -> None:
+        self._sides.pop(topic, None)
+        self._paused.discard(topic)
+        self._held.pop(topic, None)
+        self._watched.pop(topic, None)
 
     def held(self, batches: Iterable[SentBatch]) -> None:
-        """They wait for the end of a write pause."""
+        """They wait for the end of a write pause. Those of topics that are not paused wait for another one's, and are
+        told again if theirs is paused by then."""
         for batch in batches:
+            if batch.topic not in self._paused:
+                continue
             held = self._held.setdefault(batch.topic, {})
             key = batch.partition, batch.producer_id
             earliest = held.get(key)
@@ -113,7 +121,7 @@ class CutoverOrder:
 
     def unanswered(self, batches: Iterable[SentBatch]) -> None:
         """They were under way, and their connection is gone: whoever has sent them sends them again, to be held."""
-        self.held(batch for batch in batches if batch.topic in self._paused)
+        self.held(batches)
 
     def too_early(self, connection: int, batches: Sequence[SentBatch], now: float) -> list[SentBatch]:
         """Those that must not be sent yet, by that client's connection; if there are none, all count as sent."""

@@ -99,6 +99,10 @@ class TransactionalProducer:
 
     `came_by`: the connection that its requests to its coordinator came by last, None before. A producer has one at a
     time, so another one may mean that another gateway has served it in between.
+
+    `ended_unseen`: where the transaction was that was open here, and that its coordinator has ended since, nobody here
+    knows for whom. Only that coordinator knows whether it was committed: another place's last transaction was another
+    one, and must not confirm this one's commit.
     """
 
     __slots__ = (
@@ -106,6 +110,7 @@ class TransactionalProducer:
         "came_by",
         "client",
         "completed",
+        "ended_unseen",
         "in_flight",
         "in_transit",
         "last",
@@ -123,6 +128,7 @@ class TransactionalProducer:
         self.completed: dict[
             TransactionSide, bool
         ] = {}  # where a restart has found one that ended, and whether by a commit
+        self.ended_unseen: TransactionSide | None = None
         self.begun_in_vain = False  # what was to open the transaction was refused here: there is nothing to end
         self.came_by: int | None = None
         self.in_flight = 0  # Produce requests
@@ -179,6 +185,7 @@ class TransactionalProducer:
     def begin(self, side: TransactionSide, topics: set[str], now: float) -> bool:
         """A request that takes `topics` in is about to be sent. True when it opens the transaction."""
         self.begun_in_vain = False
+        self.ended_unseen = None
         if self.open is None:
             self.open = Transaction(side, now, set(topics))
             return True
@@ -214,11 +221,17 @@ class TransactionalProducer:
         self.in_flight -= 1
 
     def end_place(self, *, commit: bool) -> TransactionSide:
-        """Where an EndTxn goes: to the open transaction, or as the repeat of an end to the one before."""
+        """Where an EndTxn goes: to the open transaction, or as the repeat of an end to the one before.
+
+        With nothing known of either it goes by how transactions have `completed`: coordinators do not tell which was
+        the last.
+        """
         if self.open is not None:
             return self.open.side
         if self.last is not None:
             return self.last.side
+        if commit and self.ended_unseen is not None:
+            return self.ended_unseen
         return next((side for side, committed in self.completed.items() if committed is commit), OWN)
 
     def end(self, *, commit: bool) -> None:
@@ -247,6 +260,8 @@ class TransactionalProducer:
             here.topics |= there.topics  # coordinators do not name groups
             here.confirmed = True
         else:
+            if here is not None and there is None:
+                self.ended_unseen = here.side
             self.open = there
         self.last = found.last
         self.begun_in_vain = self.begun_in_vain and self.open is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,30 @@ Action = Callable[[], None]
 _log = structlog.get_logger("lockgate.proxy")
 
 
+def for_client(session: Session, work: Coroutine[Any, Any, None]) -> None:
+    """Run what a client's request asks of coordinators, for as long as the client is there.
+
+    A client whose connection is lost asks again, by another gateway of the fleet perhaps, and goes on from the answer
+    to that. What this gateway would still send for it then comes too late: a coordinator that is asked to abort aborts
+    whatever is open, and that may be the client's next transaction.
+    """
+    if session.closed:
+        work.close()
+        return
+    task = session.context.loop.create_task(work)
+
+    def gone() -> None:
+        task.cancel()
+
+    def ended(_: asyncio.Task[None]) -> None:
+        if gone in session.on_close:
+            session.on_close.remove(gone)
+
+    session.on_close.append(gone)
+    task.add_done_callback(ended)
+    session.context.spawn(task)
+
+
 def serve(session: Session, work: Callable[[], Awaitable[Action]], refuse: Callable[[int], None]) -> None:
     """Stall the connection while `work` finds out how to end the exchange; then do that.
 
@@ -67,7 +91,7 @@ def serve(session: Session, work: Callable[[], Awaitable[Action]], refuse: Calla
             action = lambda: session.close(reason)  # noqa: E731
         session.again(action)
 
-    session.context.spawn(session.context.loop.create_task(run()))
+    for_client(session, run())
 
 
 @contextmanager

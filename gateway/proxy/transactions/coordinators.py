@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.connection.connection import Connection
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, NetError, UnsupportedVersion
 from gateway.kafka.transactions import unended_at
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, TransactionSide, id_at
@@ -129,6 +130,9 @@ class TransactionCoordinators:
     async def call(self, side: TransactionSide, transactional_id: str, message: Any, cap: int) -> Any:
         """Send a request to the coordinator of the transactional id, once.
 
+        When the caller stops waiting, or there is no answer in time, the connection closes: what was written to it must
+        not arrive behind what the client, told nothing, asks by another gateway.
+
         Args:
             transactional_id: the client's; `message` has that of the place.
 
@@ -179,8 +183,12 @@ class TransactionCoordinators:
         try:
             return await connection.request(message, cap=cap, timeout_s=TIMEOUT_S)
         except NetError as exc:
+            _abandon(connection, message)
             self._forget(cluster, name)
             raise Lost(str(exc)) from exc
+        except asyncio.CancelledError:
+            _abandon(connection, message)
+            raise
 
     def noticed(self, side: TransactionSide, transactional_id: str, code: int) -> None:
         """An error code of a coordinator's answer: it may have moved."""
@@ -269,6 +277,12 @@ class TransactionCoordinators:
         asked = (unended_at(cluster, node, TIMEOUT_S) for node in cluster.view.brokers)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         return frozenset(name for answer in answers if not isinstance(answer, BaseException) for name in answer)
+
+
+def _abandon(connection: Connection, message: Any) -> None:
+    """Nobody waits for the answer any more. What only asks may come as late as it likes."""
+    if not isinstance(message, DescribeTransactionsRequest):
+        connection.close("a request of a client that has gone may be on its way")
 
 
 def _unconnected(cluster: Cluster, message: Any, error: NetError) -> ErrorCode:

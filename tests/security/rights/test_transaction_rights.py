@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing
+from gateway.cutover.write_pause.rules.routing import routing_of
 from gateway.proxy.transactions.coordinator_calls import require_transactional
 from gateway.proxy.transactions.coordinators import Refused, TransactionCoordinators, offsets_name
 from protocol.apis import ApiKey
@@ -48,7 +48,7 @@ class Talk:
         coordinators.offsets_name_of = self._offsets_name_of
         coordinators.call_group = self._call_group
         talk.install(transactions=self.lab.transactions)
-        talk.context.routing.publish(Routing({"a": route("a"), "b": route("b")}))
+        talk.context.routing.publish(routing_of({"a": route("a"), "b": route("b")}))
 
     async def _offsets_name_of(self, side: object, group: str) -> str:
         return offsets_name({"mine": 4, "other": 5}[group])
@@ -143,7 +143,7 @@ async def test_a_lock_is_let_go_when_the_connection_ends(plain: Talk) -> None:
     await plain.turns()
     assert plain.lab.transactions.lock("tx").locked()
     plain.talk.session.close("target broker closed")
-    await asyncio.wait_for(asyncio.gather(*plain.talk.context.tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*plain.talk.context.tasks, return_exceptions=True), 5)
     assert not plain.lab.transactions.lock("tx").locked()
 
 
@@ -195,7 +195,7 @@ async def test_offsets_of_a_group_that_it_may_not_read_are_refused(plain: Talk) 
 
 async def test_a_topic_that_the_link_keeps_from_clients_is_taken_into_no_transaction(plain: Talk) -> None:
     """`link.client.topic.filters`: whatever the target allows."""
-    plain.talk.context.routing.publish(Routing({"a": route("a", by_clients=False), "b": route("b")}))
+    plain.talk.context.routing.publish(routing_of({"a": route("a", by_clients=False), "b": route("b")}))
     kind = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
     message = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="tx",

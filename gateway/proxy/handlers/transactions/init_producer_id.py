@@ -14,7 +14,6 @@ A source that is not reachable is initialised later, before the first transactio
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ import structlog
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.proxy.handlers.transactions.txn_codes import answered_code
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerRecord, TransactionSide
+from gateway.proxy.transactions.coordinator_calls import for_client
 from gateway.proxy.transactions.coordinators import CLIENT, Lost, Refused
 from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
@@ -52,8 +52,6 @@ class InitProducerIdHandler:
         self,
         *,
         routing: RoutingTable,
-        spawn: Callable[[asyncio.Task[None]], None],
-        loop: asyncio.AbstractEventLoop,
         transactions: Transactions,
         placements: TopicPlacements,
         target_id: Callable[[], str],
@@ -61,8 +59,6 @@ class InitProducerIdHandler:
         """`target_id`: the target's cluster id."""
         self._target_id = target_id
         self._routing = routing
-        self._spawn = spawn
-        self._loop = loop
         self._transactions = transactions
         self._placements = placements
 
@@ -92,7 +88,7 @@ class InitProducerIdHandler:
             return response
         client = ProducerIdentity(answer.producer_id, answer.producer_epoch)
         work = self._initialise(session, exchange, request, client, response)
-        self._spawn(self._loop.create_task(work))
+        for_client(session, work)
         return None
 
     async def _initialise(

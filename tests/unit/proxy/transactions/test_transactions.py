@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, RoutingTable, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import RoutingTable, TopicRoute, WritePhase, routing_of
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, ProducerRecord, TransactionSide, merged
 from gateway.proxy.rules.transactional_producers import Admission, PauseState, Transaction, TransactionalProducer
@@ -18,6 +19,7 @@ from gateway.proxy.transactions.placement import TopicPlacements
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.proxy.transactions.write_pause import TransactionPauses
 from protocol.errors import ErrorCode
+from protocol.messages import EndTxnResponse
 from tests.support.control.pausing import in_phase
 
 CLIENT, ELSEWHERE = ProducerIdentity(7, 3), ProducerIdentity(90, 5)
@@ -32,6 +34,22 @@ class FakeCoordinators:
         self.seen: dict[TransactionSide, SeenTransaction | Exception | None] = {}
         self.initialised: list[TransactionSide] = []
         self.open: frozenset[str] = frozenset()
+        self.ends: list[tuple[TransactionSide, Any]] = []
+        self.waits_for: asyncio.Event | None = None
+
+    async def call(self, side: TransactionSide, transactional_id: str, message: Any, cap: int) -> Any:
+        """As a coordinator answers an EndTxn: the repeat of the last end is none, its opposite an error."""
+        self.ends.append((side, message))
+        seen = self.seen.get(side)
+        assert isinstance(seen, SeenTransaction)
+        opposite = "CompleteAbort" if message.committed else "CompleteCommit"
+        return EndTxnResponse(
+            throttle_time_ms=0,
+            error_code=int(ErrorCode.INVALID_TXN_STATE if seen.state == opposite else ErrorCode.NONE),
+        )
+
+    def noticed(self, side: TransactionSide, transactional_id: str, code: int) -> None:
+        pass
 
     def cluster_of(self, link: str) -> str:
         return f"{link}-id"
@@ -40,6 +58,8 @@ class FakeCoordinators:
         return True
 
     async def describe(self, side: TransactionSide, transactional_id: str) -> SeenTransaction | None:
+        if self.waits_for is not None:
+            await self.waits_for.wait()
         found = self.seen.get(side)
         if isinstance(found, Exception):
             raise found
@@ -95,7 +115,7 @@ class Lab:
             name: TopicRoute(link="source", mirror_topic=name, source_topic=f"on-source-{name}", pause=in_phase(phase))
             for name in ("a", "b")
         }
-        self.routing.publish(Routing(routes))
+        self.routing.publish(routing_of(routes))
 
     def kept(self) -> None:
         self.identities.records["tx"] = ProducerRecord("tx", CLIENT, 60_000, {SOURCE: ELSEWHERE})
@@ -113,7 +133,7 @@ def test_each_failback_of_any_topic_is_a_failback_epoch(lab: Lab) -> None:
             name: TopicRoute(link="source", mirror_topic=name, source_topic=name, pause=switched, failback_epoch=n)
             for name, n in homes.items()
         }
-        lab.routing.publish(Routing(routes))
+        lab.routing.publish(routing_of(routes))
         return lab.placements.failback_epoch()
 
     seen = [failback_epoch(a=0, b=0), failback_epoch(a=1, b=0), failback_epoch(a=1, b=1), failback_epoch(a=1, b=2)]

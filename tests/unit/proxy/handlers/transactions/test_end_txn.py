@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing
+from gateway.cutover.write_pause.rules.routing import routing_of
+from gateway.proxy.produce.authorization import remember
 from gateway.proxy.rules.transactional_ids import OWN
 from gateway.proxy.transactions.coordinators import Refused, SeenTransaction
 from protocol.apis import ApiKey
@@ -15,8 +16,9 @@ from protocol.codec import decode_response, encode_body
 from protocol.errors import ErrorCode
 from protocol.header import frame_request, response_body_offset
 from protocol.messages import EndTxnRequest, TxnOffsetCommitRequest
+from tests.support.waiting import wait_until_async
 from tests.unit.proxy.handlers.test_produce import route
-from tests.unit.proxy.transactions.test_transactions import CLIENT, NOTHING, Lab
+from tests.unit.proxy.transactions.test_transactions import CLIENT, NOTHING, SOURCE, Lab
 
 if TYPE_CHECKING:
     from tests.support.proxy.conversation import Conversation
@@ -32,7 +34,7 @@ class Talk:
         self.lab.kept()
         self.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "CompleteCommit", 60_000, NOTHING)
         talk.install(transactions=self.lab.transactions)
-        talk.context.routing.publish(Routing({"a": route("a")}))
+        talk.context.routing.publish(routing_of({"a": route("a")}))
 
     async def asks(self, key: ApiKey, **more: Any) -> Any:
         """The decoded answer; None when the request went on to the target."""
@@ -47,6 +49,10 @@ class Talk:
             return None
         view = memoryview(frames[0])
         return decode_response(int(key), VERSION, view[response_body_offset(int(key), VERSION, view) :])
+
+    async def under_way(self) -> None:
+        """Until the request is being worked on."""
+        await wait_until_async(lambda: self.talk.context.tasks)
 
     async def offsets(self) -> int:
         """The code that a commit of offsets is answered with."""
@@ -86,6 +92,43 @@ async def test_nor_after_a_commit_through_this_gateway(moved: Talk) -> None:
 
 async def test_a_commit_is_the_coordinators_to_judge(moved: Talk) -> None:
     assert await moved.asks(ApiKey.END_TXN, committed=True) is None
+
+
+async def test_a_commit_that_the_source_says_was_aborted_is_not_confirmed_by_an_older_one_of_the_target(
+    moved: Talk,
+) -> None:
+    """Another gateway, late, or a time-out has aborted it there. The target's last transaction is another one."""
+    producer = await moved.lab.transactions.identify("tx", CLIENT)
+    producer.begin(SOURCE, {"a"}, 0.0)
+    producer.confirm()
+    moved.lab.alone = False
+    moved.lab.seen("CompleteAbort")
+    remember(moved.talk.session, {("tx", None): True})
+    sent = moved.lab.coordinators.ends
+    answer = await moved.asks(ApiKey.END_TXN, committed=True)
+    assert [(side, message.committed) for side, message in sent] == [(SOURCE, True)]
+    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("waits_for", ["the target", "its turn"])
+async def test_nothing_is_sent_for_a_client_that_has_gone(moved: Talk, waits_for: str) -> None:
+    """It has asked again by another gateway, and begun its next transaction: an abort would hit that one."""
+    lab, described = moved.lab, asyncio.Event()
+    turn = lab.transactions.lock("tx")
+    if waits_for == "its turn":
+        await turn.acquire()
+    else:
+        lab.coordinators.waits_for = described
+    asked = asyncio.create_task(moved.asks(ApiKey.END_TXN, committed=False))
+    await moved.under_way()
+    lab.seen("Ongoing", "on-source-a")  # the next one
+    moved.talk.session.close("the target cannot be reached any more")
+    described.set()
+    if waits_for == "its turn":
+        turn.release()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert not moved.lab.coordinators.ends
 
 
 async def test_an_abort_that_is_under_way_is_repeated(moved: Talk) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.proxy.rules.transactional_ids import OWN
 from gateway.proxy.transactions.coordinators import SeenTransaction
 from protocol.apis import ApiKey
@@ -56,7 +56,7 @@ class Talk:
         self.lease.over = True
         talk.context.lease_valid = self.lease
         talk.install(transactions=self.lab.transactions)
-        talk.context.routing.publish(Routing({"a": route("a", WritePhase.SWITCHED, counted=True)}))
+        talk.context.routing.publish(routing_of({"a": route("a", WritePhase.SWITCHED, counted=True)}))
         self.lab.kept()
         self.lab.coordinators.seen[OWN] = OPEN
 
