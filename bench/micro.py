@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # pyperf runs this
 
 from bench.clients.raw import batch_around
 from bench.passing import passing
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
+from gateway.cutover.write_pause.rules.routing import TopicRoute, routing_of
 from gateway.cutover.write_pause.rules.write_pause import Recorded, WritePause
 from gateway.proxy.produce.produce_plan import Part, plan_produce
 from gateway.state.records import MirrorState
@@ -35,7 +35,7 @@ _FETCH_VERSION: Final = 15
 _BATCH: Final = 16_384 - 61
 _PAUSE: Final = WritePause(Recorded(MirrorState.ACTIVE, 0))
 _ROUTE: Final = TopicRoute(link="l", mirror_topic="t", source_topic="t", pause=_PAUSE)
-_ROUTING: Final = Routing({"t": _ROUTE})
+_ROUTING: Final = routing_of({"t": _ROUTE})
 
 
 def framing(times: int) -> Callable[[], object]:

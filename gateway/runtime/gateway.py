@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -231,7 +231,7 @@ class Gateway:
         """The gateway's, whichever of its processes this is."""
         return gateway_of(self._peering.name)
 
-    def _open_or_close_gates(self, routing: Routing) -> None:
+    def _open_or_close_gates(self, routing: Routing, _changed: Collection[str]) -> None:
         self._gates.enabled = bool(routing.topics)
 
     @property

@@ -12,6 +12,31 @@ from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
 
 
+class MirrorChanges:
+    """Of which mirror topics a record came, changed or went since that was asked for last, and whether a link's did.
+
+    Made by `StateViews.mirror_changes`; whoever has one asks it, and pays for what has changed only.
+    """
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        """`topics`: that are there already, which are news as well."""
+        self._topics = set(topics)
+        self._links = True
+
+    def note(self, record: Record) -> None:
+        """It came, or went."""
+        match record:
+            case MirrorRecord():
+                self._topics.add(record.mirror_topic)
+            case LinkRecord():
+                self._links = True
+
+    def take(self) -> tuple[set[str], bool]:
+        """(mirror topics, links) since the last time."""
+        found, self._topics, self._links = (self._topics, self._links), set(), False
+        return found
+
+
 class StateViews:
     """Views (read only, always the latest committed): `links` by name, `mirrors` by (link, mirror topic), `groups` by
     (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
@@ -41,6 +66,8 @@ class StateViews:
         self.sequences: Mapping[str, SequenceRecord] = MappingProxyType(self._sequences)
         self.gateways: Mapping[str, GatewayRecord] = MappingProxyType(self._gateways)
         self.origins: Mapping[int, OriginRecord] = MappingProxyType(self._origins)
+        self._by_topic: dict[str, MirrorRecord] = {}
+        self._mirror_changes: list[MirrorChanges] = []
         self._subscribers: list[Callable[[], None]] = []
 
     @property
@@ -52,6 +79,15 @@ class StateViews:
     def get(self, key: str) -> Record | None:
         """The record of a key."""
         return self._records.get(key)
+
+    def mirror_of(self, topic: str) -> MirrorRecord | None:
+        """The mirror of a topic, whatever its link: a topic has one at most."""
+        return self._by_topic.get(topic)
+
+    def mirror_changes(self) -> MirrorChanges:
+        """To be asked, from now on, what has changed: first of all that is there."""
+        self._mirror_changes.append(MirrorChanges(self._by_topic))
+        return self._mirror_changes[-1]
 
     def changed_at(self, key: str) -> int:
         """The offset at which the key's record was last changed (of the change's last record); -1 if there is none."""
@@ -98,11 +134,13 @@ class StateViews:
             subscriber()
 
     def _remember(self, record: Record) -> None:
+        self._tell(record)
         match record:
             case LinkRecord():
                 self._links[record.name] = record
             case MirrorRecord():
                 self._mirrors[record.link, record.mirror_topic] = record
+                self._by_topic[record.mirror_topic] = record
             case GroupRecord():
                 self._groups[record.link, record.group] = record
             case PortRecord():
@@ -114,12 +152,19 @@ class StateViews:
             case OriginRecord():
                 self._origins[record.link_id] = record
 
+    def _tell(self, record: Record) -> None:
+        for changes in self._mirror_changes:
+            changes.note(record)
+
     def _forget(self, record: Record) -> None:
+        self._tell(record)
         match record:
             case LinkRecord():
                 del self._links[record.name]
             case MirrorRecord():
                 del self._mirrors[record.link, record.mirror_topic]
+                if self._by_topic.get(record.mirror_topic) is record:
+                    del self._by_topic[record.mirror_topic]
             case GroupRecord():
                 del self._groups[record.link, record.group]
             case PortRecord():

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.cutover.write_pause.rules.cutovers_seen import CutoversSeen
-from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
-from gateway.cutover.write_pause.rules.routing_build import RouteBuilder
+from gateway.cutover.write_pause.rules.routing import RoutingTable
+from gateway.cutover.write_pause.rules.routing_build import Routes, prefixes
 from gateway.cutover.write_pause.rules.write_pause import Pause, Recorded, WritePauses, recorded
 from gateway.state.records import MirrorRecord
 from gateway.state.store import StateStore
@@ -21,6 +21,8 @@ from gateway.transport.host import MACHINE
 class RoutingPublisher:
     """Publishes a snapshot after each change of the store, a pause or a reservation; only if it differs.
 
+    A change costs what has changed, and a copy of the table; how many mirrors there are else does not matter.
+
     Attributes:
         pauses: where the writes of each mirror topic go here.
         on_resumed: called with the pauses that a command has ended, after the snapshot; not with those that a record or
@@ -29,14 +31,14 @@ class RoutingPublisher:
 
     def __init__(self, store: StateStore, table: RoutingTable, clock: Callable[[], float] = MACHINE.monotonic) -> None:
         self._store = store
+        self._changes = store.mirror_changes()
         self._table = table
         self._clock = clock
         self._cutovers = CutoversSeen()
         self._readable: set[str] = set()
         self._reserved: dict[str, MirrorRecord] = {}
-        self._phases: Mapping[str, WritePhase] = {}  # as published
-        self._routes = RouteBuilder()
-        self._retried: frozenset[str] = frozenset()
+        self._routes = Routes()
+        self._retried: set[str] = set()  # as the routes say
         self._recorded: dict[str, tuple[MirrorRecord, bool, Recorded]] = {}
         self.pauses = WritePauses()
         self.on_resumed: list[Callable[[Sequence[Pause]], None]] = []
@@ -55,17 +57,18 @@ class RoutingPublisher:
         wanted = tuple(pauses)
         begun = [self.pauses.pause(pause) for pause in wanted]
         if any(self._is_news(pause.topic) for pause in wanted):  # each of a set is paused again when it is asked for
-            self.refresh()
+            self.refresh(pause.topic for pause in wanted)
         return all(begun)
 
     def _is_news(self, topic: str) -> bool:
         known = self.pauses.get(topic)
-        return known is not None and known.phase is not self._phases.get(topic)
+        return known is not None and known.phase is not self._routes.phase(topic)
 
     def resume(self, pauses: Iterable[Pause]) -> None:
         """Nothing came of these: what the topics' records say is in force again, unless another pause is."""
-        ended = [pause for pause in pauses if self.pauses.resume(pause)]
-        self.refresh()
+        named = tuple(pauses)
+        ended = [pause for pause in named if self.pauses.resume(pause)]
+        self.refresh(pause.topic for pause in named)
         if ended:
             for callback in tuple(self.on_resumed):
                 callback(ended)
@@ -76,7 +79,7 @@ class RoutingPublisher:
         `named`: the pauses in force, mirror topic -> epoch.
         """
         self.pauses.assigned(term, named)
-        self.refresh()
+        self.refresh(self.pauses)
 
     def retried_s(self, topic: str) -> float:
         """For how many seconds a producer may still retry a batch from before the topic's last cutover; 0: none
@@ -87,7 +90,7 @@ class RoutingPublisher:
         """The topic is padded: it may be read, even if the store cannot be told now."""
         if topic not in self._readable:
             self._readable.add(topic)
-            self.refresh()
+            self.refresh([topic])
 
     def reserve(self, mirror: MirrorRecord) -> None:
         """Route a topic whose create is under way, before it exists on the target.
@@ -95,42 +98,66 @@ class RoutingPublisher:
         A client that finds it there between its creation and its record must not write to it.
         """
         self._reserved[mirror.mirror_topic] = mirror
-        self.refresh()
+        self.refresh([mirror.mirror_topic])
 
     def release(self, topic: str) -> None:
         """End a reservation: the record is stored, or the create has failed."""
         reserved = self._reserved.pop(topic, None)
-        if reserved is not None and (reserved.link, topic) not in self._store.mirrors:  # else its record is the route
-            self.refresh()
+        if reserved is not None and self._store.mirror_of(topic) is None:  # else its record is the route
+            self.refresh([topic])
 
     def forget(self, topic: str) -> None:
         """The mirror was deleted."""
         self._readable.discard(topic)
-        self.refresh()
+        self.refresh([topic])
 
     def look(self) -> None:
         """Once in a while: drops the producer tables of cutovers that are long ago."""
-        if self._cutovers.retried(self._clock()) != self._retried:
-            self.refresh()
-
-    def _found(self, topic: str, mirror: MirrorRecord, retried: bool) -> tuple[MirrorRecord, bool, Recorded]:
-        known = self._recorded.get(topic)
-        if known is not None and known[0] is mirror and known[1] == retried:
-            return known
-        return mirror, retried, recorded(mirror, retried=retried)
-
-    def refresh(self) -> None:
-        """Build the snapshot from what is known now, and publish it if it is a new one."""
-        mirrors = {**self._reserved, **{mirror.mirror_topic: mirror for mirror in self._store.mirrors.values()}}
         now = self._clock()
-        self._cutovers.saw(mirrors.values(), now)
-        self._retried = retried = self._cutovers.retried(now)
-        self._recorded = {topic: self._found(topic, mirror, topic in retried) for topic, mirror in mirrors.items()}
-        self.pauses.records({topic: found for topic, (_, _, found) in self._recorded.items()})
-        routing = self._routes.build(
-            self._store.links, mirrors.values(), self.pauses, readable=self._readable, retried=retried
-        )
-        phases = {topic: route.phase for topic, route in routing.topics.items()}
-        if routing != self._table.current or phases != self._phases:
-            self._phases = phases
-            self._table.publish(routing)
+        over = [topic for topic in self._retried if not self._cutovers.left_s(topic, now)]
+        if over:
+            self.refresh(over)
+
+    def refresh(self, topics: Iterable[str] = ()) -> None:
+        """Take in what has changed, and publish a snapshot if it is a new one.
+
+        Args:
+            topics: those of which something else than the records may have changed.
+        """
+        changed, links = self._changes.take()
+        changed.update(topics)
+        if links:
+            changed.update(self._recorded, self._reserved)
+        now = self._clock()
+        for topic in changed:
+            self._look_at(topic, now)
+        is_prefixed_alike = not links or prefixes(self._store.links) == self._table.current.group_prefixes
+        if is_prefixed_alike and not self._routes.changed:
+            return
+        news = frozenset(self._routes.changed)
+        self._table.publish(self._routes.snapshot(self._store.links), news)
+
+    def _look_at(self, topic: str, now: float) -> None:
+        """All that a topic's route is made of, from its record on."""
+        mirror = self._store.mirror_of(topic) or self._reserved.get(topic)
+        self._cutovers.saw(topic, mirror, now)
+        is_retried = self._cutovers.left_s(topic, now) > 0
+        if is_retried:
+            self._retried.add(topic)
+        else:
+            self._retried.discard(topic)
+        if mirror is None:
+            self._recorded.pop(topic, None)
+            self.pauses.record(topic, None)
+            self._routes.drop(topic)
+            return
+        known = self._recorded.get(topic)
+        if known is None or known[0] is not mirror or known[1] != is_retried:
+            known = self._recorded[topic] = mirror, is_retried, recorded(mirror, retried=is_retried)
+        self.pauses.record(topic, known[2])
+        link = self._store.links.get(mirror.link)
+        if link is None:
+            self._routes.drop(topic)
+        else:
+            readable = topic in self._readable
+            self._routes.put(mirror, link, self.pauses[topic], readable=readable, retried=is_retried)

@@ -183,7 +183,7 @@ def relay_late_answers() -> None:
     would."""
     from gateway.proxy.produce.cutover_connections import CutoverLanes
 
-    CutoverLanes.routing_changed = lambda self, routing: None  # type: ignore[method-assign]
+    CutoverLanes.routing_changed = lambda self, routing, changed: None  # type: ignore[method-assign]
 
 
 def forget_an_acknowledgement() -> None:

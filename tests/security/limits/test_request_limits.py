@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.waiters import WaiterCounts
 from protocol.apis import ApiKey
@@ -51,7 +51,7 @@ async def small() -> Conversation:
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}))
+    talk.context.routing.publish(routing_of({"mirrored": route}))
     talk.gates.enabled = True
     return talk
 

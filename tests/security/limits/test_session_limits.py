@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.session.timeouts import Timeouts
 from protocol.apis import ApiKey
@@ -180,7 +180,7 @@ async def test_answers_of_the_broker_that_wait_are_bounded_too(small: Conversati
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}))
+    talk.context.routing.publish(routing_of({"mirrored": route}))
     talk.session.authorized["mirrored"] = (talk.clock(), True)
     body = build_request_body(9, None, -1, 5_000, {"mirrored": [(0, make_batch(0, 1))]})
     talk.says(frame_request(int(ApiKey.PRODUCE), 9, 1, "me", b"".join(bytes(piece) for piece in body)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import decode_response
@@ -24,7 +24,7 @@ def conversation(rate: int = RATE) -> Conversation:
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}))
+    talk.context.routing.publish(routing_of({"mirrored": route}))
     for topic in ("mirrored", "plain"):
         talk.session.authorized[topic] = (talk.clock(), True)
     return talk

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.rules.limits import Limits
 from protocol.apis import ApiKey
 from protocol.codec import encode_request
@@ -90,7 +90,7 @@ async def busy(secured: LoggingIn) -> LoggingIn:
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}))
+    talk.context.routing.publish(routing_of({"mirrored": route}))
     talk.gates.enabled = True
     gate(talk.gates, "known", is_open=False)
     asked = talk.gates.on_unknown = Asked()

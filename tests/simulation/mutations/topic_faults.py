@@ -215,7 +215,7 @@ def believe_positions(patching: Patching) -> None:
 
 def relay_after_the_cutover(patching: Patching) -> None:
     """What the source answers behind a failover is passed on as a success."""
-    patching.replace(CutoverLanes, "routing_changed", lambda self, routing: None)
+    patching.replace(CutoverLanes, "routing_changed", lambda self, routing, changed: None)
 
 
 def stopped_by_positions(patching: Patching) -> None:

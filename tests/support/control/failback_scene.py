@@ -30,7 +30,7 @@ class FailbackScene:
         self.ends = FakeEnds({"orders": list(ENDS)})
         self.forwarder = FakeForwarder(plane)
         self.phases: list[WritePhase] = []
-        plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
+        plane.routing.subscribe(lambda routing, _changed: self.phases.append(routing.topics["orders"].phase))
         self.periods = self.make()
 
     def make(self, on_failover: Sequence[OnFailover] = ()) -> Failbacks:

@@ -98,7 +98,7 @@ class TopicScene:
         self.held: list[tuple[str, str]] = []
         self.gone_on: list[tuple[str, str]] = []
         self.phases: list[WritePhase] = []
-        plane.routing.subscribe(lambda routing: self.phases.append(routing.topics["orders"].phase))
+        plane.routing.subscribe(lambda routing, _changed: self.phases.append(routing.topics["orders"].phase))
         self.promoter = self.make()
 
     def make(self, limits: PromoteLimits = LIMITS) -> TopicPromoter:

@@ -148,12 +148,21 @@ class ReplicatedRunner(Runner):
             log.lose_leader(dice)
         if self.unclean and dice.random() < self.fault_rate / 40:
             log.lose_leader(dice, unclean=True)
+            self._lose_requests()
         if log.in_sync and dice.random() < self.fault_rate / 20:
             log.shrink()
         elif dice.random() < max(0.3, 1.0 - 4 * self.fault_rate):
             log.in_sync = True
         if dice.random() < 0.3:
             log.replicate(dice)
+
+    def _lose_requests(self) -> None:
+        """What was sent to the old leader is not appended by the new one, whose log may be shorter."""
+        lost = len(self.flight)
+        self.flight.clear()
+        self.lingering.clear()
+        for _ in range(lost):
+            self.do(self.mirror.append_unknown("connection lost"))
 
     def _answer_append(self) -> None:
         if self._fault():

@@ -111,5 +111,5 @@ def _gives_a_state(call: ast.Call) -> bool:
 
 
 def test_no_record_gets_a_state_but_from_the_table() -> None:
-    allowed = {"state/mirror_states.py:apply", "topics/create.py:_record", "groups/offsets.py:store"}
+    allowed = {"state/mirror_states.py:apply", "topics/rules/create.py:record_of", "groups/offsets.py:store"}
     assert set(_writes()) == allowed | _NOT_STORED

@@ -103,7 +103,7 @@ async def test_a_creation_of_unknown_outcome_keeps_the_topic_routed_and_goes_on(
     await plane.with_link()
     plane.source.add("orders")
     create, phases = plane.target.create_topic, []
-    plane.routing.subscribe(lambda routing: phases.append(routing.topics["orders"].phase))
+    plane.routing.subscribe(lambda routing, _changed: phases.append(routing.topics["orders"].phase))
 
     async def unanswered(*args: object) -> None:
         plane.target.create_topic = create

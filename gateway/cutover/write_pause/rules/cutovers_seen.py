@@ -8,8 +8,6 @@ is asked of a little longer, that is all. Pure: the clock is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.state.records import MirrorRecord
 
@@ -25,17 +23,14 @@ class CutoversSeen:
     def __init__(self) -> None:
         self._first: dict[str, tuple[_Cutover, float]] = {}
 
-    def saw(self, mirrors: Iterable[MirrorRecord], now: float) -> None:
-        """These are all the mirrors there are."""
-        found = {mirror.mirror_topic: _cutover_of(mirror) for mirror in mirrors if any(mirror.cutover.producers)}
-        self._first = {
-            topic: kept if (kept := self._first.get(topic)) is not None and kept[0] == cutover else (cutover, now)
-            for topic, cutover in found.items()
-        }
-
-    def retried(self, now: float) -> frozenset[str]:
-        """The mirror topics of whose last cutover a retry may still come."""
-        return frozenset(topic for topic, (_, first) in self._first.items() if now - first < RETRIED_S)
+    def saw(self, topic: str, mirror: MirrorRecord | None, now: float) -> None:
+        """The record of a topic's mirror, as read now; None: it has none, or none any more."""
+        if mirror is None or not any(mirror.cutover.producers):
+            self._first.pop(topic, None)
+            return
+        cutover, kept = _cutover_of(mirror), self._first.get(topic)
+        if kept is None or kept[0] != cutover:
+            self._first[topic] = cutover, now
 
     def left_s(self, topic: str, now: float) -> float:
         """For how long one may still come; 0 when none does."""

@@ -6,14 +6,14 @@ swap is atomic for every handler. Where a topic's writes go now is asked of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from gateway.cutover.write_pause.rules.write_pause import WritePause, WritePhase
 from gateway.state.ack import Ack
 from gateway.state.records import ProducerEntry
 
-__all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase"]
+__all__ = ["Ack", "Routing", "RoutingTable", "TopicRoute", "WritePhase", "routing_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +58,16 @@ class TopicRoute:
 class Routing:
     """All routes, by mirror topic name (the name clients of the gateway use).
 
-    The flags are worked out once per snapshot, since they are asked for at every request:
-    `intercepts_produce`: some Produce may need more than passing through; `unreadable`: some mirror topic is still
-    being padded. `group_prefixes`: source cluster id -> what mirror groups have before their names there.
+    The flags are there since they are asked for at every request. `intercepts_produce`: some Produce may need more than
+    passing through; `unreadable`: some mirror topic is still being padded. `group_prefixes`: source cluster id -> what
+    mirror groups have before their names there.
     """
 
-    topics: Mapping[str, TopicRoute] = field(default_factory=dict)
-    topic_ids: Mapping[bytes, str] = field(default_factory=dict)  # target topic id (16 bytes) -> mirror topic
-    group_prefixes: Mapping[str, str] = field(default_factory=dict)
-    intercepts_produce: bool = field(init=False)
-    unreadable: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        routes = self.topics.values()
-        produce = any(not r.passes for r in routes)
-        object.__setattr__(self, "intercepts_produce", produce)
-        object.__setattr__(self, "unreadable", any(not r.readable for r in routes))
+    topics: Mapping[str, TopicRoute]
+    topic_ids: Mapping[bytes, str]  # target topic id (16 bytes) -> mirror topic
+    group_prefixes: Mapping[str, str]
+    intercepts_produce: bool
+    unreadable: bool
 
     def passes(self, topic: str) -> bool:
         """True when a Produce of this topic alone needs nothing but to be passed on to the target."""
@@ -85,34 +79,64 @@ class Routing:
         return group.removeprefix(self.group_prefixes.get(cluster_id, ""))
 
 
-class RoutingTable:
-    """Holds the current Routing; `subscribe` is called with each new one, in order."""
+def routing_of(
+    topics: Mapping[str, TopicRoute] | None = None,
+    topic_ids: Mapping[bytes, str] | None = None,
+    group_prefixes: Mapping[str, str] | None = None,
+) -> Routing:
+    """The snapshot of these routes; every one of them is looked at."""
+    routes = (topics or {}).values()
+    return Routing(
+        topics or {},
+        topic_ids or {},
+        group_prefixes or {},
+        intercepts_produce=any(not route.passes for route in routes),
+        unreadable=any(not route.readable for route in routes),
+    )
 
-    __slots__ = ("_current", "_subscribers")
+
+Subscriber = Callable[[Routing, Collection[str]], None]
+"""Told a new snapshot, and the topics whose routes or phases may be others than in the one before, or gone."""
+
+
+class RoutingTable:
+    """Holds the current Routing, and tells each new one to its subscribers, in order."""
+
+    __slots__ = ("_current", "_new", "_subscribers")
 
     def __init__(self, routing: Routing | None = None) -> None:
-        self._current = routing or Routing()
-        self._subscribers: list[Callable[[Routing], None]] = []
+        self._current = routing or routing_of()
+        self._subscribers: list[Subscriber] = []
+        self._new: list[Subscriber] = []
 
     @property
     def current(self) -> Routing:
         """The snapshot in force."""
         return self._current
 
-    def publish(self, routing: Routing) -> None:
-        """Put a new snapshot in force, tell the subscribers, and then release the writes whose pause is over."""
+    def publish(self, routing: Routing, changed: Collection[str] | None = None) -> None:
+        """Put a new snapshot in force, tell the subscribers, and then release the writes whose pause is over.
+
+        `changed`: the topics whose routes or phases are others now, or gone; None: any may be.
+        """
         before, self._current = self._current, routing
+        if changed is None:
+            changed = before.topics.keys() | routing.topics.keys()
+        new, self._new = self._new, []
         for subscriber in tuple(self._subscribers):
-            subscriber(routing)
-        for topic, route in before.topics.items():
-            now = routing.topics.get(topic)
+            subscriber(routing, changed if subscriber not in new else before.topics.keys() | routing.topics.keys())
+        for topic in changed:
+            route, now = before.topics.get(topic), routing.topics.get(topic)
+            if route is None:
+                continue
             if now is None or now.pause is not route.pause or now.phase is not WritePhase.PAUSED:
                 route.pause.let_go()
 
-    def subscribe(self, subscriber: Callable[[Routing], None]) -> None:
-        """Call `subscriber` with every later snapshot."""
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell `subscriber` every later snapshot: all of the first one, what has changed from then on."""
         self._subscribers.append(subscriber)
+        self._new.append(subscriber)
 
-    def unsubscribe(self, subscriber: Callable[[Routing], None]) -> None:
+    def unsubscribe(self, subscriber: Subscriber) -> None:
         """End a `subscribe`."""
         self._subscribers.remove(subscriber)

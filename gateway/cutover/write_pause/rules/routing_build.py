@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
 
 from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
-from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause
+from gateway.cutover.write_pause.rules.write_pause import AT_REST, WritePause, WritePhase
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.state import link_config
 from gateway.state.per_partition import WrongLength, of_each_or_none
@@ -16,7 +16,7 @@ from gateway.state.records import LinkRecord, MirrorRecord, MirrorState, Produce
 
 
 class _Built(NamedTuple):
-    """A route, and what it was built of."""
+    """A route, what it was built of, and what of it was published."""
 
     mirror: MirrorRecord
     link: LinkRecord
@@ -24,6 +24,7 @@ class _Built(NamedTuple):
     is_retried: bool
     topic_id: bytes
     route: TopicRoute
+    phase: WritePhase
 
     def is_of(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> bool:
         """It would be built alike."""
@@ -31,53 +32,100 @@ class _Built(NamedTuple):
         return is_same and self.is_readable == readable and self.is_retried == retried
 
 
-class RouteBuilder:
-    """Builds one snapshot after the other. A route of which nothing has changed is not built again."""
+class Routes:
+    """The routes of all mirror topics, kept topic by topic: what has not changed costs nothing but its place in a copy.
+
+    Attributes:
+        changed: the topics whose route, topic id or phase is another one than in the last snapshot, or gone.
+    """
 
     def __init__(self) -> None:
         self._built: dict[str, _Built] = {}
+        self._topics: dict[str, TopicRoute] = {}
+        self._topic_ids: dict[bytes, str] = {}
+        self._intercepted: set[str] = set()
+        self._unreadable: set[str] = set()
+        self.changed: set[str] = set()
 
-    def build(
-        self,
-        links: Mapping[str, LinkRecord],
-        mirrors: Iterable[MirrorRecord],
-        pauses: Mapping[str, WritePause],
-        *,
-        readable: AbstractSet[str] = frozenset(),
-        retried: AbstractSet[str] = frozenset(),
-    ) -> Routing:
-        """The snapshot for these records. A mirror whose link is gone has no route.
+    def phase(self, topic: str) -> WritePhase | None:
+        """As it was when the topic was looked at last; None without a route."""
+        built = self._built.get(topic)
+        return None if built is None else built.phase
+
+    def topics(self) -> AbstractSet[str]:
+        """Those that have a route."""
+        return self._built.keys()
+
+    def put(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, *, readable: bool, retried: bool) -> None:
+        """Look at a topic again: its record, its link, and what else its route is made of.
 
         Args:
-            links: by name.
-            mirrors: in any state; a topic has one mirror at most.
-            pauses: where the writes of each mirror topic go; it has read these records.
-            readable: mirror topics known to be padded, beside the ones whose record says so.
-            retried: mirror topics of whose last cutover a producer may still retry a batch
-                (`cutover/write_pause/rules/cutovers_seen.py`): the others need no producer table.
+            pause: where its writes go; it has read the record.
+            readable: the topic is known to be padded, whatever the record says.
+            retried: a producer may still retry a batch from before the last cutover
+                (`cutover/write_pause/rules/cutovers_seen.py`); else no producer table is needed.
         """
-        before, built = self._built, dict[str, _Built]()
-        for mirror in mirrors:
-            topic, link = mirror.mirror_topic, links.get(mirror.link)
-            if link is None:
-                continue
-            of = mirror, link, pauses[topic], topic in readable, topic in retried
-            known = before.get(topic)
-            built[topic] = known if known is not None and known.is_of(*of) else _built(*of)
-        self._built = built
-        topics = {topic: one.route for topic, one in built.items()}
-        topic_ids = {one.topic_id: topic for topic, one in built.items() if one.topic_id}
-        return Routing(topics, topic_ids, _prefixes(links))
+        topic, known = mirror.mirror_topic, self._built.get(mirror.mirror_topic)
+        if known is not None and known.is_of(mirror, link, pause, readable, retried):
+            if known.phase is pause.phase:
+                return
+            built = known._replace(phase=pause.phase)
+        else:
+            built = _built(mirror, link, pause, readable, retried)
+        if known is None or (built.route, built.topic_id, built.phase) != (known.route, known.topic_id, known.phase):
+            self.changed.add(topic)
+        self._keep(topic, known, built)
+
+    def drop(self, topic: str) -> None:
+        """It has no mirror, or its link is gone: no route."""
+        known = self._built.pop(topic, None)
+        if known is None:
+            return
+        self.changed.add(topic)
+        del self._topics[topic]
+        if self._topic_ids.get(known.topic_id) == topic:
+            del self._topic_ids[known.topic_id]
+        self._intercepted.discard(topic)
+        self._unreadable.discard(topic)
+
+    def _keep(self, topic: str, known: _Built | None, built: _Built) -> None:
+        self._built[topic], self._topics[topic] = built, built.route
+        if known is not None and known.topic_id != built.topic_id and self._topic_ids.get(known.topic_id) == topic:
+            del self._topic_ids[known.topic_id]
+        if built.topic_id:
+            self._topic_ids[built.topic_id] = topic
+        _put(self._intercepted, topic, is_in=not built.route.passes)
+        _put(self._unreadable, topic, is_in=not built.route.readable)
+
+    def snapshot(self, links: Mapping[str, LinkRecord]) -> Routing:
+        """Of all routes as they were looked at last. What changes from now on is in the next one."""
+        self.changed = set()
+        return Routing(
+            dict(self._topics),
+            dict(self._topic_ids),
+            prefixes(links),
+            intercepts_produce=bool(self._intercepted),
+            unreadable=bool(self._unreadable),
+        )
 
 
-def _prefixes(links: Mapping[str, LinkRecord]) -> dict[str, str]:
+def _put(topics: set[str], topic: str, *, is_in: bool) -> None:
+    if is_in:
+        topics.add(topic)
+    else:
+        topics.discard(topic)
+
+
+def prefixes(links: Mapping[str, LinkRecord]) -> dict[str, str]:
+    """By the source cluster's id: what the mirror groups of a link have before their names there."""
     configs = {name: link_config.parse(link.configs) for name, link in links.items()}
     return {links[name].source_cluster_id: one.prefix for name, one in configs.items() if one.prefix_groups}
 
 
 def _built(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> _Built:
     topic_id = topic_id_bytes(mirror.mirror_topic_id) if mirror.mirror_topic_id else b""
-    return _Built(mirror, link, readable, retried, topic_id, _route(mirror, link, pause, readable, retried))
+    route = _route(mirror, link, pause, readable, retried)
+    return _Built(mirror, link, readable, retried, topic_id, route, pause.phase)
 
 
 def _route(mirror: MirrorRecord, link: LinkRecord, pause: WritePause, readable: bool, retried: bool) -> TopicRoute:

@@ -260,16 +260,16 @@ class WritePauses(Mapping[str, WritePause]):
     def __len__(self) -> int:
         return len(self._topics)
 
-    def records(self, found: Mapping[str, Recorded]) -> None:
-        """These are all the mirrors there are, as read now."""
-        for topic in self._topics.keys() - found.keys():
+    def record(self, topic: str, found: Recorded | None) -> None:
+        """What is read of a topic's mirror; None: it has none, or none any more."""
+        known = self._topics.get(topic)
+        if known is None:
+            if found is not None:
+                self._topics[topic] = WritePause(found, self._term, self._gone.pop(topic, _NONE))
+        elif found is None:
             self._gone[topic] = self._topics.pop(topic).newest
-        for topic, record in found.items():
-            known = self._topics.get(topic)
-            if known is None:
-                self._topics[topic] = WritePause(record, self._term, self._gone.pop(topic, _NONE))
-            else:
-                known.record(record)
+        else:
+            known.record(found)
 
     def pause(self, pause: Pause) -> bool:
         """See `WritePause.pause`; False too while the topic is not known here."""

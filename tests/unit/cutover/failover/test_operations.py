@@ -41,7 +41,7 @@ class Scene:
             pauses={"g": topic.forwarder}, ends=RangeEnds(plane.source), without_promote=topic.promoter.without
         )
         self.trace: list[str] = []
-        plane.routing.subscribe(lambda routing: self.trace.append(routing.topics["orders"].phase.value))
+        plane.routing.subscribe(lambda routing, _changed: self.trace.append(routing.topics["orders"].phase.value))
         start = plane.engine.start_mirror
 
         def start_mirror(mirror: MirrorRecord) -> None:

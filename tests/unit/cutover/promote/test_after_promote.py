@@ -26,7 +26,7 @@ async def scene(plane: Plane) -> TopicScene:
 async def test_restores_configs_after_the_cutover(scene: TopicScene) -> None:
     topic = scene.plane.target.existing["orders"]
     scene.plane.source.existing["orders"].configs["retention.ms"] = "7"
-    scene.plane.routing.subscribe(lambda _: scene.held.append(("l", topic.configs["retention.ms"])))
+    scene.plane.routing.subscribe(lambda _routing, _changed: scene.held.append(("l", topic.configs["retention.ms"])))
     (record,) = await scene.promote()
     assert topic.configs["retention.ms"] == "7"
     assert not record.restore_configs
@@ -38,7 +38,7 @@ async def test_a_topic_that_stamps_its_records_does_so_again_before_it_is_writte
     scene.plane.source.existing["orders"].configs["message.timestamp.type"] = "LogAppendTime"
     at_the_switch: list[str] = []
 
-    def note(routing: Routing) -> None:
+    def note(routing: Routing, _changed: object) -> None:
         if routing.topics["orders"].phase is WritePhase.SWITCHED:
             at_the_switch.append(topic.configs["message.timestamp.type"])
 

@@ -149,7 +149,7 @@ async def test_unknown_outcomes_take_the_longer_grace(scene: TopicScene) -> None
     scene.forwarder.unknown = 1
     loop = asyncio.get_running_loop()
     paused_at: list[float] = []
-    scene.plane.routing.subscribe(lambda _: paused_at.append(loop.time()))
+    scene.plane.routing.subscribe(lambda _routing, _changed: paused_at.append(loop.time()))
     await scene.promote()
     assert paused_at[-1] - paused_at[0] > LIMITS.unknown_grace_s
 

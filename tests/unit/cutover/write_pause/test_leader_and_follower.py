@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -15,7 +15,9 @@ from gateway.cutover.write_pause.rules.routing import RoutingTable, WritePhase
 from gateway.cutover.write_pause.rules.write_pause import Pause
 from gateway.fleet.peers.channel import PeerRefused, PeerUnavailable
 from gateway.proxy.produce.forwarder import Forwarder
+from gateway.state.codec import key_of
 from gateway.state.records import LinkRecord, MirrorDirection, MirrorRecord, MirrorState, PartitionStart
+from gateway.state.views import StateViews
 from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
@@ -25,23 +27,11 @@ RECORD = MirrorRecord(
 )
 
 
-class Store:
-    """As much of a state store as routes need."""
-
-    def __init__(self) -> None:
-        self.links = {"l": LINK}
-        self.mirrors = {("l", "t"): RECORD}
-        self.subscribers: list[Callable[[], None]] = []
-
-    def subscribe(self, subscriber: Callable[[], None]) -> None:
-        self.subscribers.append(subscriber)
-
-
 class Gateway:
     """One gateway: routes, forwarder, and what it does with a leader's commands, be it the leader itself."""
 
     def __init__(self, name: str = "new") -> None:
-        self.store = Store()
+        self.store = StateViews()
         self.routing = RoutingTable()
         self.publisher = RoutingPublisher(cast("Any", self.store), self.routing, lambda: 0)
         self.publisher.refresh()
@@ -54,9 +44,7 @@ class Gateway:
         self.quieted.append(topic)
 
     def reads(self, record: MirrorRecord) -> None:
-        self.store.mirrors[record.link, record.mirror_topic] = record
-        for subscriber in self.store.subscribers:
-            subscriber()
+        self.store.apply([(key_of(each), each) for each in (LINK, record)], self.store.applied + 1)
 
     @property
     def phase(self) -> WritePhase:
@@ -239,8 +227,7 @@ async def test_a_deleted_mirror_holds_nothing(fleet: Fleet) -> None:
     two = fleet.gateways["two"]
     fleet.marks(MirrorState.PENDING_STOPPED, 1)
     await fleet.pause(1)
-    two.store.mirrors.clear()
-    two.publisher.refresh()
+    two.store.apply([(key_of(RECORD), None)], two.store.applied + 1)
     assert two.answers.in_force() == {}
     assert two.publisher.pauses == {}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.groups.gate.rules.gates import Identity
 from protocol.apis import ADVERTISED, ApiKey
 from protocol.codec import decode_request, decode_response, encode_request, encode_response
@@ -34,7 +34,7 @@ LOADING = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 @pytest.fixture
 async def gated(talk: Conversation) -> Conversation:
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
     talk.gates.enabled = True
     gate(talk.gates, "g", is_open=False)
     return talk
@@ -277,7 +277,7 @@ async def test_a_promoted_group_reads_untouched(gated: Conversation) -> None:
     ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
 )
 async def test_offsets_of_a_topic_being_padded_are_not_available(talk: Conversation, version: int, code: int) -> None:
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored", readable=False)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored", readable=False)}))
     topic = ListOffsetsRequest.ListOffsetsTopic
     partitions = [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)]
     message = ListOffsetsRequest(

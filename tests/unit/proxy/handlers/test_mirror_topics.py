@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.rules.mirror_topics import ALTER, ALTER_CONFIGS, DELETE
 from protocol import messages as m
 from protocol.apis import ApiKey
@@ -29,7 +29,7 @@ async def mirrored(talk: Conversation) -> Conversation:
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.FORWARD)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}, {TOPIC_ID.bytes: "mirrored"}))
+    talk.context.routing.publish(routing_of({"mirrored": route}, {TOPIC_ID.bytes: "mirrored"}))
     return talk
 
 
@@ -176,7 +176,7 @@ async def test_a_promoted_topic_is_its_clients(talk: Conversation) -> None:
     route = TopicRoute(
         link="west", mirror_topic="mirrored", source_topic="mirrored", pause=in_phase(WritePhase.SWITCHED)
     )
-    talk.context.routing.publish(Routing({"mirrored": route}))
+    talk.context.routing.publish(routing_of({"mirrored": route}))
     data = encode_request(incremental("mirrored"), 1, 4, "me")
     talk.says(data)
     assert talk.broker.take() == data

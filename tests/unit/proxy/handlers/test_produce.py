@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.handlers.produce import ANSWERS_S
 from gateway.proxy.session.proxy_session import ProxySession
 from gateway.state.ack import Ack
@@ -76,7 +76,7 @@ def without_broker(talk: Conversation) -> None:
 
 @pytest.fixture
 async def mirrored(talk: Conversation) -> Conversation:
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
     return talk
 
 
@@ -108,7 +108,7 @@ async def test_a_mirrored_topic_goes_to_the_source_as_the_client_wrote_it(allowe
 
 async def test_a_topic_that_the_link_keeps_from_clients_is_refused_by_name(talk: Conversation) -> None:
     """`link.client.topic.filters`: whatever the target allows; the other topic of the request is written."""
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored"), "held": route("held", by_clients=False)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored"), "held": route("held", by_clients=False)}))
     for topic in ("mirrored", "held"):
         talk.session.authorized[topic] = (talk.clock(), True)
     talk.says(produce(1, ("mirrored", 0), ("held", 0)))
@@ -235,7 +235,7 @@ async def test_an_unknown_outcome_closes_the_connection_and_is_remembered(allowe
 
 
 async def test_ack_both_waits_for_the_mirror(allowed: Conversation) -> None:
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", ack=Ack.BOTH)}))
     allowed.says(produce(1, ("mirrored", 0)))
     source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
     allowed.progress.advance("mirrored", 0, 44)
@@ -245,7 +245,7 @@ async def test_ack_both_waits_for_the_mirror(allowed: Conversation) -> None:
 
 
 async def test_ack_both_times_out_as_acks_all_would(allowed: Conversation) -> None:
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", ack=Ack.BOTH)}))
     allowed.says(produce(1, ("mirrored", 0)))
     source_answers(allowed, PartitionResult("mirrored", 0, 0, 42))
     allowed.loop.fire()
@@ -255,36 +255,36 @@ async def test_ack_both_times_out_as_acks_all_would(allowed: Conversation) -> No
 
 
 async def test_a_write_pause_holds_and_the_cutover_sends_to_the_target_in_order(allowed: Conversation) -> None:
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.PAUSED)}))
     first, second = produce(1, ("mirrored", 0)), produce(2, ("mirrored", 0))
     allowed.says(first + second)
     assert allowed.source.node.sent == []
     assert allowed.context.stats.held == {"mirrored": 1}
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
     assert allowed.broker.take() == first + second
 
 
 async def test_an_aborted_write_pause_sends_on_to_the_source(allowed: Conversation) -> None:
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.PAUSED)}))
     allowed.says(produce(1, ("mirrored", 0)))
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
     assert len(allowed.source.node.sent) == 1
 
 
 async def test_a_write_pause_that_takes_too_long_refuses_without_appending(allowed: Conversation) -> None:
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.PAUSED)}))
     allowed.says(produce(1, ("mirrored", 0)))
     assert allowed.loop.timers[0].delay == pytest.approx(4.0)  # 80 % of the request's own 5 s
     allowed.loop.fire()
     assert answers(allowed)[0][0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
     assert allowed.broker.take() == b""
     assert allowed.source.node.sent == []
 
 
 async def test_a_retry_over_the_cutover_is_answered_with_its_old_offset(allowed: Conversation) -> None:
     table = ((ProducerEntry(2**49 + 7, 0, 5, 7, 42),),)
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED, producers=table)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED, producers=table)}))
     allowed.says(produce(1, ("mirrored", 0)))
     assert allowed.broker.take() == b""
     assert answers(allowed)[0][0] == PartitionResult("mirrored", 0, 0, 42)
@@ -296,7 +296,7 @@ async def test_a_retry_over_the_cutover_is_answered_with_its_old_offset(allowed:
 async def test_where_a_retried_batch_is_is_told_to_who_may_write_there(allowed: Conversation) -> None:
     allowed.session.authorized["mirrored"] = (allowed.clock(), False)
     table = ((ProducerEntry(2**49 + 7, 0, 5, 7, 42),),)
-    allowed.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED, producers=table)}))
+    allowed.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED, producers=table)}))
     allowed.says(produce(1, ("mirrored", 0)))
     assert allowed.broker.take() == b""
     ((result,),) = answers(allowed)
@@ -340,21 +340,21 @@ async def test_a_write_held_without_its_broker_over_the_cutover_ends_the_connect
     talk: Conversation, acks: int
 ) -> None:
     """Nobody would ever answer it here: what its producer sends to the next leader meanwhile would come before it."""
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.PAUSED)}))
     talk.context.rights.remember("", "mirrored", True, talk.clock.now)
     without_broker(talk)
     talk.says(produce(1, ("mirrored", 0), acks=acks))
     assert not talk.session.closed
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.SWITCHED)}))
     assert talk.client.closed
     assert talk.client.take() == b""
 
 
 async def test_a_write_held_without_its_broker_goes_on_to_the_source(talk: Conversation) -> None:
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored", WritePhase.PAUSED)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored", WritePhase.PAUSED)}))
     talk.context.rights.remember("", "mirrored", True, talk.clock.now)
     without_broker(talk)
     talk.says(produce(1, ("mirrored", 0)))
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored")}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
     source_answers(talk, PartitionResult("mirrored", 0, 0, 42))
     assert answers(talk) == [[PartitionResult("mirrored", 0, 0, 42)]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.state.producer_ids import GATEWAY_PID_BASE, in_failback_epoch
 from gateway.state.records import ProducerEntry
 from protocol.apis import ApiKey
@@ -27,7 +27,7 @@ TABLE = ((ProducerEntry(CLIENT, 0, 5, 7, 42),),)
 
 
 def publish(talk: Conversation, *routes: TopicRoute) -> None:
-    talk.context.routing.publish(Routing({each.mirror_topic: each for each in routes}))
+    talk.context.routing.publish(routing_of({each.mirror_topic: each for each in routes}))
 
 
 def target_answers(talk: Conversation, frame: bytes, *results: PartitionResult) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.proxy.produce import after_cutover
 from gateway.proxy.rules.cutover_order import LATE_S, WATCHED_S
 from gateway.proxy.session.proxy_session import ProxySession
@@ -71,7 +71,7 @@ async def known(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, int], frozen
 
 
 def publish(talk: Conversation, phase: WritePhase, **more: Any) -> None:
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored", phase, **more)}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored", phase, **more)}))
 
 
 def cut_over(talk: Conversation, **more: Any) -> None:
@@ -157,7 +157,7 @@ async def test_nothing_is_looked_at_but_right_after_a_cutover_that_was_seen(
 ) -> None:
     _, new = clients
     if how == "not seen as a pause":
-        talk.context.routing.publish(Routing())
+        talk.context.routing.publish(routing_of())
     if how == "given up":
         publish(talk, WritePhase.FORWARD, producers=TABLE)
         new.sends(11)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from protocol.produce import PartitionResult
 from tests.unit.proxy.handlers.test_produce import produce, route, source_answers
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def publish(talk: Conversation, *, counted: bool = False, **phases: WritePhase) -> None:
     talk.context.routing.publish(
-        Routing({topic: route(topic, phase, counted=counted) for topic, phase in phases.items()})
+        routing_of({topic: route(topic, phase, counted=counted) for topic, phase in phases.items()})
     )
 
 

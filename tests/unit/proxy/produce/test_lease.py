@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
+from gateway.cutover.write_pause.rules.routing import WritePhase, routing_of
 from gateway.proxy.rules.transactional_ids import TransactionSide
 from gateway.proxy.transactions.coordinators import Lost, Refused, TransactionCoordinators
 from gateway.state.ack import Ack
@@ -48,7 +48,7 @@ async def leased(talk: Conversation, lease: Lease) -> Conversation:
     for topic in ("mirrored", "back"):
         talk.session.authorized[topic] = (talk.clock(), True)
     back = route("back", WritePhase.SWITCHED, counted=True)
-    talk.context.routing.publish(Routing({"mirrored": route("mirrored"), "back": back}))
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored"), "back": back}))
     return talk
 
 
@@ -106,7 +106,7 @@ async def test_what_was_passed_on_before_it_was_counted_is_not_acknowledged(talk
     talk.install()
     talk.says(produce(1, ("back", 0)))
     talk.broker.take()
-    talk.context.routing.publish(Routing({"back": route("back", WritePhase.SWITCHED, counted=True)}))
+    talk.context.routing.publish(routing_of({"back": route("back", WritePhase.SWITCHED, counted=True)}))
     lease.over = True
     body = build_response_body(9, [PartitionResult("back", 0, 0, 42)])
     talk.session.upstream_data(frame_response(int(ApiKey.PRODUCE), 9, 1, body))
@@ -117,7 +117,7 @@ async def test_what_was_passed_on_before_it_was_counted_is_not_acknowledged(talk
 @pytest.fixture
 async def promoted(leased: Conversation) -> Conversation:
     """A topic that was promoted so long ago that its writes pass untouched."""
-    leased.context.routing.publish(Routing({"promoted": route("promoted", WritePhase.SWITCHED)}))
+    leased.context.routing.publish(routing_of({"promoted": route("promoted", WritePhase.SWITCHED)}))
     return leased
 
 
@@ -164,7 +164,7 @@ async def test_without_a_lease_topics_that_were_never_mirrored_are_served(promot
 
 async def test_with_acks_of_both_the_source_must_have_answered_in_time(leased: Conversation, lease: Lease) -> None:
     """What the mirror has copied besides is on the target, where no write pause loses it."""
-    leased.context.routing.publish(Routing({"mirrored": route("mirrored", ack=Ack.BOTH)}))
+    leased.context.routing.publish(routing_of({"mirrored": route("mirrored", ack=Ack.BOTH)}))
     leased.says(produce(1, ("mirrored", 0)))
     source_answers(leased, PartitionResult("mirrored", 0, 0, 42))
     lease.over = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, WritePhase
+from gateway.cutover.write_pause.rules.routing import TopicRoute, WritePhase, routing_of
 from gateway.proxy.produce.produce_plan import Part, plan_produce
 from tests.support.control.pausing import in_phase
 
@@ -11,7 +11,7 @@ def route(topic: str, phase: WritePhase) -> TopicRoute:
     return TopicRoute(link="l", mirror_topic=topic, source_topic=topic, pause=in_phase(phase))
 
 
-ROUTING = Routing(
+ROUTING = routing_of(
     {
         "mirrored": route("mirrored", WritePhase.FORWARD),
         "held": route("held", WritePhase.PAUSED),

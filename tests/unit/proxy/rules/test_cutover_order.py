@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute
+from gateway.cutover.write_pause.rules.routing import Routing, TopicRoute, routing_of
 from gateway.cutover.write_pause.rules.write_pause import WritePhase
 from gateway.proxy.rules.cutover_order import LATE_S, WATCHED_S, CutoverOrder, SentBatch
 from gateway.state.records import ProducerEntry
@@ -24,7 +24,7 @@ def routing(phase: WritePhase, failback_epoch: int = 0, *, goes_on: bool = True)
         failback_epoch=failback_epoch,
         goes_on=goes_on,
     )
-    return Routing({"t": route})
+    return routing_of({"t": route})
 
 
 def sent(first: int, *, epoch: int = 2, entries: tuple[ProducerEntry, ...] = ENTRIES) -> SentBatch:
@@ -36,7 +36,7 @@ def order() -> CutoverOrder:
     """Behind a cutover, at 100."""
     made = CutoverOrder()
     for phase in (WritePhase.FORWARD, WritePhase.PAUSED, WritePhase.SWITCHED):
-        made.routing_changed(routing(phase), 100.0)
+        made.routing_changed(routing(phase), ["t"], 100.0)
     return made
 
 
@@ -74,17 +74,17 @@ def test_what_is_on_its_way_is_followed_on_its_own_connection_until_it_is_refuse
 
 
 def test_the_earliest_that_was_held_comes_first(order: CutoverOrder) -> None:
-    order.routing_changed(routing(WritePhase.PAUSED), 200.0)
+    order.routing_changed(routing(WritePhase.PAUSED), ["t"], 200.0)
     order.held([sent(5, entries=()), sent(LAST - 2, entries=()), sent(2, entries=())])
-    order.routing_changed(routing(WritePhase.FORWARD, failback_epoch=1), 200.0)
+    order.routing_changed(routing(WritePhase.FORWARD, failback_epoch=1), ["t"], 200.0)
     assert order.too_early(1, [sent(2, entries=())], NOW)
     assert not order.too_early(1, [sent(LAST - 2, entries=())], NOW)
 
 
 def test_who_gives_up_what_was_held_begins_anew(order: CutoverOrder) -> None:
-    order.routing_changed(routing(WritePhase.PAUSED), 200.0)
+    order.routing_changed(routing(WritePhase.PAUSED), ["t"], 200.0)
     order.held([sent(5, entries=())])
-    order.routing_changed(routing(WritePhase.FORWARD, failback_epoch=1), 200.0)
+    order.routing_changed(routing(WritePhase.FORWARD, failback_epoch=1), ["t"], 200.0)
     assert order.too_early(1, [sent(5, epoch=3, entries=())], NOW)
     assert order.too_early(1, [sent(0, epoch=1, entries=())], NOW)
     assert not order.too_early(1, [sent(0, epoch=3, entries=())], NOW)
@@ -94,10 +94,10 @@ def failed_over(*, held: tuple[SentBatch, ...] = (), unanswered: tuple[SentBatch
     made = CutoverOrder()
     made.unanswered([sent(0)])  # before there is a pause: it may be anywhere by now
     for phase in (WritePhase.FORWARD, WritePhase.PAUSED):
-        made.routing_changed(routing(phase), 100.0)
+        made.routing_changed(routing(phase), ["t"], 100.0)
     made.held(held)
     made.unanswered(unanswered)
-    made.routing_changed(routing(WritePhase.SWITCHED, goes_on=False), 100.0)
+    made.routing_changed(routing(WritePhase.SWITCHED, goes_on=False), ["t"], 100.0)
     return made
 
 
@@ -142,5 +142,14 @@ def test_it_ends(order: CutoverOrder) -> None:
 
 
 def test_a_topic_that_is_gone_is_forgotten(order: CutoverOrder) -> None:
-    order.routing_changed(Routing(), 101.0)
+    order.routing_changed(routing_of(), ["t"], 101.0)
     assert not order.watches(101.0)
+
+
+def test_what_waits_for_another_topics_pause_says_nothing_of_this_ones_cutover() -> None:
+    order = CutoverOrder()
+    order.routing_changed(routing(WritePhase.FORWARD), ["t"], 100.0)
+    order.held([sent(5, entries=())])  # "t" is not paused: the request has parts of a topic that is
+    for phase in (WritePhase.PAUSED, WritePhase.SWITCHED):
+        order.routing_changed(routing(phase), ["t"], 200.0)
+    assert not order.too_early(1, [sent(500, entries=())], NOW)

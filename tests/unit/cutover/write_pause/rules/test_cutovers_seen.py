@@ -23,34 +23,34 @@ STOPPED = mirror_record(
 def test_the_time_begins_when_the_cutover_is_seen_whatever_the_record_names() -> None:
     for cutover_ms in (1, 1_700_000_000_000, 2**60):
         cutovers = CutoversSeen()
-        cutovers.saw([changed(STOPPED, cutover_ms=cutover_ms)], 100.0)
-        assert cutovers.retried(100.0 + RETRIED_S - 1) == {"t"}
-        assert cutovers.retried(100.0 + RETRIED_S) == frozenset()
+        cutovers.saw("t", changed(STOPPED, cutover_ms=cutover_ms), 100.0)
+        assert cutovers.left_s("t", 100.0 + RETRIED_S - 1) == 1
+        assert cutovers.left_s("t", 100.0 + RETRIED_S) == 0
         assert (cutovers.left_s("t", 130.0), cutovers.left_s("t", 10_000.0)) == (RETRIED_S - 30, 0.0)
 
 
 def test_a_change_that_is_no_cutover_does_not_begin_it_anew() -> None:
     cutovers = CutoversSeen()
-    cutovers.saw([STOPPED], 0.0)
-    cutovers.saw([replace(STOPPED, state=MirrorState.PENDING_SYNCHRONIZE)], 500.0)
+    cutovers.saw("t", STOPPED, 0.0)
+    cutovers.saw("t", replace(STOPPED, state=MirrorState.PENDING_SYNCHRONIZE), 500.0)
     back = changed(STOPPED, state=MirrorState.ACTIVE, direction=MirrorDirection.REVERSE, pause_epoch=3)
-    cutovers.saw([back], 600.0)
-    assert cutovers.retried(RETRIED_S) == frozenset()
+    cutovers.saw("t", back, 600.0)
+    assert cutovers.left_s("t", RETRIED_S) == 0
 
 
 def test_the_next_cutover_does() -> None:
     cutovers = CutoversSeen()
-    cutovers.saw([STOPPED], 0.0)
+    cutovers.saw("t", STOPPED, 0.0)
     cutovers.saw(
-        [changed(STOPPED, state=MirrorState.PENDING_MIRROR, failback_epoch=1)], 800.0
+        "t", changed(STOPPED, state=MirrorState.PENDING_MIRROR, failback_epoch=1), 800.0
     )  # at the same time of day
     assert cutovers.left_s("t", 1000.0) == RETRIED_S - 200
 
 
 def test_a_topic_that_hands_over_nothing_or_is_gone_is_not_waited_for() -> None:
     cutovers = CutoversSeen()
-    cutovers.saw([changed(STOPPED, producers=((), ())), replace(STOPPED, mirror_topic="u")], 0.0)
-    assert cutovers.left_s("t", 0.0) == 0.0
-    assert cutovers.retried(0.0) == {"u"}
-    cutovers.saw([], 1.0)
-    assert cutovers.retried(1.0) == frozenset()
+    cutovers.saw("t", changed(STOPPED, producers=((), ())), 0.0)
+    cutovers.saw("u", replace(STOPPED, mirror_topic="u"), 0.0)
+    assert (cutovers.left_s("t", 0.0), cutovers.left_s("u", 0.0)) == (0.0, RETRIED_S)
+    cutovers.saw("u", None, 1.0)
+    assert cutovers.left_s("u", 1.0) == 0.0

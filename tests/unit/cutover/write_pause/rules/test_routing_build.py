@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.cutover.write_pause.rules.routing import Routing, WritePhase
-from gateway.cutover.write_pause.rules.routing_build import RouteBuilder
+from gateway.cutover.write_pause.rules.routing_build import Routes
 from gateway.cutover.write_pause.rules.write_pause import Pause, WritePauses, phase_of, recorded
 from gateway.kafka.rules.topic_ids import topic_id_text
 from gateway.state.ack import Ack
@@ -26,14 +28,32 @@ def mirror(state: MirrorState = MirrorState.ACTIVE, **changes: object) -> Mirror
     return mirror_record(**values)
 
 
+def built(
+    routes: Routes,
+    pauses: WritePauses,
+    records: Sequence[MirrorRecord],
+    links: Mapping[str, LinkRecord] = LINKS,
+    *,
+    readable: AbstractSet[str] = frozenset(),
+    retried: AbstractSet[str] = frozenset(),
+) -> Routing:
+    """The snapshot of these mirrors, all of which are looked at."""
+    for topic in routes.topics() - {record.mirror_topic for record in records}:
+        routes.drop(topic)
+    for record in records:
+        topic = record.mirror_topic
+        routes.put(record, links[record.link], pauses[topic], readable=topic in readable, retried=topic in retried)
+    return routes.snapshot(links)
+
+
 def routing(
     record: MirrorRecord, *, paused: bool = False, retried: frozenset[str] = frozenset(), **more: Any
 ) -> Routing:
     pauses = WritePauses()
-    pauses.records({"t": recorded(record, retried="t" in retried)})
+    pauses.record("t", recorded(record, retried="t" in retried))
     if paused:
         assert pauses.pause(Pause("t", 1, 0))
-    return RouteBuilder().build(LINKS, [record], pauses, retried=retried, **more)
+    return built(Routes(), pauses, [record], retried=retried, **more)
 
 
 def route(record: MirrorRecord, **more: Any):
@@ -62,8 +82,8 @@ def test_what_clients_may_write_through_the_link():
         links = {"l": replace(LINKS["l"], configs=configs)}
         record = mirror(source_topic="on-source-t")
         pauses = WritePauses()
-        pauses.records({"t": recorded(record, retried=False)})
-        assert RouteBuilder().build(links, [record], pauses).topics["t"].by_clients is found
+        pauses.record("t", recorded(record, retried=False))
+        assert built(Routes(), pauses, [record], links).topics["t"].by_clients is found
 
 
 def test_writes_are_counted_before_the_mirror_back_begins():
@@ -138,10 +158,6 @@ def test_topic_ids_lead_to_names():
     assert routing(mirror(mirror_topic_id=topic_id_text(TOPIC_ID))).topic_ids == {TOPIC_ID: "t"}
 
 
-def test_a_mirror_without_its_link_has_no_route():
-    assert RouteBuilder().build({}, [mirror()], {}).topics == {}
-
-
 def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
     configs = {"link.prefix": "usa_", "consumer.group.prefix.enable": "true"}
     links = {
@@ -149,18 +165,21 @@ def test_groups_have_the_prefix_of_a_link_that_gives_them_one():
         "b": LinkRecord(name="b", link_id=2, source_cluster_id="B", client={}, configs={"link.prefix": "eu_"}),
     }
 
-    found = RouteBuilder().build(links, [], {})
+    found = Routes().snapshot(links)
 
     assert [found.group_at(cluster, "usa_g") for cluster in ("A", "B", "")] == ["g", "usa_g", "usa_g"]
 
 
 def test_what_has_not_changed_is_not_built_again_and_what_has_is():
-    builder, pauses, record = RouteBuilder(), WritePauses(), mirror(producers=TABLE)
+    routes, pauses, record = Routes(), WritePauses(), mirror(producers=TABLE)
     other = replace(record, source_topic="u", mirror_topic="u")
 
     def build(*records: MirrorRecord, links=LINKS, **more: Any) -> Any:
-        pauses.records({each.mirror_topic: recorded(each, retried=False) for each in records})
-        return builder.build(links, records, pauses, **more).topics
+        for each in records:
+            pauses.record(each.mirror_topic, recorded(each, retried=False))
+        for topic in set(pauses) - {each.mirror_topic for each in records}:
+            pauses.record(topic, None)
+        return built(routes, pauses, records, links, **more).topics
 
     first = build(record, other)
     assert build(record, other)["t"] is first["t"]
@@ -176,3 +195,51 @@ def test_what_has_not_changed_is_not_built_again_and_what_has_is():
     build(other)
     again = build(record, other)["t"]
     assert again.pause is pauses["t"], "its mirror was deleted and made anew"
+
+
+def test_what_is_news_is_named_once():
+    routes, pauses, record = Routes(), WritePauses(), mirror()
+    pauses.record("t", recorded(record))
+
+    def put(each: MirrorRecord, **more: bool) -> set[str]:
+        pauses.record("t", recorded(each))
+        routes.put(each, LINKS["l"], pauses["t"], **{"readable": False, "retried": False} | more)
+        return routes.changed
+
+    assert put(record) == {"t"}
+    first = routes.snapshot(LINKS)
+    assert put(record) == set()
+    assert put(replace(record, error_message="x")) == set(), "the route is an equal one"
+    assert put(record, readable=True) == {"t"}
+    assert first.topics["t"].readable is False, "a snapshot does not change"
+    routes.snapshot(LINKS)
+    assert pauses.pause(Pause("t", 1, 0))
+    assert routes.phase("t") is WritePhase.FORWARD
+    assert put(record, readable=True) == {"t"}
+    assert routes.phase("t") is WritePhase.PAUSED
+    routes.snapshot(LINKS)
+    routes.drop("t")
+    routes.drop("t")
+    assert (routes.changed, routes.snapshot(LINKS).topics) == ({"t"}, {})
+
+
+def test_flags_and_topic_ids_follow_each_topic():
+    routes, pauses = Routes(), WritePauses()
+    records = [
+        mirror(
+            MirrorState.STOPPED, source_topic=topic, mirror_topic=topic, mirror_topic_id=topic_id_text(TOPIC_ID[::at])
+        )
+        for topic, at in (("t", 1), ("u", -1))
+    ]
+    for each in records:
+        pauses.record(each.mirror_topic, recorded(each))
+    found = built(routes, pauses, records)
+    assert (found.intercepts_produce, found.unreadable) == (False, False)
+    assert found.topic_ids == {TOPIC_ID: "t", TOPIC_ID[::-1]: "u"}
+    active = replace(records[0], state=MirrorState.ACTIVE, mirror_topic_id="")
+    pauses.record("t", recorded(active))
+    found = built(routes, pauses, [active, records[1]])
+    assert (found.intercepts_produce, found.unreadable) == (True, True)
+    assert found.topic_ids == {TOPIC_ID[::-1]: "u"}
+    found = built(routes, pauses, records[1:])
+    assert (found.intercepts_produce, found.unreadable) == (False, False)

@@ -228,6 +228,12 @@ def test_who_waits_is_released_in_order() -> None:
 # -- all topics of a gateway -----------------------------------------------------------------------------------------
 
 
+def read(pauses: WritePauses, *topics: str) -> None:
+    """These are all the mirrors there are."""
+    for topic in {*pauses, *topics}:
+        pauses.record(topic, Recorded(ACTIVE, 0) if topic in topics else None)
+
+
 def test_a_topic_that_is_not_known_is_not_paused() -> None:
     pauses = WritePauses()
     assert not pauses.pause(Pause("t", 1, 0))
@@ -237,23 +243,23 @@ def test_a_topic_that_is_not_known_is_not_paused() -> None:
 
 def test_a_deleted_mirror_is_paused_no_more_and_what_was_said_of_it_stays_late() -> None:
     pauses = WritePauses()
-    pauses.records({"t": Recorded(ACTIVE, 0), "u": Recorded(ACTIVE, 0)})
+    read(pauses, "t", "u")
     assert pauses.pause(Pause("t", 3, 0))
     assert pauses.pause(Pause("u", 1, 0))
-    pauses.records({"u": Recorded(ACTIVE, 0)})
+    read(pauses, "u")
     assert pauses.in_force() == {"u": 1}
-    pauses.records({"t": Recorded(ACTIVE, 0), "u": Recorded(ACTIVE, 0)})
+    read(pauses, "t", "u")
     assert not pauses.pause(Pause("t", 3, 0))
     assert pauses["t"].next_epoch == 4
 
 
 def test_an_assignment_concerns_every_topic_and_those_that_come_later() -> None:
     pauses = WritePauses()
-    pauses.records({"t": Recorded(ACTIVE, 0), "u": Recorded(ACTIVE, 0)})
+    read(pauses, "t", "u")
     pauses.pause(Pause("t", 1, 3))
     pauses.assigned(4, {"u": 1})
     assert pauses.in_force() == {"u": 1}
-    pauses.records({"t": Recorded(ACTIVE, 0), "v": Recorded(ACTIVE, 0)})
+    read(pauses, "t", "v")
     assert not pauses.pause(Pause("v", 1, 3))
     assert pauses.pause(Pause("v", 1, 4))
     assert (pauses.in_force(4), len(pauses)) == ({"v": 1}, 2)
