@@ -165,7 +165,7 @@ class ControlService:
             trouble=failbacks.trouble,
         )
         self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
-        self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter, self.catch_ups)
+        self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter)
         self.mirror_deletion = MirrorDeletion(
             records=parts.records,
             sources=parts.sources,
@@ -198,9 +198,7 @@ class ControlService:
             background=parts.background,
             clock=parts.clock,
         )
-        self.dry_runs = DryRuns(
-            records=parts.records, catch_ups=self.catch_ups, promoter=topic_promoter, failbacks=failbacks
-        )
+        self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = Groups(
             records=parts.records,
             sources=parts.sources,

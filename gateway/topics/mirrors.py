@@ -262,11 +262,9 @@ class Mirrors:
         if not topics:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
-        require_running(self._records.link(link), names)
         for name in names:
             self.require_promotable(link, name, force=force)
             _require_direction(self._records.mirror(link, name), direction)
-        self._catch_ups.require_none(link, names)
         self._promoting.update((link, name) for name in names)
         run = asyncio.create_task(
             self._run_promote(link, names, force, then_reverse), name=f"promote {link} {','.join(names)}"
@@ -337,11 +335,18 @@ class Mirrors:
         return (link, topic) in self._promoting
 
     def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
-        """Raises NotFound, WrongState or Conflict when the topic's own state is none to begin a promote in."""
+        """What is known here of a promote of the topic: without an answer of a cluster, and of other topics.
+
+        Raises:
+            NotFound, WrongState, Conflict: it would not begin.
+        """
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-        self._require(operation, self._records.mirror(link, topic))
+        mirror = self._records.mirror(link, topic)
+        require_running(self._records.link(link), [topic])
+        self._require(operation, mirror)
         if (link, topic) in self._promoting:
             raise Conflict(f"mirror topic '{topic}' is being promoted already")
+        self._catch_ups.require_none(link, [topic])
 
     def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
         require_created(mirror)
