@@ -92,6 +92,11 @@ class TaskStatus:
     last_run_ms: int | None = None
     last_error: TaskError | None = None
 
+    @property
+    def present_error(self) -> TaskError | None:
+        """What keeps it from its work now."""
+        return self.last_error if self.state is TaskState.IN_ERROR else None
+
 
 @dataclass(slots=True)
 class LinkTasks:
