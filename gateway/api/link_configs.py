@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from gateway.api.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
 from gateway.api.link_models import LinkData
+from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.links.rules.update import ConfigChange, ConfigOperation
 from gateway.links.shown_configs import shown_config, shown_configs
@@ -35,13 +36,13 @@ def router(plane: Plane) -> APIRouter:
         return LinkConfigData.of(link, shown_config(plane().links.describe(link), config))
 
     @routes.put(_ONE, status_code=204, summary="Set one config of a cluster link")
-    async def set_config(link: str, config: str, body: ConfigValue) -> Response:
-        await alter(link, ConfigChange(config, body.value))
+    async def set_config(link: str, config: str, body: ConfigValue, validate_only: ValidateOnly = False) -> Response:
+        await alter(link, ConfigChange(config, body.value), validate_only=validate_only)
         return Response(status_code=204)
 
     @routes.delete(_ONE, status_code=204, summary="Set one config of a cluster link back to its default")
-    async def reset_config(link: str, config: str) -> Response:
-        await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE))
+    async def reset_config(link: str, config: str, validate_only: ValidateOnly = False) -> Response:
+        await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE), validate_only=validate_only)
         return Response(status_code=204)
 
     return routes
@@ -56,11 +57,13 @@ def running_router(plane: Plane) -> APIRouter:
         return LinkTaskList.of(plane().links.describe(link))
 
     @routes.post("/{link}:pause", summary="Pause a cluster link: nothing of it is mirrored or synced")
-    async def pause_link(link: str) -> LinkData:
-        return LinkData.of(await plane().link_updates.pause(link), plane().target_cluster_id())
+    async def pause_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
+        view = await plane().link_updates.pause(link, validate_only=validate_only)
+        return LinkData.of(view, plane().target_cluster_id())
 
     @routes.post("/{link}:resume", summary="Resume a paused cluster link")
-    async def resume_link(link: str) -> LinkData:
-        return LinkData.of(await plane().link_updates.resume(link), plane().target_cluster_id())
+    async def resume_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
+        view = await plane().link_updates.resume(link, validate_only=validate_only)
+        return LinkData.of(view, plane().target_cluster_id())
 
     return routes

@@ -13,6 +13,8 @@ from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
 
 Name = Annotated[str, typer.Argument(help="Name of the link.")]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say whether it would be done; change nothing.")]
+
 configuration = ApiTyper(help="Configs of a link, changed while it runs.", no_args_is_help=True)
 task = ApiTyper(help="What a link does beside mirroring.", no_args_is_help=True)
 
@@ -99,20 +101,23 @@ def tasks(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> 
     )
 
 
-def pause(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Mirror and sync nothing of a link until it is resumed. Clients' writes go on."""
-    _switch(name, "pause", "paused", output, url)
+    _switch(name, "pause", "paused", output, url, dry_run=dry_run)
 
 
-def resume(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def resume(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Go on with a paused link."""
-    _switch(name, "resume", "resumed", output, url)
+    _switch(name, "resume", "resumed", output, url, dry_run=dry_run)
 
 
-def _switch(name: str, verb: str, past: str, output: Output, url: str) -> None:
-    link = ask(url, lambda api: api.post(f"/v3/links/{segment(name)}:{verb}"))
+def _switch(name: str, verb: str, past: str, output: Output, url: str, *, dry_run: bool) -> None:
+    query = "?validate_only=true" if dry_run else ""
+    link = ask(url, lambda api: api.post(f"/v3/links/{segment(name)}:{verb}{query}"))
     if output is not Output.TABLE:
         dump(link, output)
+    elif dry_run:
+        typer.echo(f"link {name} would be {past}; nothing was changed")
     else:
         typer.echo(f"{past} link {name} ({link['link_state']})")
 

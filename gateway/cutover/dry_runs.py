@@ -8,7 +8,7 @@ the operation is asked for: what it says is so at that moment. What refuses a pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import require_one_kind
@@ -25,7 +25,7 @@ class Outlook:
 
     `refused`: why it would not begin; None when it would. `lost`: partition -> records that a truncate-and-restore
     would throw away; `cut_at`: partition -> the offset from which on. `left_behind`: partition -> records that a
-    failover would leave on the source, -1 where nobody knows.
+    failover would leave on the source, -1 where nobody knows. `promoted_first`: a reverse begins with a promote.
     """
 
     topic: str
@@ -33,6 +33,7 @@ class Outlook:
     lost: Mapping[int, int] = field(default_factory=dict)
     cut_at: Mapping[int, int] = field(default_factory=dict)
     left_behind: Mapping[int, int] = field(default_factory=dict)
+    promoted_first: bool = False
 
 
 class DryRuns:
@@ -63,10 +64,31 @@ class DryRuns:
         refusals = await self._promotes.refusals(link, names, force=force)
         return [Outlook(topic=name, refused=refusals.get(name)) for name in names]
 
-    async def _reversed(self, link: str, names: Sequence[str]) -> list[Outlook]:
+    async def of_reverse(self, link: str, topics: Sequence[str], *, force: bool = False) -> list[Outlook]:
+        """Of a reverse, as `of`; both logs of what is STOPPED are compared besides. `force`: as for its promote.
+
+        Raises:
+            NotFound: no such link.
+        """
+        self._records.link(link)
+        found = await self._reversed(link, list(dict.fromkeys(topics)), force=force)
+        return [await self._compared(link, each) for each in found]
+
+    async def _compared(self, link: str, outlook: Outlook) -> Outlook:
+        if outlook.refused or outlook.promoted_first:
+            return outlook
+        try:
+            await self._failbacks.check_reverse(link, outlook.topic)
+        except REFUSALS as exc:
+            return Outlook(topic=outlook.topic, refused=exc)
+        return outlook
+
+    async def _reversed(self, link: str, names: Sequence[str], *, force: bool = False) -> list[Outlook]:
         """A reverse of what is mirrored to the target begins with its promote, and is not done together with others."""
         first = [name for name in names if self._is_promoted_first(link, name)]
-        promoted = {each.topic: each for each in await self._promoted(link, first)}
+        promoted = {
+            each.topic: replace(each, promoted_first=True) for each in await self._promoted(link, first, force=force)
+        }
         found = [promoted.get(name) or await self._one(MirrorOperation.REVERSE, link, name) for name in names]
         fit = [each.topic for each in found if each.refused is None]
         try:

@@ -39,7 +39,7 @@ class TaskState(StrEnum):
 
 
 class TaskErrorCode(StrEnum):
-    """Why a task did not do its work. Confluent's REMOTE_LINK_NOT_FOUND is not among them: no link has a counterpart."""
+    """Why a task did not do its work. Confluent's REMOTE_LINK_NOT_FOUND is none: no link here has a counterpart."""
 
     AUTHENTICATION_ERROR = "AUTHENTICATION_ERROR"
     AUTHORIZATION_ERROR = "AUTHORIZATION_ERROR"

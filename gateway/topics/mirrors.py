@@ -207,20 +207,22 @@ class Mirrors:
                 self._engine.start_mirror(mirror)
         return self.view(mirror)
 
-    async def pause_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
-        """Pause each; those that are PAUSED already stay so.
+    async def pause_all(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[MirrorView]:
+        """Pause each; those that are PAUSED already stay so. `validate_only`: nothing is changed, all is checked.
 
         Raises:
             BadRequest: no topic.
             NotFound, WrongState: for any of them, before one is changed.
         """
-        await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, self.pause)
-        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+        change = None if validate_only else self.pause
+        return await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, change)
 
-    async def resume_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+    async def resume_all(
+        self, link: str, topics: Sequence[str], *, validate_only: bool = False
+    ) -> Sequence[MirrorView]:
         """Resume each; those that are ACTIVE already stay so. Raises as `pause_all`."""
-        await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, self.resume)
-        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+        change = None if validate_only else self.resume
+        return await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, change)
 
     async def _change_all(
         self,
@@ -228,16 +230,18 @@ class Mirrors:
         topics: Sequence[str],
         operation: MirrorOperation,
         done: MirrorState,
-        change: Callable[[str, str], Awaitable[MirrorView]],
-    ) -> None:
+        change: Callable[[str, str], Awaitable[MirrorView]] | None,
+    ) -> Sequence[MirrorView]:
         if not topics:
             raise BadRequest("mirror_topic_names: no topic was named")
         wanted = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
         left = [mirror for mirror in wanted if mirror.state is not done]
         for mirror in left:
             self._require(operation, mirror)
-        for mirror in left:
-            await change(link, mirror.mirror_topic)
+        if change is not None:
+            for mirror in left:
+                await change(link, mirror.mirror_topic)
+        return [self.view(self._records.mirror(link, mirror.mirror_topic)) for mirror in wanted]
 
     async def promote(
         self,

@@ -145,7 +145,7 @@ def named_by(asked: Asked | None, query: str) -> Asked | None:
 
 
 def hide_secrets(body: Any, config: str = "") -> Any:
-    """A request's body as it may be written down. `config`: whose value it is, as the table of routes says (`Asked`)."""
+    """A request's body as it may be written down. `config`: whose value it is, as the table of routes says."""
     if config and body is not None:
         given = body if isinstance(body, dict) else {"": body}
         shown: Any = {key: _property(config, value) for key, value in given.items()}
