@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import typer
 import yaml
@@ -18,7 +19,7 @@ WITHOUT = {
 }
 
 
-def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+def commands(group: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Callable[..., Any]]]:
     for command in group.registered_commands:
         assert command.callback is not None
         yield (*path, command.name or command.callback.__name__), command.callback

@@ -23,7 +23,7 @@ async def asked(scene: GroupScene, verb: str, *, force: bool = False) -> GroupPl
     offsets, promoter = scene.offsets, scene.promoter
 
     def all_of_it() -> object:
-        known = {key: replace(value, lock=None) for key, value in promoter._progress.items()}
+        known = {key: replace(value, lock=value.lock) for key, value in promoter._progress.items()}
         held = dict(offsets.source_holds), dict(offsets.target_holds), offsets.commits
         return scene.record, dict(scene.plane.store.mirrors), held, scene.open, known
 
