@@ -6,7 +6,7 @@ what blocks it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
 
@@ -83,27 +83,7 @@ def batch_router(plane: Plane) -> APIRouter:
     def views(records: Sequence[MirrorRecord]) -> MirrorList:
         return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
 
-    @routes.post(
-        ":reverse-and-start-mirror",
-        status_code=202,
-        summary="Mirror topics back; those that are mirrored are promoted first",
-    )
-    async def reverse_and_start_all(
-        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
-    ) -> MirrorList | ReversePlanList:
-        if validate_only:
-            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
-            return ReversePlanList(data=plans)
-        return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
-
-    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
-    async def reverse_and_pause_all(
-        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
-    ) -> MirrorList | ReversePlanList:
-        if validate_only:
-            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
-            return ReversePlanList(data=plans)
-        return views(await plane().reversals.reverse(link, body.mirror_topic_names, pause=True, force=body.force))
+    _add_reverses(routes, plane, views)
 
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
     async def failover_all(
@@ -126,6 +106,32 @@ def batch_router(plane: Plane) -> APIRouter:
         return views(await failbacks.restore(link, body.mirror_topic_names))
 
     return routes
+
+
+def _add_reverses(routes: APIRouter, plane: Plane, views: Callable[[Sequence[MirrorRecord]], MirrorList]) -> None:
+    """Both halves of Confluent's verb, of several topics."""
+
+    @routes.post(
+        ":reverse-and-start-mirror",
+        status_code=202,
+        summary="Mirror topics back; those that are mirrored are promoted first",
+    )
+    async def reverse_and_start_all(
+        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
+    ) -> MirrorList | ReversePlanList:
+        if validate_only:
+            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
+            return ReversePlanList(data=plans)
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
+
+    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
+    async def reverse_and_pause_all(
+        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
+    ) -> MirrorList | ReversePlanList:
+        if validate_only:
+            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
+            return ReversePlanList(data=plans)
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, pause=True, force=body.force))
 
 
 async def _reverse_plans(

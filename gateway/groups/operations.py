@@ -20,7 +20,7 @@ from gateway.operations.partners import GroupPlan, GroupPromoter
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
 from gateway.state.link_config import parse
-from gateway.state.records import GroupRecord, GroupState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord
 from gateway.transport.locks import KeyedLocks
 
 _log = structlog.get_logger("lockgate.control")
@@ -96,11 +96,7 @@ class Groups:
             raise BadRequest(f"mirror groups of link '{link}' are named '{prefix}' and the source group, not '{group}'")
         async with self._locks.hold(f"group/{group}"):
             self._require_absent(group)
-            access = await self._sources.reach(record)
-            with source_errors(link):
-                source = await access.describe_group(source_group)
-                if source.state == DEAD and not await access.committed_offsets(source_group):
-                    raise NotFound(f"group '{source_group}' does not exist on the source of link '{link}'")
+            source = await self._on_source(record, source_group)
             created = GroupRecord(
                 link=link,
                 group=group,
@@ -118,6 +114,15 @@ class Groups:
             await self._store.insert(created, guard=still_allowed)
         _log.info("mirror group declared", link=link, group=group)
         return MirrorGroupView(record=created, source=source, waiting=self._gates.waiters(group))
+
+    async def _on_source(self, link: LinkRecord, source_group: str) -> GroupView:
+        """Raises NotFound, SourceUnreachable."""
+        access = await self._sources.reach(link)
+        with source_errors(link.name):
+            source = await access.describe_group(source_group)
+            if source.state == DEAD and not await access.committed_offsets(source_group):
+                raise NotFound(f"group '{source_group}' does not exist on the source of link '{link.name}'")
+        return source
 
     async def list(self, link: str) -> Sequence[MirrorGroupView]:
         """The link's mirror groups, by name; NotFound if there is no such link."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -214,33 +214,27 @@ class Mirrors:
             BadRequest: no topic.
             NotFound, WrongState: for any of them, before one is changed.
         """
-        change = None if validate_only else self.pause
-        return await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, change)
+        return await self._switch_all(link, topics, MirrorOperation.PAUSE, validate_only=validate_only)
 
     async def resume_all(
         self, link: str, topics: Sequence[str], *, validate_only: bool = False
     ) -> Sequence[MirrorView]:
         """Resume each; those that are ACTIVE already stay so. Raises as `pause_all`."""
-        change = None if validate_only else self.resume
-        return await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, change)
+        return await self._switch_all(link, topics, MirrorOperation.RESUME, validate_only=validate_only)
 
-    async def _change_all(
-        self,
-        link: str,
-        topics: Sequence[str],
-        operation: MirrorOperation,
-        done: MirrorState,
-        change: Callable[[str, str], Awaitable[MirrorView]] | None,
+    async def _switch_all(
+        self, link: str, topics: Sequence[str], operation: MirrorOperation, *, validate_only: bool
     ) -> Sequence[MirrorView]:
         if not topics:
             raise BadRequest("mirror_topic_names: no topic was named")
+        pauses = operation is MirrorOperation.PAUSE
+        done, change = (MirrorState.PAUSED, self.pause) if pauses else (MirrorState.ACTIVE, self.resume)
         wanted = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
         left = [mirror for mirror in wanted if mirror.state is not done]
         for mirror in left:
             self._require(operation, mirror)
-        if change is not None:
-            for mirror in left:
-                await change(link, mirror.mirror_topic)
+        for mirror in () if validate_only else left:
+            await change(link, mirror.mirror_topic)
         return [self.view(self._records.mirror(link, mirror.mirror_topic)) for mirror in wanted]
 
     async def promote(
