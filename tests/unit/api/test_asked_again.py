@@ -167,6 +167,13 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mirror repair": Verb(
         ("POST", f"{ONE}:repair", None), (409, "has not FAILED"), "refused (409): there is nothing to repair", failed
     ),
+    "mirror repair --action recreate": Verb(
+        ("POST", f"{ONE}:recreate", None),
+        (409, "has not FAILED"),
+        "refused (409): it has not FAILED any more. Its copy is not deleted twice",
+        failed,
+        lambda plane: plane.store.mirrors["l", "orders"].created and state(S.ACTIVE)(plane),
+    ),
     "mirror delete": Verb(("DELETE", f"{ONE}?force=true", None), (404, "no mirror topic"), GONE, mirror),
     "group create": Verb(
         ("POST", "/v3/links/l/groups", {"group": "g"}),
