@@ -177,6 +177,8 @@ class GroupMonitor:
     # -- groups that are done ------------------------------------------------------------------------------
 
     async def _look_for_members_after_promote(self) -> None:
+        for key in self._members_on_source.keys() - self._store.groups.keys():
+            del self._members_on_source[key]
         for (link, group), record in list(self._store.groups.items()):
             if record.state is GroupState.PROMOTED:
                 self._members_on_source.pop((link, group), None)
