@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
 from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
@@ -123,16 +123,18 @@ def _switch(name: str, verb: str, past: str, output: Output, url: str, *, dry_ru
 
 
 def show_delete_plan(plan: dict[str, Any], output: Output) -> None:
-    """What a deletion would leave."""
+    """What a deletion would leave; ends the command with 1 when it would be refused."""
     if output is not Output.TABLE:
         dump(plan, output)
-        return
-    facts([("Link", plan["link_name"]), ("Would be deleted", "no: " + plan["refusal"] if plan["refusal"] else "yes")])
-    table(
-        ["Stays", "Name", "State", "Then"],
-        ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
-        empty="it has no mirrors and no groups",
-    )
+    else:
+        facts([("Link", plan["link_name"]), ("Would be deleted", "no" if plan["refusal"] else "yes")])
+        table(
+            ["Stays", "Name", "State", "Then"],
+            ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
+            empty="it has no mirrors and no groups",
+        )
+    if plan["refusal"]:
+        fail(plan["refusal"], REFUSED)
 
 
 def _yes(value: bool) -> str:

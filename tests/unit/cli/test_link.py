@@ -142,3 +142,12 @@ def test_a_dry_run_of_a_pause(linked, run):
     run("link", "pause", "l")
     assert run("link", "resume", "l", "--dry-run").stdout == "link l would be resumed; nothing was changed\n"
     assert linked.plane.store.links["l"].configs == {"cluster.link.paused": "true"}
+
+
+def test_a_dry_run_of_a_delete_that_would_be_refused(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    refused = run("link", "delete", "l", "--dry-run", code=1)
+    assert "orders" in refused.stdout
+    assert refused.stderr.startswith("error: 1 mirror topic(s) are not STOPPED")
+    assert "Would be deleted  yes" in run("link", "delete", "l", "--dry-run", "--force").stdout
+    assert "l" in linked.plane.store.links
