@@ -27,9 +27,9 @@ from gateway.operations.running_mirrors import run_by_records, run_links_by_reco
 from gateway.operations.sources import LinkHealth
 from gateway.state.link_config import parse
 from gateway.state.mirror_states import shown
-from gateway.state.records import GroupRecord, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
 from gateway.state.topic import TOPIC
-from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MirrorNumbers
 from gateway.topics.auto_create import AutoCreate
 from gateway.topics.catch_up import CatchUps
 from gateway.topics.clients_not_migrated import SourceReaders
@@ -91,6 +91,7 @@ class ControlService:
         self._engine = parts.engine
         self._health = parts.health
         self._tasks = parts.tasks
+        self._drift = parts.drift
         self._now_ms = parts.records.now_ms
         self._background = parts.background
         self._topic_promoter = topic_promoter
@@ -165,7 +166,7 @@ class ControlService:
             trouble=failbacks.trouble,
         )
         self.reversals = Reversals(records=parts.records, mirrors=self.mirrors, failbacks=failbacks, clock=parts.clock)
-        self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter, self.catch_ups)
+        self.promote_plans = PromotePlanner(parts.records, self.mirrors, topic_promoter)
         self.mirror_deletion = MirrorDeletion(
             records=parts.records,
             sources=parts.sources,
@@ -198,9 +199,7 @@ class ControlService:
             background=parts.background,
             clock=parts.clock,
         )
-        self.dry_runs = DryRuns(
-            records=parts.records, catch_ups=self.catch_ups, promoter=topic_promoter, failbacks=failbacks
-        )
+        self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = Groups(
             records=parts.records,
             sources=parts.sources,
@@ -328,10 +327,13 @@ class ControlService:
                     promote_failed=self.mirrors.promote_failed(link, topic),
                     retries_unknown=len(mirror.cutover.retries_unknown),
                     catch_up=self.catch_ups.of(link, topic),
+                    set_back=len(self._drift.of(mirror)),
+                    transition_errors=len(self.mirrors.transition_errors(mirror)),
                 )
                 for (link, topic), mirror in store.mirrors.items()
             ],
             groups=[self._group_numbers(link, name, group) for (link, name), group in store.groups.items()],
+            link_numbers=[self._link_numbers(link) for link in store.links.values()],
         )
 
     def _shown(self, mirror: MirrorRecord) -> MirrorState:
@@ -349,15 +351,27 @@ class ControlService:
         self._tasks.succeeded(link.name, LinkTask.CHECK_AVAILABILITY)
         self._health.setdefault(link.name, LinkHealth(True, self._now_ms()))
 
+    def _link_numbers(self, link: LinkRecord) -> LinkNumbers:
+        health = self._health.get(link.name, LinkHealth(True, link.created_ms))
+        return LinkNumbers(
+            link=link.name,
+            state="PAUSED" if parse(link.configs).paused else health.state,
+            state_since_ms=health.since_ms,
+            error="" if health.available else health.code.value,
+            tasks=self._tasks.of(link.name),
+            auto_created=self.auto_create.counted(link.name),
+        )
+
     def _group_numbers(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:
         reports, key = self.group_reports, (link, group)
         sync = reports.offset_sync.get(key)
         lags = reports.lags.get(key, Lags({}, {}))
+        waiters, now = self._gates.waiters(group), self.clock()
         return GroupNumbers(
             link,
             group,
             record.state.value,
-            len(self._gates.waiters(group)),
+            len(waiters),
             reports.members_after_promote.get(key, 0),
             commits_after_promote=reports.commits_after_promote.get(key, 0),
             synced_ms=None if sync is None else sync.synced_ms,
@@ -369,6 +383,8 @@ class ControlService:
             sync_failing=sync is not None and bool(sync.error),
             state_since_ms=record.state_since_ms,
             carried=len(record.offsets),
+            members=None if record.state is GroupState.PROMOTED else reports.members_on_source.get(key),
+            longest_wait_s=max((now - waiter.since for waiter in waiters), default=0.0),
             source_lag=lags.source,
             target_lag=lags.target,
         )

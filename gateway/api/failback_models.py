@@ -7,8 +7,10 @@ from typing import Literal
 from pydantic import BaseModel
 
 from gateway.api.models import Body
+from gateway.cutover.dry_runs import Outlook
 from gateway.cutover.failback.operations import RestorePlan
 from gateway.cutover.failover.operations import FailoverPlan
+from gateway.state.records import MirrorRecord
 
 
 class MirrorNames(Body):
@@ -75,6 +77,36 @@ class RestorePlanData(BaseModel):
             records_older=dict(plan.older),
             records_refilled=plan.refilled,
         )
+
+
+class ReversePlanData(BaseModel):
+    """What a reverse would meet. `promoted_first`: the topic is mirrored to the target, so its promote comes first, and
+    both logs are compared when that has cut over."""
+
+    kind: Literal["LockgateReversePlan"] = "LockgateReversePlan"
+    link_name: str
+    mirror_topic_name: str
+    source_topic_name: str
+    promoted_first: bool
+    blockers: list[str]
+
+    @classmethod
+    def of(cls, outlook: Outlook, record: MirrorRecord) -> ReversePlanData:
+        """From what would begin."""
+        return cls(
+            link_name=record.link,
+            mirror_topic_name=record.mirror_topic,
+            source_topic_name=record.source_topic,
+            promoted_first=outlook.promoted_first,
+            blockers=[] if outlook.refused is None else [str(outlook.refused)],
+        )
+
+
+class ReversePlanList(BaseModel):
+    """Of several mirror topics."""
+
+    kind: Literal["LockgateReversePlanList"] = "LockgateReversePlanList"
+    data: list[ReversePlanData]
 
 
 class FailoverPlanList(BaseModel):

@@ -1,11 +1,12 @@
 """/v3/links/{link}/mirrors: the operations that lead back, of one topic and of several.
 
-With `validate_only=true` failover and truncate-and-restore change nothing, and tell what they would lose.
+With `validate_only=true` nothing is changed: failover and truncate-and-restore tell what they would lose, a reverse
+what blocks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
 
@@ -16,10 +17,14 @@ from gateway.api.failback_models import (
     RestorePlanData,
     RestorePlanList,
     ReverseMirrors,
+    ReversePlanData,
+    ReversePlanList,
 )
 from gateway.api.mirror_models import MirrorData, MirrorList
-from gateway.api.models import ForceOption
+from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
+from gateway.control_plane import ControlService
+from gateway.errors import BadRequest
 from gateway.state.records import MirrorRecord
 
 
@@ -35,15 +40,25 @@ def router(plane: Plane) -> APIRouter:
         status_code=202,
         summary="Mirror a topic back; one that is mirrored is promoted first",
     )
-    async def reverse_and_start(link: str, topic: str, body: ForceOption | None = None) -> MirrorData:
-        return view(await plane().reversals.reverse(link, [topic], force=bool(body and body.force)))
+    async def reverse_and_start(
+        link: str, topic: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
+    ) -> MirrorData | ReversePlanData:
+        force = bool(body and body.force)
+        if validate_only:
+            return (await _reverse_plans(plane(), link, [topic], force=force))[0]
+        return view(await plane().reversals.reverse(link, [topic], force=force))
 
     @routes.post("/{topic}:reverse-and-pause-mirror", status_code=202, summary="The same, and leave it paused")
-    async def reverse_and_pause(link: str, topic: str, body: ForceOption | None = None) -> MirrorData:
-        return view(await plane().reversals.reverse(link, [topic], pause=True, force=bool(body and body.force)))
+    async def reverse_and_pause(
+        link: str, topic: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
+    ) -> MirrorData | ReversePlanData:
+        force = bool(body and body.force)
+        if validate_only:
+            return (await _reverse_plans(plane(), link, [topic], force=force))[0]
+        return view(await plane().reversals.reverse(link, [topic], pause=True, force=force))
 
     @routes.post("/{topic}:failover", summary="Write on the target at once, whatever the source does")
-    async def failover(link: str, topic: str, validate_only: bool = False) -> MirrorData | FailoverPlanData:
+    async def failover(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData | FailoverPlanData:
         if validate_only:
             return FailoverPlanData.of(await plane().failbacks.failover_plan(link, topic))
         return view(await plane().failbacks.failover(link, [topic]))
@@ -53,7 +68,7 @@ def router(plane: Plane) -> APIRouter:
         status_code=202,
         summary="Create the failback destination anew, from the target",
     )
-    async def restore(link: str, topic: str, validate_only: bool = False) -> MirrorData | RestorePlanData:
+    async def restore(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData | RestorePlanData:
         if validate_only:
             return RestorePlanData.of(await plane().failbacks.restore_plan(link, topic))
         return view(await plane().failbacks.restore(link, [topic]))
@@ -68,20 +83,12 @@ def batch_router(plane: Plane) -> APIRouter:
     def views(records: Sequence[MirrorRecord]) -> MirrorList:
         return MirrorList(data=[MirrorData.of(plane().mirrors.view(record)) for record in records])
 
-    @routes.post(
-        ":reverse-and-start-mirror",
-        status_code=202,
-        summary="Mirror topics back; those that are mirrored are promoted first",
-    )
-    async def reverse_and_start_all(link: str, body: ReverseMirrors) -> MirrorList:
-        return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
-
-    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
-    async def reverse_and_pause_all(link: str, body: ReverseMirrors) -> MirrorList:
-        return views(await plane().reversals.reverse(link, body.mirror_topic_names, pause=True, force=body.force))
+    _add_reverses(routes, plane, views)
 
     @routes.post(":failover", summary="Write topics on the target at once, whatever the source does")
-    async def failover_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | FailoverPlanList:
+    async def failover_all(
+        link: str, body: MirrorNames, validate_only: ValidateOnly = False
+    ) -> MirrorList | FailoverPlanList:
         failbacks = plane().failbacks
         if validate_only:
             plans = [await failbacks.failover_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
@@ -89,7 +96,9 @@ def batch_router(plane: Plane) -> APIRouter:
         return views(await failbacks.failover(link, body.mirror_topic_names))
 
     @routes.post(":truncate-and-restore", status_code=202, summary="Create failback destinations anew, from the target")
-    async def restore_all(link: str, body: MirrorNames, validate_only: bool = False) -> MirrorList | RestorePlanList:
+    async def restore_all(
+        link: str, body: MirrorNames, validate_only: ValidateOnly = False
+    ) -> MirrorList | RestorePlanList:
         failbacks = plane().failbacks
         if validate_only:
             plans = [await failbacks.restore_plan(link, name) for name in dict.fromkeys(body.mirror_topic_names)]
@@ -97,3 +106,40 @@ def batch_router(plane: Plane) -> APIRouter:
         return views(await failbacks.restore(link, body.mirror_topic_names))
 
     return routes
+
+
+def _add_reverses(routes: APIRouter, plane: Plane, views: Callable[[Sequence[MirrorRecord]], MirrorList]) -> None:
+    """Both halves of Confluent's verb, of several topics."""
+
+    @routes.post(
+        ":reverse-and-start-mirror",
+        status_code=202,
+        summary="Mirror topics back; those that are mirrored are promoted first",
+    )
+    async def reverse_and_start_all(
+        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
+    ) -> MirrorList | ReversePlanList:
+        if validate_only:
+            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
+            return ReversePlanList(data=plans)
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, force=body.force))
+
+    @routes.post(":reverse-and-pause-mirror", status_code=202, summary="The same, and leave them paused")
+    async def reverse_and_pause_all(
+        link: str, body: ReverseMirrors, validate_only: ValidateOnly = False
+    ) -> MirrorList | ReversePlanList:
+        if validate_only:
+            plans = await _reverse_plans(plane(), link, body.mirror_topic_names, force=body.force)
+            return ReversePlanList(data=plans)
+        return views(await plane().reversals.reverse(link, body.mirror_topic_names, pause=True, force=body.force))
+
+
+async def _reverse_plans(
+    plane: ControlService, link: str, topics: Sequence[str], *, force: bool
+) -> list[ReversePlanData]:
+    """Raises BadRequest, NotFound as the reverse does."""
+    if not topics:
+        raise BadRequest("no topic was named")
+    records = {name: plane.mirrors.record(link, name) for name in topics}
+    outlooks = await plane.dry_runs.of_reverse(link, topics, force=force)
+    return [ReversePlanData.of(each, records[each.topic]) for each in outlooks]

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from gateway.api.models import ValidateOnly
+from gateway.errors import Conflict
+from gateway.fleet.rules.worker_names import gateway_of
 from gateway.fleet.views import GatewayView
 
 
@@ -22,6 +26,9 @@ class GatewaysView(Protocol):
 
     async def forget(self, name: str) -> None:
         """Wait for it no more."""
+
+    def forgotten(self, name: str) -> Sequence[str]:
+        """The processes that `forget` would wait for no more."""
 
 
 class GatewayData(BaseModel):
@@ -63,6 +70,27 @@ class GatewayList(BaseModel):
     data: list[GatewayData]
 
 
+class ForgetPlanData(BaseModel):
+    """What it would mean to forget a gateway. Only its operator knows whether it has stopped; no gateway does."""
+
+    kind: Literal["LockgateForgetPlan"] = "LockgateForgetPlan"
+    name: str
+    refused: str = Field(description="Why it would be refused; '' when it would be done.")
+    processes: list[str] = Field(description="Which of its processes would be waited for no more.")
+    lease_left_s: float | None = Field(description="For how long they may write to a source yet, if they still run.")
+
+    @classmethod
+    def of(cls, name: str, fleet: GatewaysView) -> ForgetPlanData:
+        """Of one gateway, or of one of its processes. Raises NotFound."""
+        try:
+            processes, refused = list(fleet.forgotten(name)), ""
+        except Conflict as exc:
+            processes, refused = [], str(exc)
+        left = None if refused else next((v.lease_left_s for v in fleet.list() if v.name == gateway_of(name)), None)
+        left = None if left is None else round(left, 1)
+        return cls(name=name, refused=refused, processes=processes, lease_left_s=left)
+
+
 def router(fleet: Callable[[], GatewaysView]) -> APIRouter:
     """The routes of gateways. A name may hold any character."""
     routes = APIRouter(prefix="/v3/gateways", tags=["gateways"])
@@ -75,8 +103,15 @@ def router(fleet: Callable[[], GatewaysView]) -> APIRouter:
     async def describe_gateway(name: str) -> GatewayData:
         return GatewayData.of(fleet().describe(name))
 
-    @routes.delete("/{name:path}", status_code=204, summary="Wait no more for a lost gateway: it has stopped")
-    async def forget_gateway(name: str) -> Response:
+    @routes.delete(
+        "/{name:path}",
+        status_code=204,
+        summary="Wait no more for a lost gateway: it has stopped",
+        responses={200: {"model": ForgetPlanData, "description": "With validate_only: what it would mean"}},
+    )
+    async def forget_gateway(name: str, validate_only: ValidateOnly = False) -> Response:
+        if validate_only:
+            return JSONResponse(ForgetPlanData.of(name, fleet()).model_dump())
         await fleet().forget(name)
         return Response(status_code=204)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from gateway.api.group_models import CreateGroup, GroupData, GroupList
-from gateway.api.models import ForceOption
+from gateway.api.group_plan_models import GroupPlanData
+from gateway.api.models import ForceOption, ValidateOnly
 from gateway.api.plane import Plane
 
 
@@ -18,16 +19,30 @@ def router(plane: Plane) -> APIRouter:
         return GroupList(data=[GroupData.of(view, plane().clock()) for view in await plane().groups.list(link)])
 
     @routes.post("", status_code=201, summary="Declare a group of the source a mirror group")
-    async def create_group(link: str, body: CreateGroup) -> GroupData:
-        return GroupData.of(await plane().groups.create(link, body.group), plane().clock())
+    async def create_group(
+        link: str, body: CreateGroup, response: Response, validate_only: ValidateOnly = False
+    ) -> GroupData:
+        view = await plane().groups.create(link, body.group, validate_only=validate_only)
+        if validate_only:
+            response.status_code = 200
+        return GroupData.of(view, plane().clock())
 
     @routes.post("/{group:path}:promote", summary="Carry a group's offsets over and let it read on the target")
-    async def promote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
-        view = await plane().groups.promote(link, group, force=bool(body and body.force))
+    async def promote_group(
+        link: str, group: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
+    ) -> GroupData | GroupPlanData:
+        force = bool(body and body.force)
+        if validate_only:
+            return GroupPlanData.of(await plane().groups.promote_plan(link, group, force=force), "promote")
+        view = await plane().groups.promote(link, group, force=force)
         return GroupData.of(view, plane().clock())
 
     @routes.post("/{group:path}:demote", summary="The failback: the group reads on the source again")
-    async def demote_group(link: str, group: str, body: ForceOption | None = None) -> GroupData:
+    async def demote_group(
+        link: str, group: str, body: ForceOption | None = None, validate_only: ValidateOnly = False
+    ) -> GroupData | GroupPlanData:
+        if validate_only:
+            return GroupPlanData.of(await plane().groups.demote_plan(link, group), "demote")
         view = await plane().groups.demote(link, group, force=bool(body and body.force))
         return GroupData.of(view, plane().clock())
 

@@ -8,10 +8,9 @@ from pydantic import BaseModel, Field
 
 from gateway.api.models import Body
 from gateway.links.links import DeletePlan, LinkView
-from gateway.links.rules.update import FIXED, ConfigChange, ConfigOperation
-from gateway.operations.link_tasks import TaskStatus
-from gateway.operations.secrets.rules.references import SECRETS
-from gateway.state.link_config import canonical
+from gateway.links.rules.update import ConfigChange, ConfigOperation
+from gateway.links.shown_configs import ShownConfig
+from gateway.operations.link_tasks import TaskError, TaskStatus
 
 
 class AlterEntry(Body):
@@ -52,20 +51,16 @@ class LinkConfigData(BaseModel):
     synonyms: list[str] = Field(default_factory=list)
 
     @classmethod
-    def all_of(cls, view: LinkView) -> list[LinkConfigData]:
-        """Of a link, by name: client properties that are set, and every option."""
-        given = {*view.client, *canonical(view.record.configs)}
-        return [
-            cls(
-                link_name=view.record.name,
-                name=name,
-                value=value,
-                read_only=name in FIXED,
-                sensitive=name in SECRETS,
-                source="DYNAMIC_CLUSTER_LINK_CONFIG" if name in given else "DEFAULT_CONFIG",
-            )
-            for name, value in sorted({**view.client, **view.configs}.items())
-        ]
+    def of(cls, link: str, config: ShownConfig) -> LinkConfigData:
+        """From what is shown of it."""
+        return cls(
+            link_name=link,
+            name=config.name,
+            value=config.value,
+            read_only=config.fixed,
+            sensitive=config.secret,
+            source="DYNAMIC_CLUSTER_LINK_CONFIG" if config.given else "DEFAULT_CONFIG",
+        )
 
 
 class LinkConfigList(BaseModel):
@@ -82,6 +77,13 @@ class TaskErrorData(BaseModel):
     error_message: str
     time_ms: int
 
+    @classmethod
+    def all_of(cls, error: TaskError | None) -> list[TaskErrorData]:
+        """The error, where there is one."""
+        if error is None:
+            return []
+        return [cls(error_code=error.code.value, error_message=error.message, time_ms=error.at_ms)]
+
 
 class LinkTaskData(BaseModel):
     """A task. `errors`: what keeps it from its work now. `last_error`: the latest one, also when it works again."""
@@ -97,16 +99,13 @@ class LinkTaskData(BaseModel):
     @classmethod
     def of(cls, status: TaskStatus) -> LinkTaskData:
         """From the registry."""
-        found, last = status.last_error, None
-        if found is not None:
-            last = TaskErrorData(error_code=found.code.value, error_message=found.message, time_ms=found.at_ms)
         return cls(
             task_name=status.task.value,
             state=status.state.value,
             state_time_ms=status.since_ms,
             last_run_ms=status.last_run_ms,
-            errors=[last] if last is not None and status.state.value == "IN_ERROR" else [],
-            last_error=last,
+            errors=TaskErrorData.all_of(status.present_error),
+            last_error=next(iter(TaskErrorData.all_of(status.last_error)), None),
         )
 
 

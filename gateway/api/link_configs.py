@@ -6,9 +6,10 @@ from fastapi import APIRouter, Response
 
 from gateway.api.link_config_models import AlterConfigs, ConfigValue, LinkConfigData, LinkConfigList, LinkTaskList
 from gateway.api.link_models import LinkData
+from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
-from gateway.errors import NotFound
 from gateway.links.rules.update import ConfigChange, ConfigOperation
+from gateway.links.shown_configs import shown_config, shown_configs
 
 _ONE = "/{link}/configs/{config:path}"
 
@@ -17,16 +18,14 @@ def router(plane: Plane) -> APIRouter:
     """The routes of a link's configs."""
     routes = APIRouter(prefix="/v3/links", tags=["links"])
 
-    def configs(link: str) -> list[LinkConfigData]:
-        return LinkConfigData.all_of(plane().links.describe(link))
-
     async def alter(link: str, *changes: ConfigChange, validate_only: bool = False) -> LinkData:
         view = await plane().link_updates.alter(link, changes, validate_only=validate_only)
         return LinkData.of(view, plane().target_cluster_id())
 
     @routes.get("/{link}/configs", summary="List the configs of a cluster link")
     async def list_configs(link: str) -> LinkConfigList:
-        return LinkConfigList(data=configs(link))
+        configs = shown_configs(plane().links.describe(link))
+        return LinkConfigList(data=[LinkConfigData.of(link, config) for config in configs])
 
     @routes.put("/{link}/configs:alter", summary="Change configs of a cluster link while it runs, all or none")
     async def alter_configs(link: str, body: AlterConfigs) -> LinkData:
@@ -34,19 +33,16 @@ def router(plane: Plane) -> APIRouter:
 
     @routes.get(_ONE, summary="One config of a cluster link")
     async def get_config(link: str, config: str) -> LinkConfigData:
-        found = next((one for one in configs(link) if one.name == config), None)
-        if found is None:
-            raise NotFound(f"link '{link}' has no config '{config}'")
-        return found
+        return LinkConfigData.of(link, shown_config(plane().links.describe(link), config))
 
     @routes.put(_ONE, status_code=204, summary="Set one config of a cluster link")
-    async def set_config(link: str, config: str, body: ConfigValue) -> Response:
-        await alter(link, ConfigChange(config, body.value))
+    async def set_config(link: str, config: str, body: ConfigValue, validate_only: ValidateOnly = False) -> Response:
+        await alter(link, ConfigChange(config, body.value), validate_only=validate_only)
         return Response(status_code=204)
 
     @routes.delete(_ONE, status_code=204, summary="Set one config of a cluster link back to its default")
-    async def reset_config(link: str, config: str) -> Response:
-        await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE))
+    async def reset_config(link: str, config: str, validate_only: ValidateOnly = False) -> Response:
+        await alter(link, ConfigChange(config, operation=ConfigOperation.DELETE), validate_only=validate_only)
         return Response(status_code=204)
 
     return routes
@@ -61,11 +57,13 @@ def running_router(plane: Plane) -> APIRouter:
         return LinkTaskList.of(plane().links.describe(link))
 
     @routes.post("/{link}:pause", summary="Pause a cluster link: nothing of it is mirrored or synced")
-    async def pause_link(link: str) -> LinkData:
-        return LinkData.of(await plane().link_updates.pause(link), plane().target_cluster_id())
+    async def pause_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
+        view = await plane().link_updates.pause(link, validate_only=validate_only)
+        return LinkData.of(view, plane().target_cluster_id())
 
     @routes.post("/{link}:resume", summary="Resume a paused cluster link")
-    async def resume_link(link: str) -> LinkData:
-        return LinkData.of(await plane().link_updates.resume(link), plane().target_cluster_id())
+    async def resume_link(link: str, validate_only: ValidateOnly = False) -> LinkData:
+        view = await plane().link_updates.resume(link, validate_only=validate_only)
+        return LinkData.of(view, plane().target_cluster_id())
 
     return routes

@@ -5,9 +5,7 @@ With `validate_only=true` nothing is changed: the answer is the plan.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from gateway.api.mirror_change_models import (
@@ -18,10 +16,9 @@ from gateway.api.mirror_change_models import (
     TransitionErrorList,
 )
 from gateway.api.mirror_models import MirrorData
+from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
 from gateway.topics.rules.repair import RepairAction
-
-ValidateOnly = Annotated[bool, Query(description="Change nothing, and tell what would be done.")]
 
 
 def router(plane: Plane) -> APIRouter:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from gateway.api.mirror_change_models import CreatePlanData, PromotePlanData
-from gateway.api.mirror_changes import ValidateOnly
 from gateway.api.mirror_models import AlterMirrors, CreateMirror, MirrorData, MirrorList, TranslatedOffset
-from gateway.api.models import ForceOption, MirrorNames
+from gateway.api.models import ForceOption, MirrorNames, ValidateOnly
 from gateway.api.plane import Plane
+from gateway.state.mirror_states import MirrorOperation
 from gateway.state.records import MirrorState
 
 
@@ -43,13 +43,7 @@ def router(plane: Plane) -> APIRouter:
             partition=partition, offset=offset, reverse=reverse, translated=found.offset, rule=found.rule.value
         )
 
-    @routes.post("/{topic}:pause", summary="Pause a mirror topic")
-    async def pause_mirror(link: str, topic: str) -> MirrorData:
-        return MirrorData.of(await plane().mirrors.pause(link, topic))
-
-    @routes.post("/{topic}:resume", summary="Resume a paused mirror topic")
-    async def resume_mirror(link: str, topic: str) -> MirrorData:
-        return MirrorData.of(await plane().mirrors.resume(link, topic))
+    _add_switches(routes, plane)
 
     @routes.post("/{topic}:promote", status_code=202, summary="Begin to promote a mirror topic")
     async def promote_mirror(
@@ -63,18 +57,45 @@ def router(plane: Plane) -> APIRouter:
     return routes
 
 
+def _add_switches(routes: APIRouter, plane: Plane) -> None:
+    """Pause and resume of one topic. With `validate_only` the answer is the mirror as it is, or the refusal."""
+
+    async def would(operation: MirrorOperation, link: str, topic: str) -> None:
+        for outlook in await plane().dry_runs.of(operation, link, [topic]):
+            if outlook.refused is not None:
+                raise outlook.refused
+
+    @routes.post("/{topic}:pause", summary="Pause a mirror topic")
+    async def pause_mirror(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData:
+        mirrors = plane().mirrors
+        if validate_only:
+            await would(MirrorOperation.PAUSE, link, topic)
+        else:
+            await mirrors.pause(link, topic)
+        return MirrorData.of(mirrors.view(mirrors.record(link, topic)))
+
+    @routes.post("/{topic}:resume", summary="Resume a paused mirror topic")
+    async def resume_mirror(link: str, topic: str, validate_only: ValidateOnly = False) -> MirrorData:
+        mirrors = plane().mirrors
+        if validate_only:
+            await would(MirrorOperation.RESUME, link, topic)
+        else:
+            await mirrors.resume(link, topic)
+        return MirrorData.of(mirrors.view(mirrors.record(link, topic)))
+
+
 def batch_router(plane: Plane) -> APIRouter:
     """The routes for several mirror topics at once: a promote treats them as one set."""
     routes = APIRouter(tags=["mirrors"])
 
     @routes.post("/v3/links/{link}/mirrors:pause", summary="Pause mirror topics")
-    async def pause_mirrors(link: str, body: MirrorNames) -> MirrorList:
-        views = await plane().mirrors.pause_all(link, body.mirror_topic_names)
+    async def pause_mirrors(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
+        views = await plane().mirrors.pause_all(link, body.mirror_topic_names, validate_only=validate_only)
         return MirrorList(data=[MirrorData.of(view) for view in views])
 
     @routes.post("/v3/links/{link}/mirrors:resume", summary="Resume paused mirror topics")
-    async def resume_mirrors(link: str, body: MirrorNames) -> MirrorList:
-        views = await plane().mirrors.resume_all(link, body.mirror_topic_names)
+    async def resume_mirrors(link: str, body: MirrorNames, validate_only: ValidateOnly = False) -> MirrorList:
+        views = await plane().mirrors.resume_all(link, body.mirror_topic_names, validate_only=validate_only)
         return MirrorList(data=[MirrorData.of(view) for view in views])
 
     @routes.post(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict
+
+ValidateOnly = Annotated[bool, Query(description="Change nothing, and tell what would be done.")]
 
 
 class Body(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli import completion
-from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, duration, facts, since, table
 
@@ -66,13 +66,36 @@ def describe(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) 
 
 
 @app.command("forget")
-def forget(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def forget(
+    name: Name,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which processes would be waited for no more; change nothing.")
+    ] = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
     """Wait no more for a lost gateway. Only when it has stopped for certain: it must not write to a source any more."""
+    if dry_run:
+        _forget_plan(
+            ask(url, lambda api: api.delete(f"/v3/gateways/{segment(name)}", {"validate_only": "true"})), output
+        )
+        return
     ask(url, lambda api: api.delete(f"/v3/gateways/{segment(name)}"))
     if output is not Output.TABLE:
         dump({"name": name, "forgotten": True}, output)
     else:
         typer.echo(f"forgotten {name}")
+
+
+def _forget_plan(plan: dict[str, Any], output: Output) -> None:
+    if output is not Output.TABLE:
+        dump(plan, output)
+    elif not plan["refused"]:
+        left = plan["lease_left_s"]
+        until = "" if left is None else f"; promotes wait for it for {duration(left)} otherwise"
+        typer.echo(f"would forget {', '.join(plan['processes'])}{until}. Whether it has stopped you must know")
+    if plan["refused"]:
+        fail(plan["refused"], REFUSED)
 
 
 def _several(workers: int) -> str:

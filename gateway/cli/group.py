@@ -9,6 +9,7 @@ import typer
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
+from gateway.cli.mirror_common import end
 from gateway.cli.output import Format, Output, dump, facts, since, table
 
 app = ApiTyper(help="Mirror groups: consumer groups on their way to the target.", no_args_is_help=True)
@@ -18,13 +19,18 @@ Group = Annotated[
 ]
 Link = Annotated[str, typer.Option("--link", help="Name of the link.", autocompletion=completion.links)]
 Force = Annotated[bool, typer.Option("--force", help="Go on although a check says no.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what blocks it, what it would wait for and carry over; change nothing.")
+]
 
 
 @app.command("create")
-def create(group: Group, link: Link, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def create(
+    group: Group, link: Link, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+) -> None:
     """Declare a group of the source a mirror group: it waits at the gateway until it is promoted."""
-    answer = ask(url, lambda api: api.post(_path(link), {"group": group}))
-    _result("created", answer, output)
+    answer = ask(url, lambda api: api.post(_path(link) + _query(dry_run), {"group": group}))
+    _result("would create" if dry_run else "created", answer, output)
 
 
 @app.command("list")
@@ -83,37 +89,76 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
     )
     if answer["offsets"]:
         typer.echo("")
-        table(
-            ["Topic", "Partition#", "Source offset#", "Target offset#", "Rule"],
-            (
-                [
-                    o["topic"],
-                    o["partition"],
-                    o["source_offset"],
-                    "-" if o["target_offset"] is None else o["target_offset"],
-                    o["rule"],
-                ]
-                for o in answer["offsets"]
-            ),
-        )
+        _offsets(answer["offsets"])
 
 
 @app.command("promote")
 def promote(
-    group: Group, link: Link, force: Force = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+    group: Group,
+    link: Link,
+    force: Force = False,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """Carry the group's offsets over and let it read on the target."""
-    answer = ask(url, lambda api: api.post(f"{_path(link, group)}:promote", {"force": force}))
-    _result("promoted", answer, output)
+    _carry("promote", "promoted", group, link, output, url, force=force, dry_run=dry_run)
 
 
 @app.command("demote")
 def demote(
-    group: Group, link: Link, force: Force = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL
+    group: Group,
+    link: Link,
+    force: Force = False,
+    dry_run: DryRun = False,
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
 ) -> None:
     """The failback: close the gate, so that the group reads on the source again."""
-    answer = ask(url, lambda api: api.post(f"{_path(link, group)}:demote", {"force": force}))
-    _result("demoted", answer, output)
+    _carry("demote", "demoted", group, link, output, url, force=force, dry_run=dry_run)
+
+
+def _carry(
+    verb: str, past: str, group: str, link: str, output: Output, url: str, *, force: bool, dry_run: bool
+) -> None:
+    """One verb, or what it would meet: then exit code 1 when it would be refused."""
+    path = f"{_path(link, group)}:{verb}{_query(dry_run)}"
+    answer = ask(url, lambda api: api.post(path, {"force": force}))
+    if not dry_run:
+        _result(past, answer, output)
+        return
+    if output is not Output.TABLE:
+        dump(answer, output)
+    elif not answer["blockers"]:
+        typer.echo(f"would {verb} {answer['group']} ({answer['state']})")
+        if answer["waits_for"]:
+            typer.echo(f"  would wait for: {answer['waits_for']}")
+        if answer["note"]:
+            typer.echo(f"  {answer['note']}")
+        _offsets(answer["offsets"])
+    end(answer["blockers"])
+
+
+def _offsets(offsets: list[Any]) -> None:
+    if not offsets:
+        return
+    table(
+        ["Topic", "Partition#", "Source offset#", "Target offset#", "Rule"],
+        (
+            [
+                o["topic"],
+                o["partition"],
+                o["source_offset"],
+                "-" if o["target_offset"] is None else o["target_offset"],
+                o["rule"],
+            ]
+            for o in offsets
+        ),
+    )
+
+
+def _query(dry_run: bool) -> str:
+    return "?validate_only=true" if dry_run else ""
 
 
 def _path(link: str, group: str = "") -> str:

@@ -112,7 +112,10 @@ def delete(
         show_delete_plan(plan, output)
         return
     ask(url, lambda api: api.delete(f"/v3/links/{segment(name)}", {"force": str(force).lower()}))
-    typer.echo(f"deleted link {name}")
+    if output is not Output.TABLE:
+        dump({"link_name": name, "deleted": True}, output)
+    else:
+        typer.echo(f"deleted link {name}")
 
 
 def _error(link: dict[str, Any]) -> str:

@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
 from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
 
 Name = Annotated[str, typer.Argument(help="Name of the link.")]
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say whether it would be done; change nothing.")]
 
 configuration = ApiTyper(help="Configs of a link, changed while it runs.", no_args_is_help=True)
 task = ApiTyper(help="What a link does beside mirroring.", no_args_is_help=True)
@@ -99,35 +101,40 @@ def tasks(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> 
     )
 
 
-def pause(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Mirror and sync nothing of a link until it is resumed. Clients' writes go on."""
-    _switch(name, "pause", "paused", output, url)
+    _switch(name, "pause", "paused", output, url, dry_run=dry_run)
 
 
-def resume(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
+def resume(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """Go on with a paused link."""
-    _switch(name, "resume", "resumed", output, url)
+    _switch(name, "resume", "resumed", output, url, dry_run=dry_run)
 
 
-def _switch(name: str, verb: str, past: str, output: Output, url: str) -> None:
-    link = ask(url, lambda api: api.post(f"/v3/links/{segment(name)}:{verb}"))
+def _switch(name: str, verb: str, past: str, output: Output, url: str, *, dry_run: bool) -> None:
+    query = "?validate_only=true" if dry_run else ""
+    link = ask(url, lambda api: api.post(f"/v3/links/{segment(name)}:{verb}{query}"))
     if output is not Output.TABLE:
         dump(link, output)
+    elif dry_run:
+        typer.echo(f"link {name} would be {past}; nothing was changed")
     else:
         typer.echo(f"{past} link {name} ({link['link_state']})")
 
 
 def show_delete_plan(plan: dict[str, Any], output: Output) -> None:
-    """What a deletion would leave."""
+    """What a deletion would leave; ends the command with 1 when it would be refused."""
     if output is not Output.TABLE:
         dump(plan, output)
-        return
-    facts([("Link", plan["link_name"]), ("Would be deleted", "no: " + plan["refusal"] if plan["refusal"] else "yes")])
-    table(
-        ["Stays", "Name", "State", "Then"],
-        ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
-        empty="it has no mirrors and no groups",
-    )
+    else:
+        facts([("Link", plan["link_name"]), ("Would be deleted", "no" if plan["refusal"] else "yes")])
+        table(
+            ["Stays", "Name", "State", "Then"],
+            ([row["kind"], row["name"], row["state"], row["then"]] for row in plan["remains"]),
+            empty="it has no mirrors and no groups",
+        )
+    if plan["refusal"]:
+        fail(plan["refusal"], REFUSED)
 
 
 def _yes(value: bool) -> str:

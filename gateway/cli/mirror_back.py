@@ -9,12 +9,15 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, Api, Refused, Url, fail
 from gateway.cli.dry_run import DryRun, would
 from gateway.cli.mirror_common import Link, Topics, end, mirror_path, not_mirrored, results
-from gateway.cli.output import Format, Output
+from gateway.cli.output import Format, Output, dump
 from gateway.cli.waiting import until_done, until_reversed
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Force = Annotated[
     bool, typer.Option("--force", help="As for a promote: also with groups that still read on the source.")
+]
+ReverseDryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what blocks it, with both logs compared; change nothing.")
 ]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")]
 
@@ -34,6 +37,7 @@ def reverse(
     pause: Annotated[bool, typer.Option("--pause", help="Leave the mirror back paused until `mirror resume`.")] = False,
     force: Force = False,
     wait: Wait = True,
+    dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -41,7 +45,7 @@ def reverse(
 
     Topics that are still mirrored to the target are promoted first.
     """
-    _reverse(topics, link, "pause" if pause else "start", output, url, force=force, wait=wait)
+    _reverse(topics, link, "pause" if pause else "start", output, url, force=force, wait=wait, dry_run=dry_run)
 
 
 def reverse_and_start(
@@ -49,11 +53,12 @@ def reverse_and_start(
     link: Link,
     force: Force = False,
     wait: Wait = True,
+    dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Promote topics if they are not yet, and mirror them back to the source."""
-    _reverse(topics, link, "start", output, url, force=force, wait=wait)
+    _reverse(topics, link, "start", output, url, force=force, wait=wait, dry_run=dry_run)
 
 
 def reverse_and_pause(
@@ -61,19 +66,38 @@ def reverse_and_pause(
     link: Link,
     force: Force = False,
     wait: Wait = True,
+    dry_run: ReverseDryRun = False,
     output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """The same, and leave the mirror back paused until `mirror resume`."""
-    _reverse(topics, link, "pause", output, url, force=force, wait=wait)
+    _reverse(topics, link, "pause", output, url, force=force, wait=wait, dry_run=dry_run)
 
 
-def _reverse(topics: list[str], link: str, how: str, output: Output, url: str, *, force: bool, wait: bool) -> None:
+def _reverse(
+    topics: list[str], link: str, how: str, output: Output, url: str, *, force: bool, wait: bool, dry_run: bool
+) -> None:
     api, names = Api(url), list(dict.fromkeys(topics))
-    done = _post(api, f"{mirror_path(link)}:reverse-and-{how}-mirror", names, force=force)
+    path = f"{mirror_path(link)}:reverse-and-{how}-mirror"
+    if dry_run:
+        _reverse_plans(_post(api, f"{path}?validate_only=true", names, force=force), output)
+        return
+    done = _post(api, path, names, force=force)
     if wait:
         done = until_reversed(api, mirror_path(link), names)
     _finish("reversed" if wait else "reversing", done, ("ACTIVE", "PAUSED", "SOURCE_UNAVAILABLE"), output, wait=wait)
+
+
+def _reverse_plans(plans: list[Any], output: Output) -> None:
+    """What a reverse would meet; ends the command with 1 when it would be refused."""
+    if output is not Output.TABLE:
+        dump({"data": plans}, output)
+    else:
+        for plan in plans:
+            if not plan["blockers"]:
+                first = "promote and then " if plan["promoted_first"] else ""
+                typer.echo(f"would {first}reverse {plan['mirror_topic_name']}")
+    end(list(dict.fromkeys(line for plan in plans for line in plan["blockers"])))
 
 
 def failover(

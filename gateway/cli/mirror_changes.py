@@ -35,23 +35,33 @@ def delete(
     force: Annotated[bool, typer.Option("--force", help="Although a check that protects data says no.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
+    output: Format = Output.TABLE,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Delete mirror topics: they are mirrored no more. The topics stay on the target unless --delete-topic is given."""
     api, names = Api(url), list(dict.fromkeys(topics))
     params = {"delete_topic": _word(delete_topic), "force": _word(force)}
     if dry_run or (delete_topic and not yes):
-        refused = _deletion_plans(api, link, names, params)
+        plans, refused = _deletion_plans(api, link, names, params)
         if dry_run:
+            if output is not Output.TABLE:
+                dump({"data": plans}, output)
             end(refused)
             return
         if refused:
             end(refused)
         typer.confirm("Delete these topics on the target?", abort=True, err=True)
     done, refused = each(names, lambda topic: _delete(api, link, topic, params))
-    for name in done:
-        typer.echo(f"deleted {name}{' and its topic' if delete_topic else ''}")
+    if output is not Output.TABLE:
+        dump({"data": [_deleted(link, name, delete_topic=delete_topic) for name in done]}, output)
+    else:
+        for name in done:
+            typer.echo(f"deleted {name}{' and its topic' if delete_topic else ''}")
     end(refused)
+
+
+def _deleted(link: str, topic: str, *, delete_topic: bool) -> dict[str, Any]:
+    return {"link_name": link, "mirror_topic_name": topic, "deleted": True, "topic_deleted": delete_topic}
 
 
 def _delete(api: Api, link: str, topic: str, params: dict[str, str]) -> str:
@@ -59,8 +69,8 @@ def _delete(api: Api, link: str, topic: str, params: dict[str, str]) -> str:
     return topic
 
 
-def _deletion_plans(api: Api, link: str, names: list[str], params: dict[str, str]) -> list[str]:
-    """Tell them on stderr; returns why some would be refused."""
+def _deletion_plans(api: Api, link: str, names: list[str], params: dict[str, str]) -> tuple[list[Any], list[str]]:
+    """Tell them on stderr; returns them, and why some would be refused."""
     asked = params | {"validate_only": "true"}
     plans, refused = each(names, lambda topic: api.delete(mirror_path(link, topic), asked))
     for plan in plans:
@@ -71,7 +81,7 @@ def _deletion_plans(api: Api, link: str, names: list[str], params: dict[str, str
         typer.echo(f"{plan['mirror_topic_name']} ({plan['mirror_status']}): {what}", err=True)
         if plan["delete_topic"] and plan["groups_promoted"]:
             typer.echo(f"  read on the target by: {', '.join(plan['groups_promoted'])}", err=True)
-    return refused
+    return plans, refused
 
 
 def repair(

@@ -2,24 +2,21 @@
 
 A dry run asks what the operation itself asks before its first change: the table of states, then what both clusters say.
 What is found out under way only, such as a drain that takes too long, no dry run can tell. Nor is anything kept until
-the operation is asked for: what it says is so at that moment.
+the operation is asked for: what it says is so at that moment. What refuses a promote says `topics/promote_plan.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.cutover.failback.operations import Failbacks
-from gateway.errors import ControlError
-from gateway.operations.partners import TopicPromoter
+from gateway.cutover.failback.reversals import require_one_kind
+from gateway.errors import Conflict
 from gateway.operations.records import Records, require_created
-from gateway.state.mirror_states import MirrorOperation, WrongState, require
-from gateway.state.per_partition import WrongLength
+from gateway.state.mirror_states import MirrorOperation, require
 from gateway.state.records import MirrorState
-from gateway.topics.catch_up import CatchUps
-
-REFUSALS = (ControlError, WrongState, WrongLength)
+from gateway.topics.promote_plan import REFUSALS, PromotePlanner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +25,7 @@ class Outlook:
 
     `refused`: why it would not begin; None when it would. `lost`: partition -> records that a truncate-and-restore
     would throw away; `cut_at`: partition -> the offset from which on. `left_behind`: partition -> records that a
-    failover would leave on the source, -1 where nobody knows.
+    failover would leave on the source, -1 where nobody knows. `promoted_first`: a reverse begins with a promote.
     """
 
     topic: str
@@ -36,15 +33,15 @@ class Outlook:
     lost: Mapping[int, int] = field(default_factory=dict)
     cut_at: Mapping[int, int] = field(default_factory=dict)
     left_behind: Mapping[int, int] = field(default_factory=dict)
+    promoted_first: bool = False
 
 
 class DryRuns:
     """Of operations on mirror topics."""
 
-    def __init__(self, *, records: Records, catch_ups: CatchUps, promoter: TopicPromoter, failbacks: Failbacks) -> None:
+    def __init__(self, *, records: Records, promotes: PromotePlanner, failbacks: Failbacks) -> None:
         self._records = records
-        self._catch_ups = catch_ups
-        self._promoter = promoter
+        self._promotes = promotes
         self._failbacks = failbacks
 
     async def of(self, operation: MirrorOperation, link: str, topics: Sequence[str]) -> list[Outlook]:
@@ -56,26 +53,58 @@ class DryRuns:
             NotFound: no such link. Of a topic that does not exist its own outlook says so.
         """
         self._records.link(link)
-        found = [await self._one(operation, link, topic) for topic in dict.fromkeys(topics)]
+        names = list(dict.fromkeys(topics))
         if operation in (MirrorOperation.PROMOTE, MirrorOperation.FORCE_PROMOTE):
-            return await self._as_a_set(link, found, force=operation is MirrorOperation.FORCE_PROMOTE)
+            return await self._promoted(link, names, force=operation is MirrorOperation.FORCE_PROMOTE)
         if operation is MirrorOperation.REVERSE:
-            promoted = [each for each in found if each.refused is None and self._is_promoted_first(link, each.topic)]
-            checked = {each.topic: each for each in await self._as_a_set(link, promoted, force=False)}
-            return [checked.get(each.topic, each) for each in found]
+            return await self._reversed(link, names)
+        return [await self._one(operation, link, name) for name in names]
+
+    async def _promoted(self, link: str, names: Sequence[str], *, force: bool = False) -> list[Outlook]:
+        refusals = await self._promotes.refusals(link, names, force=force)
+        return [Outlook(topic=name, refused=refusals.get(name)) for name in names]
+
+    async def of_reverse(self, link: str, topics: Sequence[str], *, force: bool = False) -> list[Outlook]:
+        """Of a reverse, as `of`; both logs of what is STOPPED are compared besides. `force`: as for its promote.
+
+        Raises:
+            NotFound: no such link.
+        """
+        self._records.link(link)
+        found = await self._reversed(link, list(dict.fromkeys(topics)), force=force)
+        return [await self._compared(link, each) for each in found]
+
+    async def _compared(self, link: str, outlook: Outlook) -> Outlook:
+        if outlook.refused or outlook.promoted_first:
+            return outlook
+        try:
+            await self._failbacks.check_reverse(link, outlook.topic)
+        except REFUSALS as exc:
+            return Outlook(topic=outlook.topic, refused=exc)
+        return outlook
+
+    async def _reversed(self, link: str, names: Sequence[str], *, force: bool = False) -> list[Outlook]:
+        """A reverse of what is mirrored to the target begins with its promote, and is not done together with others."""
+        first = [name for name in names if self._is_promoted_first(link, name)]
+        promoted = {
+            each.topic: replace(each, promoted_first=True) for each in await self._promoted(link, first, force=force)
+        }
+        found = [promoted.get(name) or await self._one(MirrorOperation.REVERSE, link, name) for name in names]
+        fit = [each.topic for each in found if each.refused is None]
+        try:
+            require_one_kind(self._records.mirror(link, name) for name in fit)
+        except Conflict as exc:
+            return [each if each.refused else Outlook(topic=each.topic, refused=exc) for each in found]
         return found
 
     def _is_promoted_first(self, link: str, topic: str) -> bool:
-        """A reverse of a topic that is mirrored to the target begins with its promote."""
-        mirror = self._records.mirror(link, topic)
-        return mirror.state is not MirrorState.STOPPED and not mirror.is_reverse
+        mirror = self._records.store.mirrors.get((link, topic))
+        return mirror is not None and mirror.state is not MirrorState.STOPPED and not mirror.is_reverse
 
     async def _one(self, operation: MirrorOperation, link: str, topic: str) -> Outlook:
         try:
             mirror = self._records.mirror(link, topic)
             require_created(mirror)
-            if operation is MirrorOperation.REVERSE and self._is_promoted_first(link, topic):
-                operation = MirrorOperation.PROMOTE
             require(operation, mirror)
             if operation is MirrorOperation.FAILOVER:
                 plan = await self._failbacks.failover_plan(link, topic)
@@ -86,17 +115,6 @@ class DryRuns:
                 ends = mirror.cutover.stopped_at
                 at = {partition: ends[partition] if partition < len(ends) else 0 for partition in restore.divergent}
                 return Outlook(topic=topic, lost=restore.divergent, cut_at=at)
-            if operation in (MirrorOperation.PROMOTE, MirrorOperation.FORCE_PROMOTE):
-                self._catch_ups.require_none(link, [topic])
         except REFUSALS as exc:
             return Outlook(topic=topic, refused=exc)
         return Outlook(topic=topic)
-
-    async def _as_a_set(self, link: str, found: Sequence[Outlook], *, force: bool) -> list[Outlook]:
-        fit = [outlook.topic for outlook in found if outlook.refused is None]
-        try:
-            if fit:
-                await self._promoter.check(link, fit, force=force)
-        except REFUSALS as exc:
-            return [outlook if outlook.refused else Outlook(topic=outlook.topic, refused=exc) for outlook in found]
-        return list(found)

@@ -152,7 +152,7 @@ class FleetRegistry:
     async def forget_absent(self, name: str, why: str) -> None:
         """The same on somebody's word. Raises as `forget`, and Conflict when the gateway is heard: it may write."""
         async with self._changing:
-            self._require_absent(name)
+            self.require_absent(name)
             await self._forget(name, why)
 
     async def forget_presumed(self) -> None:
@@ -174,7 +174,8 @@ class FleetRegistry:
         self._has_departed(name, why)
         self._look()
 
-    def _require_absent(self, name: str) -> None:
+    def require_absent(self, name: str) -> None:
+        """Raises Conflict when the gateway is heard: it may write."""
         if name == self._me or (name in self._members and name not in self.silent):
             raise Conflict(f"gateway '{name}' is there: stop it first; then it is forgotten by itself")
 

@@ -69,14 +69,20 @@ class Gateways:
             Conflict: it is there, all of it.
             StoreError: not written.
         """
+        for each in self.forgotten(name):
+            await self._registry.forget_absent(each, "an operator says that it has stopped")
+
+    def forgotten(self, name: str) -> Sequence[str]:
+        """The processes that `forget` would wait for no more; nothing is changed. Raises NotFound, Conflict as it."""
         if name in self._store.gateways and name not in self._members():
             members = [name]  # one process by its own name, as a promote that waits for it says
         else:
             self.describe(name)
             members = [one.name for one in self._members()[name]]
-        lost = [each for each in members if self._registry.is_lost(each)]
-        for each in lost or members[:1]:
-            await self._registry.forget_absent(each, "an operator says that it has stopped")
+        found = [each for each in members if self._registry.is_lost(each)] or members[:1]
+        for each in found:
+            self._registry.require_absent(each)
+        return found
 
     def _members(self) -> Mapping[str, Sequence[GatewayRecord]]:
         return _by_gateway(self._store.gateways)

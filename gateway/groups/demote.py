@@ -8,13 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from gateway.errors import Conflict
+from gateway.errors import Conflict, ControlError
 from gateway.groups.gate.rules.gates import GateStatus
 from gateway.groups.offsets import GroupTools
 from gateway.groups.progress import GroupProgress
-from gateway.groups.rules.demote import DemoteLimits, DemoteMemory, DemoteStep, DemoteStepKind, members_left, next_step
+from gateway.groups.rules.demote import (
+    DemoteLimits,
+    DemoteMemory,
+    DemoteSnapshot,
+    DemoteStep,
+    DemoteStepKind,
+    foreseen,
+    members_left,
+    next_step,
+)
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.state.records import GroupRecord, GroupState, SourceOffset
+from gateway.operations.partners import GroupPlan
+from gateway.state.records import CarriedOffset, GroupRecord, GroupState, SourceOffset
 from gateway.state.store import ProducerFenced, StoreConflict, StoreError, StoreUncertain
 from gateway.state.unknown_outcome import until_known
 
@@ -33,6 +43,11 @@ async def demote_group(tools: GroupTools, record: GroupRecord, progress: GroupPr
         SourceUnreachable, TargetUnreachable, StoreError: with the reason; the group is PROMOTED as before.
     """
     return await _DemoteRun(tools, record, progress).run()
+
+
+async def foreseen_demote(tools: GroupTools, record: GroupRecord) -> GroupPlan:
+    """What a demote would meet now. The gate stays as it is, so what the group commits meanwhile is not in it."""
+    return await _DemoteRun(tools, record, GroupProgress()).foresee()
 
 
 class _DemoteRun:
@@ -79,11 +94,32 @@ class _DemoteRun:
             raise self._failure or Conflict(step.reason)
         return self._record()
 
+    async def foresee(self) -> GroupPlan:
+        """By the readings of a run, and by its table; not one of the steps that change something."""
+        record, blocker, waits_for = self._record(), "", ""
+        now, look = DemoteStep(_K.DONE), (self._check_members, self._read_offsets, self._await_mirror)
+        try:
+            for reading in look:
+                blocker, waits_for = foreseen(self._snapshot(), LIMITS)
+                if blocker:
+                    return GroupPlan(record=record, blocker=blocker)
+                await reading(now)
+            blocker, waits_for = foreseen(self._snapshot(), LIMITS)
+            offsets = self._memory.offsets or {}
+            meant = {} if blocker or waits_for else await self._tools.maps.between(self._key[0]).to_source(offsets)
+        except ControlError as exc:
+            return GroupPlan(record=record, blocker=str(exc))
+        carried = [CarriedOffset(*key, meant[key][0], offsets[key][0], meant[key][1]) for key in sorted(meant)]
+        return GroupPlan(record=record, blocker=blocker, waits_for=waits_for, offsets=carried)
+
     def _next(self) -> DemoteStep:
+        return next_step(self._snapshot(), LIMITS)
+
+    def _snapshot(self) -> DemoteSnapshot:
         record = self._record()
         gates = self._gates
         mirrors = {topic: mirror for (link, topic), mirror in self._store.mirrors.items() if link == record.link}
-        snapshot = self._memory.snapshot(
+        return self._memory.snapshot(
             self._clock(),
             self._group,
             record.state,
@@ -91,7 +127,6 @@ class _DemoteRun:
             frozenset((offset.topic, offset.partition) for offset in record.offsets),
             gate_open=gates.enabled and gates.status(self._group) is GateStatus.OPEN,
         )
-        return next_step(snapshot, LIMITS)
 
     def _record(self) -> GroupRecord:
         record = self._store.groups.get(self._key)

@@ -66,6 +66,7 @@ class GroupMonitor:
         self._clock = clock
         self._looked: dict[tuple[str, str], float] = {}
         self._offset_sync = offset_sync
+        self._members_on_source = reports.members_on_source
         self.members_after_promote = reports.members_after_promote
         self.commits_after_promote = reports.commits_after_promote
         self.unknown: dict[str, str] = {}  # group that made its first request -> why it is not classified yet
@@ -170,12 +171,18 @@ class GroupMonitor:
         except (ControlError, StoreError) as error:
             _log.warning("group promote has to wait", link=link, group=group, reason=str(error))
             await asyncio.sleep(_RETRY_S)
+        finally:
+            self._members_on_source[link, group] = self._promoter.progress_of(link, group).members
 
     # -- groups that are done ------------------------------------------------------------------------------
 
     async def _look_for_members_after_promote(self) -> None:
+        for key in self._members_on_source.keys() - self._store.groups.keys():
+            del self._members_on_source[key]
         for (link, group), record in list(self._store.groups.items()):
-            if record.state is not GroupState.PROMOTED:
+            if record.state is GroupState.PROMOTED:
+                self._members_on_source.pop((link, group), None)
+            else:
                 self.members_after_promote.pop((link, group), None)
                 self.commits_after_promote.pop((link, group), None)
                 continue

@@ -16,11 +16,11 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.groups import DEAD, GroupView
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.operations.cluster_errors import source_errors
-from gateway.operations.partners import GroupPromoter
+from gateway.operations.partners import GroupPlan, GroupPromoter
 from gateway.operations.records import Records
 from gateway.operations.sources import VIEW_S, Sources, SourcesForViews
 from gateway.state.link_config import parse
-from gateway.state.records import GroupRecord, GroupState
+from gateway.state.records import GroupRecord, GroupState, LinkRecord
 from gateway.transport.locks import KeyedLocks
 
 _log = structlog.get_logger("lockgate.control")
@@ -75,10 +75,11 @@ class Groups:
         self._locks = locks
         self._reports = reports
 
-    async def create(self, link: str, group: str) -> MirrorGroupView:
+    async def create(self, link: str, group: str, *, validate_only: bool = False) -> MirrorGroupView:
         """Declare a group of the source a mirror group: gated on the target from now on.
 
         `group` is its name on the target: with `consumer.group.prefix.enable` the link's prefix and the source's name.
+        `validate_only`: the source is asked, nothing is stored, no gate closes; the view is of what would be.
 
         Raises:
             BadRequest: no name, or one without the link's prefix.
@@ -95,17 +96,16 @@ class Groups:
             raise BadRequest(f"mirror groups of link '{link}' are named '{prefix}' and the source group, not '{group}'")
         async with self._locks.hold(f"group/{group}"):
             self._require_absent(group)
-            access = await self._sources.reach(record)
-            with source_errors(link):
-                source = await access.describe_group(source_group)
-                if source.state == DEAD and not await access.committed_offsets(source_group):
-                    raise NotFound(f"group '{source_group}' does not exist on the source of link '{link}'")
+            source = await self._on_source(record, source_group)
             created = GroupRecord(
                 link=link,
                 group=group,
                 state_since_ms=self._records.now_ms(),
                 source_group=source_group if source_group != group else "",
             )
+
+            if validate_only:
+                return MirrorGroupView(record=created, source=source, waiting=())
 
             def still_allowed() -> None:
                 self._records.link(link)
@@ -114,6 +114,15 @@ class Groups:
             await self._store.insert(created, guard=still_allowed)
         _log.info("mirror group declared", link=link, group=group)
         return MirrorGroupView(record=created, source=source, waiting=self._gates.waiters(group))
+
+    async def _on_source(self, link: LinkRecord, source_group: str) -> GroupView:
+        """Raises NotFound, SourceUnreachable."""
+        access = await self._sources.reach(link)
+        with source_errors(link.name):
+            source = await access.describe_group(source_group)
+            if source.state == DEAD and not await access.committed_offsets(source_group):
+                raise NotFound(f"group '{source_group}' does not exist on the source of link '{link.name}'")
+        return source
 
     async def list(self, link: str) -> Sequence[MirrorGroupView]:
         """The link's mirror groups, by name; NotFound if there is no such link."""
@@ -140,6 +149,25 @@ class Groups:
         record = await self._promoter.demote(link, group, force=force)
         return await self._view(record, with_offsets=True)
 
+    async def promote_plan(self, link: str, group: str, *, force: bool = False) -> GroupPlan:
+        """What `promote` would meet now; NotFound as there."""
+        self._record(link, group)
+        return self._with_link(await self._promoter.promote_plan(link, group, force=force))
+
+    async def demote_plan(self, link: str, group: str) -> GroupPlan:
+        """What `demote` would meet now; NotFound as there."""
+        self._record(link, group)
+        return self._with_link(await self._promoter.demote_plan(link, group))
+
+    def _with_link(self, plan: GroupPlan) -> GroupPlan:
+        """What waits for a mirror waits for its link, too."""
+        return replace(plan, waits_for=self._waits(plan.record.link, plan.waits_for))
+
+    def _waits(self, link: str, waits_for: str) -> str:
+        if waits_for and parse(self._records.link(link).configs).paused:
+            return f"{waits_for}; its link is paused: lockgate link resume {link}"
+        return waits_for
+
     def _record(self, link: str, group: str) -> GroupRecord:
         self._records.link(link)
         record = self._store.groups.get((link, group))
@@ -156,9 +184,7 @@ class Groups:
         waiting = self._gates.waiters(record.group)
         promoted = record.state is GroupState.PROMOTED
         key, reports = (record.link, record.group), self._reports
-        waits_for = self._promoter.waits_for(record.link, record.group)
-        if waits_for and parse(self._records.link(record.link).configs).paused:
-            waits_for += f"; its link is paused: lockgate link resume {record.link}"
+        waits_for = self._waits(record.link, self._promoter.waits_for(record.link, record.group))
         view = MirrorGroupView(
             record=record,
             source=None,

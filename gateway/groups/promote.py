@@ -15,7 +15,8 @@ from dataclasses import replace
 import structlog
 
 from gateway.errors import Conflict
-from gateway.groups.demote import demote_group
+from gateway.groups.demote import demote_group, foreseen_demote
+from gateway.groups.dry_runs import promote_plan
 from gateway.groups.failover import GroupFailovers
 from gateway.groups.gather import GroupGatherer
 from gateway.groups.offsets import GroupTools
@@ -33,6 +34,7 @@ from gateway.groups.rules.promote import (
 )
 from gateway.mirror.offset_map.rules.offset_map import TranslationRule
 from gateway.mirror.offset_map.rules.translation import is_final
+from gateway.operations.partners import GroupPlan
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState
 
 POLL_S = 0.2
@@ -88,6 +90,15 @@ class GroupPromotions:
         if record.state is not GroupState.PROMOTED:
             raise Conflict(f"group '{group}' was not promoted: {self.waits_for(link, group)}")
         return record
+
+    async def promote_plan(self, link: str, group: str, *, force: bool = False) -> GroupPlan:
+        """What `promote` would meet now; nothing is changed, and nobody waited for."""
+        known = self._progress.get((link, group), GroupProgress())
+        return await promote_plan(self._tools, self._limits, self._record(link, group), known, force=force)
+
+    async def demote_plan(self, link: str, group: str) -> GroupPlan:
+        """What `demote` would meet now; see `demote.py`."""
+        return await foreseen_demote(self._tools, self._record(link, group))
 
     async def attempt(self, link: str, group: str) -> None:
         """Go as far as is possible by itself; called again and again by the monitor."""

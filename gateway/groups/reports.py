@@ -21,13 +21,15 @@ class GroupReports:
     """Of one term of leadership, by (link, group); a group of which nothing is known is not there.
 
     Attributes:
-        members_after_promote: members on the source after the promote; written by the group monitor.
+        members_on_source: of a group that is not promoted, when last looked at; None: the source did not tell.
+        members_after_promote: members on the source after the promote; both written by the group monitor.
         commits_after_promote: partitions for which offsets were committed on the source since; likewise.
         offset_sync: how the offset sync stands; written by it.
         lags: how far it is behind; written by `lag.py`.
     """
 
     def __init__(self) -> None:
+        self.members_on_source: dict[_Key, int | None] = {}
         self.members_after_promote: dict[_Key, int] = {}
         self.commits_after_promote: dict[_Key, int] = {}
         self.offset_sync: dict[_Key, OffsetSyncStatus] = {}

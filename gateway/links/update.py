@@ -89,14 +89,15 @@ class LinkUpdates:
         await self._told()
         return self._links.describe(name)
 
-    async def pause(self, name: str) -> LinkView:
+    async def pause(self, name: str, *, validate_only: bool = False) -> LinkView:
         """Mirror and sync nothing of the link until `resume`; its mirrors keep their own states, and clients' writes
         go on to the source. One that is paused stays so. Raises as `alter`."""
-        return await self.alter(name, [ConfigChange(PAUSED, "true")])
+        return await self.alter(name, [ConfigChange(PAUSED, "true")], validate_only=validate_only)
 
-    async def resume(self, name: str) -> LinkView:
+    async def resume(self, name: str, *, validate_only: bool = False) -> LinkView:
         """Go on from where it was paused. One that is not paused goes on as it is. Raises as `alter`."""
-        return await self.alter(name, [ConfigChange(PAUSED, operation=ConfigOperation.DELETE)])
+        changes = [ConfigChange(PAUSED, operation=ConfigOperation.DELETE)]
+        return await self.alter(name, changes, validate_only=validate_only)
 
     async def _store(self, old: LinkRecord, new: LinkRecord) -> None:
         await self._records.store.replace(old, new, guard=lambda: self._require_may_pause(old, new))

@@ -39,7 +39,7 @@ class TaskState(StrEnum):
 
 
 class TaskErrorCode(StrEnum):
-    """Why a task did not do its work."""
+    """Why a task did not do its work. Confluent's REMOTE_LINK_NOT_FOUND is none: no link here has a counterpart."""
 
     AUTHENTICATION_ERROR = "AUTHENTICATION_ERROR"
     AUTHORIZATION_ERROR = "AUTHORIZATION_ERROR"
@@ -48,7 +48,6 @@ class TaskErrorCode(StrEnum):
     TOPIC_EXISTS_ERROR = "TOPIC_EXISTS_ERROR"
     POLICY_VIOLATION_ERROR = "POLICY_VIOLATION_ERROR"
     UNKNOWN_TOPIC_OR_PARTITION_ERROR = "UNKNOWN_TOPIC_OR_PARTITION_ERROR"
-    REMOTE_LINK_NOT_FOUND = "REMOTE_LINK_NOT_FOUND"
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
@@ -91,6 +90,11 @@ class TaskStatus:
     since_ms: int = 0
     last_run_ms: int | None = None
     last_error: TaskError | None = None
+
+    @property
+    def present_error(self) -> TaskError | None:
+        """What keeps it from its work now."""
+        return self.last_error if self.state is TaskState.IN_ERROR else None
 
 
 @dataclass(slots=True)

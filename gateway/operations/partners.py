@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.state.records import GroupRecord, MirrorRecord, ThenReverse
+from gateway.state.records import CarriedOffset, GroupRecord, MirrorRecord, ThenReverse
 
 
 class TopicPromoter(Protocol):
@@ -36,6 +37,22 @@ class TopicPromoter(Protocol):
         """Partition -> records that came to the source after the cutover, as far as the source was last seen."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlan:
+    """What a promote or a demote of a group would meet now.
+
+    `blocker`: what it would be refused for; '' when it would begin. `waits_for`: what it would wait for first, at most
+    some 30 s, and then give up. `offsets`: what would be carried over; known when nothing is in the way. `note`: what
+    to know of them.
+    """
+
+    record: GroupRecord
+    blocker: str = ""
+    waits_for: str = ""
+    note: str = ""
+    offsets: Sequence[CarriedOffset] = ()
+
+
 class GroupPromoter(Protocol):
     """Promotes and demotes mirror groups."""
 
@@ -47,6 +64,12 @@ class GroupPromoter(Protocol):
 
     async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
         """The failback: close the gate; the group may go on on the source from where it was on the target."""
+
+    async def promote_plan(self, link: str, group: str, *, force: bool = False) -> GroupPlan:
+        """What `promote` would meet; changes nothing, and waits for nobody."""
+
+    async def demote_plan(self, link: str, group: str) -> GroupPlan:
+        """What `demote` would meet; changes nothing, the gate least of all."""
 
     def waits_for(self, link: str, group: str) -> str:
         """Why the group is not promoted yet; '' when nothing is known."""

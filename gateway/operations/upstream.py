@@ -57,13 +57,14 @@ async def is_copied(source: ClusterAccess, link: LinkRecord, topic: str, partiti
 
 
 async def require_origins(
-    records: Records, sources: Sources, mirrors: Sequence[MirrorRecord], *, by_writers: bool
+    records: Records, sources: Sources, mirrors: Sequence[MirrorRecord], *, by_writers: bool, note: bool = True
 ) -> None:
     """The source topics are where records get their order, not copies of another fleet. Notes what has changed of it.
 
     Args:
         mirrors: of one link.
         by_writers: where the other fleet's records are not to be seen, go by who has written the last batches.
+        note: write down what has changed; a dry run does not.
 
     Raises:
         Conflict: one of them is a copy.
@@ -85,7 +86,7 @@ async def require_origins(
     for mirror in mirrors:
         if reason := why_not_an_origin(mirror.source_topic, fleet):
             raise Conflict(f"mirror topic '{mirror.mirror_topic}': {reason}")
-    for mirror in mirrors:
+    for mirror in mirrors if note else ():
         await _note(records, mirror, upstream_of(fleet, mirror.source_topic))
 
 

@@ -284,14 +284,18 @@ class Gateway:
 
     def _fleet_numbers(self) -> FleetNumbers:
         states = Counter({"up": 0, "silent": 0, "lost": 0}) if self._term is not None else Counter[str]()
+        lost: list[float] = []
         for view in self._term.gateways.list() if self._term is not None else ():
             states[view.state] += 1
+            lost += [] if view.lease_left_s is None else [view.lease_left_s]
         return FleetNumbers(
             leads=self._term is not None,
             lease_left_s=self._peering.fleet.right.left_s(),
             mirrored=len(self._peering.engine.running()),
             states=states,
             audit_lost=None if self._audit_topic is None else self._audit_topic.lost,
+            lost_lease_s=max(lost, default=0.0) if self._term is not None else None,
+            throttled_s=self._peering.engine.throttled_s(),
         )
 
     def _document(self) -> Mapping[str, Any]:

@@ -13,6 +13,16 @@ from gateway.telemetry.numbers import GroupNumbers
 
 _GROUP: Final[Table[GroupNumbers]] = (
     ("lockgate_group_held_members", "Members held at the group's gate.", lambda g: g.waiting),
+    (
+        "lockgate_group_longest_wait_seconds",
+        "For how long a member has been held at the group's gate, of the one that waits longest.",
+        lambda g: g.longest_wait_s,
+    ),
+    (
+        "lockgate_group_source_members",
+        "Members on the source of a group that is not promoted: they have not moved.",
+        lambda g: g.members,
+    ),
     ("lockgate_group_members_after_promote", "Members of a promoted group on the source.", lambda g: g.late),
     (
         "lockgate_group_commits_after_promote",

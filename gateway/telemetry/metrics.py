@@ -27,6 +27,7 @@ from gateway.mirror.interface import PartitionStatus
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.families import Table, counted, family, of_each
 from gateway.telemetry.group_metrics import group_metrics
+from gateway.telemetry.link_metrics import link_metrics
 from gateway.telemetry.numbers import (
     ControlNumbers,
     FleetNumbers,
@@ -106,13 +107,25 @@ def _fleet_metrics(numbers: FleetNumbers) -> Iterator[Metric]:
         ("lockgate_write_lease_seconds", "For how long it may write unheard of; 0: not at all.", numbers.lease_left_s),
         ("lockgate_mirrored_partitions", "Partitions that this gateway mirrors.", float(numbers.mirrored)),
     ):
-        family = GaugeMetricFamily(name, meaning)
-        family.add_metric([], value)
-        yield family
+        gauge = GaugeMetricFamily(name, meaning)
+        gauge.add_metric([], value)
+        yield gauge
     gateways = GaugeMetricFamily("lockgate_fleet_gateways", "Gateways, as the leader sees them.", labels=["state"])
     for state, count in numbers.states.items():
         gateways.add_metric([state], float(count))
     yield gateways
+    if numbers.lost_lease_s is not None:
+        lease = GaugeMetricFamily("lockgate_fleet_lost_lease_seconds", "For how long promotes wait for lost gateways.")
+        lease.add_metric([], numbers.lost_lease_s)
+        yield lease
+    throttled = family(
+        "lockgate_link_fetch_throttled_seconds_total",
+        "For how long brokers have held back the fetches of this gateway's mirrors (throttle_time_ms, a quota).",
+        ["link"],
+    )
+    for link, seconds in numbers.throttled_s.items():
+        throttled.add_metric([link], seconds)
+    yield throttled
     if numbers.audit_lost is not None:
         lost = CounterMetricFamily("lockgate_audit_lines_lost", "Lines of the audit trail that are not in its topic.")
         lost.add_metric([], float(numbers.audit_lost))
@@ -168,6 +181,16 @@ _MIRROR: Table[MirrorNumbers] = (
         "lockgate_mirror_failing_partitions",
         "Partitions with an error at present.",
         lambda m: sum(1 for partition in m.partitions if partition.last_error),
+    ),
+    (
+        "lockgate_mirror_configs_set_back",
+        "Configs that somebody changed on the copy and config sync has set back, as many as are kept.",
+        lambda m: m.set_back,
+    ),
+    (
+        "lockgate_mirror_transition_errors",
+        "Transition errors of the mirror topic, as many as are kept.",
+        lambda m: m.transition_errors,
     ),
 )
 
@@ -252,10 +275,7 @@ _LIMITS: Table[ProxyNumbers] = (
 
 
 def _control_metrics(numbers: ControlNumbers) -> Iterator[Metric]:
-    up = GaugeMetricFamily("lockgate_link_up", "1 while the link's source cluster answers.", labels=["link"])
-    for link, available in numbers.links.items():
-        up.add_metric([link], float(available))
-    yield up
+    yield from link_metrics(numbers.links, numbers.link_numbers)
     yield from _mirror_metrics(numbers.mirrors)
     yield from group_metrics(numbers.groups)
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from gateway.mirror.interface import PartitionStatus
+from gateway.operations.link_tasks import TaskStatus
 from gateway.state.records import MirrorError, MirrorState
+from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
 
 
@@ -67,7 +69,8 @@ class MirrorNumbers:
     `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
     `state_since_ms`: wall clock. `partition_count`: also while none is measured. `error`: why it FAILED, or NO_ERROR.
     `promote_failed`: the last promote did not end in STOPPED. `retries_unknown`: partitions in which a retry over the
-    last failover may be appended once more. `catch_up`: the job that copies it.
+    last failover may be appended once more. `catch_up`: the job that copies it. `set_back`: configs that somebody
+    changed on the copy, and `transition_errors`: both as many as are kept.
     """
 
     link: str
@@ -86,6 +89,8 @@ class MirrorNumbers:
     promote_failed: bool = False
     retries_unknown: int = 0
     catch_up: CatchUp | None = None
+    set_back: int = 0
+    transition_errors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,8 @@ class GroupNumbers:
     `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
     the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower; `sync_committed`,
     `sync_errors`, `sync_round_s`, `sync_failing`: see `OffsetSyncStatus`. `state_since_ms`: wall clock. `carried`:
-    offsets that its promote carried over. `source_lag`, `target_lag`: mirror topic -> records not committed yet.
+    offsets that its promote carried over. `members`: on the source, None while that is not known, or it is promoted.
+    `longest_wait_s`: of a member at its gate. `source_lag`, `target_lag`: mirror topic -> records not committed yet.
     """
 
     link: str
@@ -113,17 +119,33 @@ class GroupNumbers:
     sync_failing: bool = False
     state_since_ms: int = 0
     carried: int = 0
+    members: int | None = None
+    longest_wait_s: float = 0.0
     source_lag: Mapping[str, int] = field(default_factory=dict)
     target_lag: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkNumbers:
+    """One link. `state`, `error`: Confluent's words, '' for no error. `state_since_ms`: wall clock. `tasks`: what it
+    does beside mirroring. `auto_created`: None while it does not auto-create."""
+
+    link: str
+    state: str
+    state_since_ms: int = 0
+    error: str = ""
+    tasks: Sequence[TaskStatus] = ()
+    auto_created: AutoCreated | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ControlNumbers:
-    """What the control plane knows. `links`: name -> is its source there."""
+    """What the control plane knows. `links`: name -> is its source there. `link_numbers`: the rest of them."""
 
     links: Mapping[str, bool]
     mirrors: Sequence[MirrorNumbers]
     groups: Sequence[GroupNumbers]
+    link_numbers: Sequence[LinkNumbers] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +153,9 @@ class FleetNumbers:
     """This gateway in its fleet. `states`: of the leader, how many gateways are up, silent, lost; else empty.
 
     `lease_left_s`: for how long it may write to sources without being heard of. `mirrored`: partitions, here.
-    `audit_lost`: lines of the audit trail that are not in its topic; None without a topic.
+    `audit_lost`: lines of the audit trail that are not in its topic; None without a topic. `lost_lease_s`: for how long
+    promotes wait for lost gateways; None while that is not known. `throttled_s`: link -> for how long brokers have held
+    the fetches of this gateway back.
     """
 
     leads: bool
@@ -139,3 +163,5 @@ class FleetNumbers:
     mirrored: int
     states: Mapping[str, int] = field(default_factory=dict)
     audit_lost: int | None = None
+    lost_lease_s: float | None = None
+    throttled_s: Mapping[str, float] = field(default_factory=dict)

@@ -46,7 +46,18 @@ class _OfLink:
     link: LinkRecord
     last: float
     running: bool = False
+    waiting: int = 0
     memory: Memory = field(default_factory=Memory)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCreated:
+    """Of one link: topics that were `created` since this gateway leads; of its last round, source topics that are
+    `refused`, and that are `waiting` for their turn."""
+
+    created: int
+    refused: int
+    waiting: int
 
 
 class AutoCreate:
@@ -127,6 +138,7 @@ class AutoCreate:
         there = {topic.name for topic in scene.source}
         waiting = {candidate.source_topic for candidate in due.candidates if candidate.reason.waits}
         memory.saw(waiting, there, scene.now)
+        one.waiting = len(waiting)
         silent = 0
         for name in due.create:
             if self._store.links.get(link.name) != link:
@@ -141,7 +153,13 @@ class AutoCreate:
                 silent += 1
                 if silent >= _UNREACHABLE:
                     raise
+        one.waiting = len([name for name in waiting if not self._is_settled(link, memory, name)])
         self._tell(link, memory)
+
+    def _is_settled(self, link: LinkRecord, memory: Memory, name: str) -> bool:
+        """It is mirrored by now, or was refused."""
+        mirror_topic = link_config.parse(link.configs).mirror_topic(name)
+        return name in memory.refused or (link.name, mirror_topic) in self._store.mirrors
 
     async def _create(self, link: LinkRecord, memory: Memory, name: str) -> None:
         """Raises only where a cluster or the state did not answer."""
@@ -171,6 +189,11 @@ class AutoCreate:
         name, refusal = min(memory.refused.items())
         words = f"{len(memory.refused)} topics are refused, such as '{name}': {refusal.error}"
         self._tasks.failed(link.name, LinkTask.AUTO_CREATE_MIRROR, (TaskErrorCode.INTERNAL_ERROR, words))
+
+    def counted(self, link: str) -> AutoCreated | None:
+        """Of a link that auto-creates; None of another one, or before its first round."""
+        one = self._links.get(link)
+        return None if one is None else AutoCreated(self.created[link], len(one.memory.refused), one.waiting)
 
     def status(self, link: str) -> TaskStatus:
         """How the link's auto-create stands."""

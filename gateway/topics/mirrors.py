@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -207,37 +207,35 @@ class Mirrors:
                 self._engine.start_mirror(mirror)
         return self.view(mirror)
 
-    async def pause_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
-        """Pause each; those that are PAUSED already stay so.
+    async def pause_all(self, link: str, topics: Sequence[str], *, validate_only: bool = False) -> Sequence[MirrorView]:
+        """Pause each; those that are PAUSED already stay so. `validate_only`: nothing is changed, all is checked.
 
         Raises:
             BadRequest: no topic.
             NotFound, WrongState: for any of them, before one is changed.
         """
-        await self._change_all(link, topics, MirrorOperation.PAUSE, MirrorState.PAUSED, self.pause)
-        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+        return await self._switch_all(link, topics, MirrorOperation.PAUSE, validate_only=validate_only)
 
-    async def resume_all(self, link: str, topics: Sequence[str]) -> Sequence[MirrorView]:
+    async def resume_all(
+        self, link: str, topics: Sequence[str], *, validate_only: bool = False
+    ) -> Sequence[MirrorView]:
         """Resume each; those that are ACTIVE already stay so. Raises as `pause_all`."""
-        await self._change_all(link, topics, MirrorOperation.RESUME, MirrorState.ACTIVE, self.resume)
-        return [self.view(self._records.mirror(link, name)) for name in dict.fromkeys(topics)]
+        return await self._switch_all(link, topics, MirrorOperation.RESUME, validate_only=validate_only)
 
-    async def _change_all(
-        self,
-        link: str,
-        topics: Sequence[str],
-        operation: MirrorOperation,
-        done: MirrorState,
-        change: Callable[[str, str], Awaitable[MirrorView]],
-    ) -> None:
+    async def _switch_all(
+        self, link: str, topics: Sequence[str], operation: MirrorOperation, *, validate_only: bool
+    ) -> Sequence[MirrorView]:
         if not topics:
             raise BadRequest("mirror_topic_names: no topic was named")
+        pauses = operation is MirrorOperation.PAUSE
+        done, change = (MirrorState.PAUSED, self.pause) if pauses else (MirrorState.ACTIVE, self.resume)
         wanted = [self._records.mirror(link, name) for name in dict.fromkeys(topics)]
         left = [mirror for mirror in wanted if mirror.state is not done]
         for mirror in left:
             self._require(operation, mirror)
-        for mirror in left:
+        for mirror in () if validate_only else left:
             await change(link, mirror.mirror_topic)
+        return [self.view(self._records.mirror(link, mirror.mirror_topic)) for mirror in wanted]
 
     async def promote(
         self,
@@ -262,11 +260,9 @@ class Mirrors:
         if not topics:
             raise BadRequest("no topic to promote was named")
         names = list(dict.fromkeys(topics))
-        require_running(self._records.link(link), names)
         for name in names:
             self.require_promotable(link, name, force=force)
             _require_direction(self._records.mirror(link, name), direction)
-        self._catch_ups.require_none(link, names)
         self._promoting.update((link, name) for name in names)
         run = asyncio.create_task(
             self._run_promote(link, names, force, then_reverse), name=f"promote {link} {','.join(names)}"
@@ -337,11 +333,18 @@ class Mirrors:
         return (link, topic) in self._promoting
 
     def require_promotable(self, link: str, topic: str, *, force: bool = False) -> None:
-        """Raises NotFound, WrongState or Conflict when the topic's own state is none to begin a promote in."""
+        """What is known here of a promote of the topic: without an answer of a cluster, and of other topics.
+
+        Raises:
+            NotFound, WrongState, Conflict: it would not begin.
+        """
         operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
-        self._require(operation, self._records.mirror(link, topic))
+        mirror = self._records.mirror(link, topic)
+        require_running(self._records.link(link), [topic])
+        self._require(operation, mirror)
         if (link, topic) in self._promoting:
             raise Conflict(f"mirror topic '{topic}' is being promoted already")
+        self._catch_ups.require_none(link, [topic])
 
     def _require(self, operation: MirrorOperation, mirror: MirrorRecord) -> None:
         require_created(mirror)

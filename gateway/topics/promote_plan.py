@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from gateway.errors import BadRequest, Conflict, ControlError
+from gateway.errors import BadRequest, ControlError
 from gateway.mirror.interface import PartitionStatus
 from gateway.operations.partners import TopicPromoter
 from gateway.operations.records import Records
 from gateway.state.mirror_states import WrongState
-from gateway.topics.catch_up import CatchUps
+from gateway.state.per_partition import WrongLength
 from gateway.topics.mirrors import Mirrors, MirrorView
+
+REFUSALS: Final = (ControlError, WrongState, WrongLength)
+"""What an operation on mirror topics raises instead of beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +37,39 @@ class PromoteSetPlan:
 
 
 class PromotePlanner:
-    """Asks what a promote asks."""
+    """Asks what a promote asks, and is the only one that does: `/v3` and Confluent's paths are answered from here."""
 
-    def __init__(self, records: Records, mirrors: Mirrors, promoter: TopicPromoter, catch_ups: CatchUps) -> None:
+    def __init__(self, records: Records, mirrors: Mirrors, promoter: TopicPromoter) -> None:
         self._records = records
         self._mirrors = mirrors
         self._promoter = promoter
-        self._catch_ups = catch_ups
+
+    async def refusals(self, link: str, topics: Sequence[str], *, force: bool = False) -> Mapping[str, Exception]:
+        """Topic -> why it would not be promoted, in the order in which they were named; without an entry it would be.
+
+        A topic that cannot be promoted by itself is left out of the set; what refuses the set is told of each of it.
+
+        Raises:
+            NotFound: no such link. Of a topic that does not exist its own entry says so.
+        """
+        self._records.link(link)
+        alone: dict[str, Exception] = {}
+        names, fit = list(dict.fromkeys(topics)), []
+        for name in names:
+            try:
+                self._mirrors.require_promotable(link, name, force=force)
+            except REFUSALS as exc:
+                alone[name] = exc
+            else:
+                fit.append(name)
+        together: dict[str, Exception] = {}
+        try:
+            if fit:
+                await self._promoter.check(link, fit, force=force)
+        except REFUSALS as exc:
+            together = dict.fromkeys(fit, exc)
+        found = {**alone, **together}
+        return {name: found[name] for name in names if name in found}
 
     async def plan(self, link: str, topics: Sequence[str], *, force: bool = False) -> PromoteSetPlan:
         """Of a promote of these topics as one set.
@@ -52,28 +82,10 @@ class PromotePlanner:
         names = list(dict.fromkeys(topics))
         for name in names:
             self._records.mirror(link, name)
-        blockers = [*self._refused(link, names, force=force)]
-        if not blockers:
-            try:
-                await self._promoter.check(link, names, force=force)
-            except (ControlError, WrongState) as exc:
-                blockers.append(str(exc))
+        refusals = await self.refusals(link, names, force=force)
         views = [await self._mirrors.describe(link, name) for name in names]
+        blockers = list(dict.fromkeys(str(exc) for exc in refusals.values()))  # a set has one reason for all of it
         return PromoteSetPlan(topics=[_plan(view) for view in views], blockers=blockers)
-
-    def _refused(self, link: str, names: Sequence[str], *, force: bool) -> list[str]:
-        """Per topic, all of them, not the first alone."""
-        found = []
-        for name in names:
-            try:
-                self._mirrors.require_promotable(link, name, force=force)
-            except (WrongState, Conflict) as exc:
-                found.append(str(exc))
-        try:
-            self._catch_ups.require_none(link, names)
-        except Conflict as exc:
-            found.append(str(exc))
-        return found
 
 
 def _plan(view: MirrorView) -> PromotePlan:

@@ -89,7 +89,7 @@ class AuditTrail:
             "method": request["method"],
             "path": request["path"],
             "query": request.get("query", ""),
-            "request": hide_secrets(body, "" if asked is None else _config_of(asked)),
+            "request": hide_secrets(body, "" if asked is None else asked.config),
             "before": before,
             "after": self.state_of(asked, body),
         }
@@ -144,13 +144,8 @@ def named_by(asked: Asked | None, query: str) -> Asked | None:
     return asked if asked is None or not name else asked._replace(names={"link": name, **asked.names})
 
 
-def _config_of(asked: Asked) -> str:
-    """The config that a path names, in both of its forms."""
-    return asked.names.get("config_name", "") or asked.names.get("config", "")
-
-
 def hide_secrets(body: Any, config: str = "") -> Any:
-    """A request's body as it may be written down. `config`: what the path says the body is the value of."""
+    """A request's body as it may be written down. `config`: whose value it is, as the table of routes says."""
     if config and body is not None:
         given = body if isinstance(body, dict) else {"": body}
         shown: Any = {key: _property(config, value) for key, value in given.items()}
@@ -167,8 +162,6 @@ def _hidden(value: Any, deep: int = 0) -> Any:
         return "…"
     if isinstance(value, list):
         return [_hidden(each, deep + 1) for each in value]
-    if value.keys() == {"value"}:  # of a config that only the path names
-        return {"value": REDACTED}
     if {"name", "value"} <= value.keys():
         value = {**value, "value": _property(str(value["name"]), value["value"])}
     return {key: _named(str(key), _hidden(inner, deep + 1)) for key, inner in value.items()}

@@ -72,11 +72,15 @@ CALLER: Final = "lockgate.caller"
 
 
 class Route(NamedTuple):
-    """A row. `path` as the application has it."""
+    """A row. `path` as the application has it. `config`: which name in it is that of a link's config.
+
+    The body of such a request is the value of that config, and so it may be a secret: the audit trail goes by this.
+    """
 
     method: str
     path: str
     role: Role
+    config: str = ""
 
 
 _LINK: Final = "/v3/links/{link}"
@@ -102,9 +106,9 @@ ROUTES: Final = (
     Route("DELETE", _LINK, Role.ADMIN),
     Route("GET", _LINK + "/configs", Role.VIEWER),
     Route("PUT", _LINK + "/configs:alter", Role.ADMIN),
-    Route("GET", _LINK + "/configs/{config:path}", Role.VIEWER),
-    Route("PUT", _LINK + "/configs/{config:path}", Role.ADMIN),
-    Route("DELETE", _LINK + "/configs/{config:path}", Role.ADMIN),
+    Route("GET", _LINK + "/configs/{config:path}", Role.VIEWER, config="config"),
+    Route("PUT", _LINK + "/configs/{config:path}", Role.ADMIN, config="config"),
+    Route("DELETE", _LINK + "/configs/{config:path}", Role.ADMIN, config="config"),
     Route("GET", _LINK + "/tasks", Role.VIEWER),
     Route("POST", _LINK + ":pause", Role.OPERATOR),
     Route("POST", _LINK + ":resume", Role.OPERATOR),
@@ -144,10 +148,10 @@ ROUTES: Final = (
     Route("GET", _CONFLUENT_LINK, Role.VIEWER),
     Route("DELETE", _CONFLUENT_LINK, Role.ADMIN),
     Route("GET", _CONFLUENT_LINK + "/configs", Role.VIEWER),
-    Route("GET", _CONFLUENT_LINK + "/configs/{config_name}", Role.VIEWER),
+    Route("GET", _CONFLUENT_LINK + "/configs/{config_name}", Role.VIEWER, config="config_name"),
     Route("PUT", _CONFLUENT_LINK + "/configs:alter", Role.ADMIN),
-    Route("PUT", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN),
-    Route("DELETE", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN),
+    Route("PUT", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN, config="config_name"),
+    Route("DELETE", _CONFLUENT_LINK + "/configs/{config_name}", Role.ADMIN, config="config_name"),
     Route("GET", _CONFLUENT + "/-/mirrors", Role.VIEWER),
     Route("GET", _CONFLUENT_MIRRORS, Role.VIEWER),
     Route("POST", _CONFLUENT_MIRRORS, Role.OPERATOR),
@@ -172,6 +176,11 @@ class Asked(NamedTuple):
 
     route: Route
     names: Mapping[str, str]
+
+    @property
+    def config(self) -> str:
+        """The config of a link whose value the body is; '' where it is none."""
+        return self.names.get(self.route.config, "")
 
 
 def find(method: str, path: str) -> Asked | None:

@@ -10,8 +10,11 @@ from pydantic import BaseModel, Field
 
 from gateway.api.confluent.resource import ListMetadata, Metadata, address
 from gateway.api.models import Body
+from gateway.errors import BadRequest
 from gateway.links.links import LinkView
-from gateway.operations.link_tasks import TaskState, TaskStatus
+from gateway.links.rules.update import ConfigChange, ConfigOperation
+from gateway.links.shown_configs import ShownConfig
+from gateway.operations.link_tasks import TaskError
 
 
 class ConfigData(Body):
@@ -113,6 +116,21 @@ class LinkConfigData(BaseModel):
     source: Literal["DYNAMIC_CLUSTER_LINK_CONFIG"] = "DYNAMIC_CLUSTER_LINK_CONFIG"
     synonyms: list[str]
 
+    @classmethod
+    def of(cls, link: str, config: ShownConfig, cluster_id: str, request: Request) -> LinkConfigData:
+        """From what is shown of it."""
+        return cls(
+            metadata=Metadata(self=address(request, link, "configs", config.name)),
+            cluster_id=cluster_id,
+            link_name=link,
+            name=config.name,
+            value=config.value,
+            is_default=not config.given,
+            is_read_only=config.fixed,
+            is_sensitive=config.secret,
+            synonyms=list(config.synonyms),
+        )
+
 
 class LinkConfigDataList(BaseModel):
     """All configs of a link."""
@@ -122,18 +140,18 @@ class LinkConfigDataList(BaseModel):
     data: list[LinkConfigData]
 
 
-class UpdateConfigRequest(Body):
-    """The value of the config that the path names."""
-
-    value: str
-
-
 class AlterConfig(Body):
     """SET (the default) a value, or DELETE: back to the default."""
 
     name: str
     value: str | None = None
-    operation: Literal["SET", "DELETE"] = "SET"
+    operation: ConfigOperation = ConfigOperation.SET
+
+    def change(self) -> ConfigChange:
+        """As the operation takes it; BadRequest where value and operation do not go together."""
+        if (self.value is None) == (self.operation is ConfigOperation.SET):
+            raise BadRequest(f"{self.name}: SET takes a value, DELETE takes none")
+        return ConfigChange(self.name, self.value or "", self.operation)
 
 
 class AlterConfigsRequest(Body):
@@ -164,9 +182,11 @@ def _categories(counts: Mapping[str, int]) -> list[LinkCategory]:
 
 def _tasks(view: LinkView) -> list[LinkTask]:
     """What keeps a task from its work is told while it does."""
-    return [LinkTask(task_name=one.task.value, state=one.state.value, errors=_errors(one)) for one in view.tasks]
+    return [
+        LinkTask(task_name=one.task.value, state=one.state.value, errors=_errors(one.present_error))
+        for one in view.tasks
+    ]
 
 
-def _errors(status: TaskStatus) -> list[LinkTaskError]:
-    found = status.last_error if status.state is TaskState.IN_ERROR else None
+def _errors(found: TaskError | None) -> list[LinkTaskError]:
     return [] if found is None else [LinkTaskError(error_code=found.code.value, error_message=found.message)]

@@ -94,16 +94,25 @@ class Failbacks:
         for record in records:
             require(MirrorOperation.REVERSE, record)
             await self._set_back(record)
-        await require_origins(self._records, self._sources, records, by_writers=False)
-        for record in records:
-            source = await self._destinations.read(record, compared=True)
-            if reason := why_not_reversed(record, source):
-                raise Conflict(f"mirror topic '{record.mirror_topic}' cannot be reversed: {reason}")
+        await self._require_alike(records)
         for name in names:
             asked = partial(begun, then_pause=pause)
             await self._records.change(link, name, MirrorOperation.REVERSE, asked, error_message="")
             self._runs.go_on(link, name)
         return [self._records.mirror(link, name) for name in names]
+
+    async def check_reverse(self, link: str, topic: str) -> None:
+        """What `reverse` of a STOPPED topic refuses, and nothing else: both logs are compared. Raises as it does."""
+        record = self._records.mirror(link, topic)
+        require(MirrorOperation.REVERSE, record)
+        await self._require_alike([record], note=False)
+
+    async def _require_alike(self, records: Sequence[MirrorRecord], *, note: bool = True) -> None:
+        await require_origins(self._records, self._sources, records, by_writers=False, note=note)
+        for record in records:
+            source = await self._destinations.read(record, compared=True)
+            if reason := why_not_reversed(record, source):
+                raise Conflict(f"mirror topic '{record.mirror_topic}' cannot be reversed: {reason}")
 
     # -- truncate-and-restore ----------------------------------------------------------------------------------
 

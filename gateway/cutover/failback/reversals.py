@@ -8,7 +8,7 @@ not answered for `PATIENCE_S`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -55,19 +55,13 @@ class Reversals:
         if not topics:
             raise BadRequest("no topic was named")
         names = list(dict.fromkeys(topics))
-        stopped = [name for name in names if self._records.mirror(link, name).state is MirrorState.STOPPED]
-        if len(stopped) == len(names):
+        records = [self._records.mirror(link, name) for name in names]
+        require_one_kind(records)
+        if records[0].state is MirrorState.STOPPED:
             return await self._failbacks.reverse(link, names, pause=pause)
-        if stopped:
-            other = next(name for name in names if name not in stopped)
-            raise Conflict(
-                f"mirror topic '{stopped[0]}' is STOPPED, '{other}' is to be promoted first: reverse them one after "
-                "the other"
-            )
-        for name in names:
-            record = self._records.mirror(link, name)
+        for record in records:
             if record.is_reverse:
-                raise WrongState(f"mirror topic '{name}' is mirrored back already ({record.state})")
+                raise WrongState(f"mirror topic '{record.mirror_topic}' is mirrored back already ({record.state})")
         then = ThenReverse.PAUSE if pause else ThenReverse.START
         views = await self._mirrors.promote(
             link, names, force=force, direction=MirrorDirection.FORWARD, then_reverse=then
@@ -122,6 +116,16 @@ class Reversals:
             await self._store.replace(current, new)
         except StoreError as exc:
             _log.info("the end of a reverse is not stored yet", reason=str(exc))
+
+
+def require_one_kind(records: Iterable[MirrorRecord]) -> None:
+    """Raises Conflict: some of what is to be reversed together is STOPPED, and some must be promoted first."""
+    of_kind = {record.state is MirrorState.STOPPED: record.mirror_topic for record in records}
+    if len(of_kind) > 1:
+        raise Conflict(
+            f"mirror topic '{of_kind[True]}' is STOPPED, '{of_kind[False]}' is to be promoted first: reverse them one "
+            "after the other"
+        )
 
 
 def _is_due(record: MirrorRecord) -> bool:

@@ -230,9 +230,10 @@ class TopicPromoter:
         if busy := [name for name in names if (link, name) in self._running]:
             raise Conflict(f"mirror topic '{busy[0]}' is being promoted already")
         self._require_not_barred([(link, name) for name in names])
-        await self._check(link, names, MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE)
+        operation = MirrorOperation.FORCE_PROMOTE if force else MirrorOperation.PROMOTE
+        await self._check(link, names, operation, note=False)
 
-    async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation) -> None:
+    async def _check(self, link: str, names: tuple[str, ...], operation: MirrorOperation, *, note: bool = True) -> None:
         mirrors = [self._records.mirror(link, name) for name in names]
         for mirror in mirrors:
             self._check_mirror(mirror, operation)
@@ -243,10 +244,10 @@ class TopicPromoter:
             return
         if operation is MirrorOperation.FORCE_PROMOTE:
             with suppress(SourceUnreachable):  # it is waited for
-                await require_origins(self._records, self._sources, mirrors, by_writers=False)
+                await require_origins(self._records, self._sources, mirrors, by_writers=False, note=note)
             return
         await self._check_partitions(link, mirrors)
-        await require_origins(self._records, self._sources, mirrors, by_writers=True)
+        await require_origins(self._records, self._sources, mirrors, by_writers=True, note=note)
         groups = await unpromoted_groups(
             self._store, self._sources, self._records.link(link), [m.source_topic for m in mirrors]
         )

@@ -186,6 +186,13 @@ def _trouble(snapshot: DemoteSnapshot, limits: DemoteLimits) -> str:
     return ""
 
 
+def foreseen(snapshot: DemoteSnapshot, limits: DemoteLimits) -> tuple[str, str]:
+    """Why a demote could not go on from here, and what it would wait for; '' for nothing. What was not read is no
+    reason: it is asked again when it was."""
+    blocker = _trouble(snapshot, limits)
+    return blocker, "" if blocker else _behind(snapshot)
+
+
 def members_left(where: str, group: str, members: str) -> str:
     """What is said of a group that still has members."""
     return f"group '{group}' has members on the {where}: stop them first: {members}"

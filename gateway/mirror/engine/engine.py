@@ -135,6 +135,10 @@ class Engine(PartlyOwned):
         """See `gateway.mirror.interface.MirrorEngine`."""
         return {name: made.record for name, made in self._links.items()}
 
+    def throttled_s(self) -> Mapping[str, float]:
+        """Link -> seconds for which brokers that are read, of either way, have held its fetches back."""
+        return {name: sum(made.throttled_s for made in self._link_mirrors_of(name)) for name in self._links}
+
     def tell_lost(self, events: MirrorEvents) -> None:
         """Tell which sources are lost now: to whoever was not told when they were."""
         for name, made in self._links.items():

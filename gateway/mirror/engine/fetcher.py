@@ -197,6 +197,7 @@ class Fetcher:
             )
             response = scan_response(await self._exchange(connection, version, body), version)
             self._throttle.spend(sum(len(part.records) for part in response.parts))
+            self._throttle.told_ms += response.throttle_ms
             if response.error_code:
                 await self._refused(response.error_code, backoff)
                 continue

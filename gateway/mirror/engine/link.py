@@ -103,6 +103,11 @@ class LinkMirror:
         self._view = source.view
         source.on_view.append(self._view_changed)
 
+    @property
+    def throttled_s(self) -> float:
+        """For how long the brokers that are read have held this link back, in all."""
+        return self._throttle.told_ms / 1000
+
     def update(self, record: LinkRecord) -> None:
         """Go on with these configs: partitions that run, and those to come."""
         config = link_config.parse(record.configs)

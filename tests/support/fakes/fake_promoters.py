@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from gateway.operations.partners import GroupPlan
 from gateway.operations.records import Records
 from gateway.state.mirror_states import MirrorOperation
 from gateway.state.records import GroupRecord, GroupState, MirrorRecord, ThenReverse
@@ -75,8 +76,18 @@ class FakeGroupPromoter:
     async def demote(self, link: str, group: str, *, force: bool = False) -> GroupRecord:
         return await self._to(link, group, GroupState.ACTIVE)
 
+    async def promote_plan(self, link: str, group: str, *, force: bool = False) -> GroupPlan:
+        return self._plan(link, group)
+
+    async def demote_plan(self, link: str, group: str) -> GroupPlan:
+        return self._plan(link, group)
+
     def waits_for(self, link: str, group: str) -> str:
         return self.shared.waits
+
+    def _plan(self, link: str, group: str) -> GroupPlan:
+        record, refusal = self.shared.records.store.groups[link, group], self.shared.refusal
+        return GroupPlan(record=record, blocker="" if refusal is None else str(refusal), waits_for=self.shared.waits)
 
     async def _to(self, link: str, group: str, state: GroupState) -> GroupRecord:
         if self.shared.refusal is not None:

@@ -13,24 +13,30 @@ from typing import Any, Final
 
 from prometheus_client.core import Metric
 
+from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import (
     ControlNumbers,
     FleetNumbers,
     GroupNumbers,
+    LinkNumbers,
     MirrorNumbers,
     ProxyNumbers,
     TokenNumbers,
 )
+from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
 from tests.support.fakes.fake_engine import status
+from tests.support.pages.described import DESCRIBED
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 PEERS: Final[Mapping[str, str]] = {
     "lockgate_link_up": "Confluent `cluster_link_count` by state",
     "lockgate_link_client_errors_total": "Redpanda `redpanda_shadow_link_client_errors`; MSK Replicator `AuthError`",
+    "lockgate_link_fetch_throttled_seconds_total": "MSK Replicator `ThrottleTime`",
+    "lockgate_link_task_state": "Confluent `cluster_link_task_count` by state",
     "lockgate_mirror_state": "Confluent `cluster_link_mirror_topic_count` by state; Redpanda "
     "`redpanda_shadow_link_shadow_topic_state`",
     "lockgate_mirror_error": "Confluent `mirror_topic_error`",
@@ -52,7 +58,6 @@ PEERS: Final[Mapping[str, str]] = {
 """Metric -> names that peers give to what means the same. Some are gauges there that are counters here."""
 
 MISSING: Final = (
-    ("MSK Replicator `ThrottleTime`", "not read from the brokers' answers yet; the lag grows meanwhile"),
     (
         "Redpanda `redpanda_shadow_link_total_bytes_fetched`",
         "what is fetched is appended, or fetched again after a fault: `lockgate_mirror_bytes_total` has the first",
@@ -134,6 +139,18 @@ def _lines() -> Iterator[str]:
     yield "|---|---|"
     for name, instead in MISSING:
         yield f"| {name} | {instead} |"
+    yield ""
+    yield from _described()
+
+
+def _described() -> Iterator[str]:
+    yield "## What `describe` and `list` show\n"
+    yield "Field by field, as `-o json` prints it: the metric that has it (without `lockgate_`), or why none has.\n"
+    yield "| body | field | metric |"
+    yield "|---|---|---|"
+    for model, rows in DESCRIBED.items():
+        for field, said in rows.items():
+            yield f"| {model.__name__.removesuffix('Data')} | `{field}` | {said} |"
 
 
 def _row(family: Metric) -> str:
@@ -152,8 +169,12 @@ def _control() -> ControlNumbers:
     mirror = MirrorNumbers(
         "l", "t", MirrorState.FAILED, [partition], error=MirrorError.TARGET_DIVERGED, partition_count=1, catch_up=job
     )
-    group = GroupNumbers("l", "g", "ACTIVE", 0, synced_ms=1, source_lag={"t": 1}, target_lag={"t": 1})
-    return ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[group])
+    group = GroupNumbers("l", "g", "ACTIVE", 0, synced_ms=1, members=1, source_lag={"t": 1}, target_lag={"t": 1})
+    task = TaskStatus(LinkTask.AUTO_CREATE_MIRROR, TaskState.ACTIVE, last_run_ms=1)
+    link = LinkNumbers(
+        link="l", state="FAILED", error="AUTHENTICATION_ERROR", tasks=[task], auto_created=AutoCreated(1, 0, 0)
+    )
+    return ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link])
 
 
 def _proxy() -> ProxyNumbers:
@@ -167,7 +188,15 @@ def _proxy() -> ProxyNumbers:
 
 
 def _fleet() -> FleetNumbers:
-    return FleetNumbers(leads=True, lease_left_s=1.0, mirrored=1, states={"up": 1}, audit_lost=0)
+    return FleetNumbers(
+        leads=True,
+        lease_left_s=1.0,
+        mirrored=1,
+        states={"up": 1},
+        audit_lost=0,
+        lost_lease_s=0.0,
+        throttled_s={"l": 0.0},
+    )
 
 
 if __name__ == "__main__":

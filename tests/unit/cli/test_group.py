@@ -75,3 +75,25 @@ def test_a_source_that_does_not_answer(linked, run):
 
     assert run("group", "list", "--link", "l").stdout.splitlines()[1].split()[4] == "?"
     assert "unknown: " in run("group", "describe", "g", "--link", "l").stdout
+
+
+def test_a_dry_run_changes_nothing(linked, run):
+    with_group(linked)
+    assert run("group", "create", "g", "--link", "l", "--dry-run").stdout == "would create g (ACTIVE)\n"
+    assert not linked.plane.store.groups
+    run("group", "create", "g", "--link", "l")
+    before = dict(linked.plane.store.groups)
+    linked.plane.promoters.waits = "the mirror of orders-0 has come to 3"
+    assert run("group", "promote", "g", "--link", "l", "--dry-run").stdout == (
+        "would promote g (ACTIVE)\n  would wait for: the mirror of orders-0 has come to 3\n"
+    )
+    linked.plane.promoters.refusal = Conflict("group 'g' is ACTIVE, not PROMOTED")
+    refused = run("group", "demote", "g", "--link", "l", "--dry-run", code=1)
+    assert (refused.stdout, refused.stderr) == ("", "error: group 'g' is ACTIVE, not PROMOTED\n")
+    plan = json.loads(run("group", "demote", "g", "--link", "l", "--dry-run", "-o", "json", code=1).stdout)
+    assert (plan["kind"], plan["operation"], plan["blockers"]) == (
+        "LockgateGroupPlan",
+        "demote",
+        ["group 'g' is ACTIVE, not PROMOTED"],
+    )
+    assert dict(linked.plane.store.groups) == before

@@ -133,3 +133,21 @@ def test_a_link_is_changed_paused_and_looked_at(server, run):
     assert "Would be deleted  yes" in plan
     assert "it has no mirrors and no groups" in plan
     assert run("link", "delete", "l").stdout == "deleted link l\n"
+
+
+def test_a_dry_run_of_a_pause(linked, run):
+    shown = run("link", "pause", "l", "--dry-run").stdout
+    assert shown == "link l would be paused; nothing was changed\n"
+    assert linked.plane.store.links["l"].configs == {}
+    run("link", "pause", "l")
+    assert run("link", "resume", "l", "--dry-run").stdout == "link l would be resumed; nothing was changed\n"
+    assert linked.plane.store.links["l"].configs == {"cluster.link.paused": "true"}
+
+
+def test_a_dry_run_of_a_delete_that_would_be_refused(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    refused = run("link", "delete", "l", "--dry-run", code=1)
+    assert "orders" in refused.stdout
+    assert refused.stderr.startswith("error: 1 mirror topic(s) are not STOPPED")
+    assert "Would be deleted  yes" in run("link", "delete", "l", "--dry-run", "--force").stdout
+    assert "l" in linked.plane.store.links

@@ -91,3 +91,21 @@ def test_restore_says_what_goes_and_asks(stopped, run):
 def test_no_wait(stopped, run):
     out = run("mirror", "reverse", "orders", "--link", "l", "--no-wait").stdout
     assert out == "reversing orders (PENDING_SYNCHRONIZE)\n"
+
+
+@pytest.mark.parametrize("verb", ["reverse", "reverse-and-start-mirror", "reverse-and-pause-mirror"])
+def test_a_dry_run_of_a_reverse_compares_and_changes_nothing(stopped, run, verb):
+    before = dict(stopped.plane.store.mirrors)
+    assert run("mirror", verb, "orders", "--link", "l", "--dry-run").stdout == "would reverse orders\n"
+    plan = json.loads(run("mirror", verb, "orders", "--link", "l", "--dry-run", "-o", "json").stdout)
+    assert plan["data"][0]["blockers"] == []
+    stopped.plane.source.existing["orders"].ranges = [(0, 104), (0, 100)]
+    error = run("mirror", verb, "orders", "--link", "l", "--dry-run", code=1).stderr
+    assert "4 records are on the source and not on the target" in error
+    assert dict(stopped.plane.store.mirrors) == before
+
+
+def test_a_dry_run_of_a_reverse_says_that_a_promote_comes_first(linked, run):
+    run("mirror", "create", "orders", "--link", "l")
+    shown = run("mirror", "reverse", "orders", "--link", "l", "--dry-run")
+    assert shown.stdout == "would promote and then reverse orders\n"

@@ -68,3 +68,14 @@ async def test_one_process_is_forgotten_by_the_name_that_a_promote_tells(book: B
     assert sorted(book.plane.store.gateways) == ["a", "b", "b#3"]
     with pytest.raises(NotFound):
         await views(book).forget("c")
+
+
+async def test_which_processes_would_be_forgotten(book: Book) -> None:
+    await book.generation("a", "b", "b#2")
+    with pytest.raises(Conflict, match="is there"):
+        views(book).forgotten("b")
+    await book.generation("a", "b")
+    assert views(book).forgotten("b") == ["b#2"]
+    assert sorted(book.plane.store.gateways) == ["a", "b", "b#2"]
+    with pytest.raises(NotFound):
+        views(book).forgotten("c")

@@ -223,6 +223,20 @@ async def test_what_the_leader_before_has_stored_is_asked_about_by_the_next_one(
     assert await decided(mirrored, "g") is GateStatus.CLOSED
 
 
+async def test_members_that_have_not_moved_are_a_number(plane: Plane) -> None:
+    scene = await gated_group(plane)
+    scene.wait_at_the_gate()
+    scene.offsets.members = 2
+    assert plane.service.numbers().groups[0].members is None
+    monitor = group_monitor(plane.parts, scene.promoter, plane.service.group_reports, clock=lambda: scene.now)
+    monitor.start()
+    await wait_until_async(lambda: plane.service.numbers().groups[0].members == 2, 10, what="the members to be known")
+    assert plane.service.numbers().groups[0].longest_wait_s > 0
+    await plane.store.delete(scene.record)
+    await monitor._look_for_members_after_promote()
+    assert plane.service.group_reports.members_on_source == {}
+
+
 # -- marks of unknown outcome ------------------------------------------------------------------------------------
 
 

@@ -98,6 +98,15 @@ async def test_the_second_link_of_a_chain_is_not_promoted_first(scene: TopicScen
     assert record.upstream == (Upstream("A", "up", "orders", (7, 8, 9)),), "which batches are from further up"
 
 
+@pytest.mark.parametrize("force", [False, True])
+async def test_a_dry_run_of_a_promote_writes_nothing_of_what_it_learns(scene: TopicScene, force: bool) -> None:
+    scene.plane.source.fleet = fleet(state=MirrorState.STOPPED, ends=(7, 8, 9))
+    before, kept = scene.record, dict(scene.plane.log.kept)
+    await scene.promoter.check("l", ["orders"], force=force)
+    assert (scene.record, dict(scene.plane.log.kept)) == (before, kept)
+    assert before.upstream == ()
+
+
 async def test_behind_gateways_it_goes_by_who_wrote_last(scene: TopicScene) -> None:
     source = scene.plane.source
     source.writers = {("orders", partition): COPIED for partition in range(3)}

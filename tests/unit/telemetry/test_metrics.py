@@ -6,9 +6,19 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, MirrorNumbers, ProxyNumbers, TokenNumbers
+from gateway.telemetry.numbers import (
+    ControlNumbers,
+    FleetNumbers,
+    GroupNumbers,
+    LinkNumbers,
+    MirrorNumbers,
+    ProxyNumbers,
+    TokenNumbers,
+)
+from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
 from tests.support.fakes.fake_engine import status
 
@@ -256,3 +266,59 @@ def test_creates():
     metrics = Metrics()
     metrics.create_ended("l", "refused", 0.2)
     assert samples(metrics)[key("lockgate_mirror_create_duration_seconds_count", link="l", outcome="refused")] == 1
+
+
+def test_links_and_what_they_create_by_themselves():
+    metrics = Metrics()
+    tasks = [
+        TaskStatus(LinkTask.AUTO_CREATE_MIRROR, TaskState.IN_ERROR, last_run_ms=4_000),
+        TaskStatus(LinkTask.ACL_SYNC, TaskState.NOT_CONFIGURED),
+    ]
+    west = LinkNumbers(
+        link="west",
+        state="UNAVAILABLE",
+        state_since_ms=3_000,
+        error="AUTHENTICATION_ERROR",
+        tasks=tasks,
+        auto_created=AutoCreated(created=7, refused=2, waiting=100),
+    )
+    east = LinkNumbers(link="east", state="ACTIVE")
+    metrics.control = lambda: ControlNumbers(
+        links={"west": False, "east": True}, mirrors=[], groups=[], link_numbers=[west, east]
+    )
+    found = samples(metrics)
+    assert found[key("lockgate_link_state", link="west", state="UNAVAILABLE")] == 1
+    assert found[key("lockgate_link_state", link="west", state="ACTIVE")] == 0
+    assert found[key("lockgate_link_state_timestamp_seconds", link="west")] == 3
+    assert found[key("lockgate_link_error", link="west", error="AUTHENTICATION_ERROR")] == 1
+    assert not [name for name, labels in found if name == "lockgate_link_error" and ("link", "east") in labels]
+    task = {"link": "west", "task": "AutoCreateMirror"}
+    assert found[key("lockgate_link_task_state", state="IN_ERROR", **task)] == 1
+    assert found[key("lockgate_link_task_state", state="ACTIVE", **task)] == 0
+    assert found[key("lockgate_link_task_run_timestamp_seconds", **task)] == 4
+    assert key("lockgate_link_task_run_timestamp_seconds", link="west", task="AclSync") not in found
+    assert found[key("lockgate_link_auto_created_topics_total", link="west")] == 7
+    assert found[key("lockgate_link_auto_create_refused_topics", link="west")] == 2
+    assert found[key("lockgate_link_auto_create_waiting_topics", link="west")] == 100
+    assert key("lockgate_link_auto_created_topics_total", link="east") not in found
+
+
+def test_who_has_not_moved_and_who_waits():
+    metrics = Metrics()
+    group = GroupNumbers("l", "g", "ACTIVE", 2, members=3, longest_wait_s=12.5)
+    promoted = GroupNumbers("l", "p", "PROMOTED", 0)
+    metrics.control = lambda: ControlNumbers(links={}, mirrors=[], groups=[group, promoted])
+    found = samples(metrics)
+    assert found[key("lockgate_group_source_members", link="l", group="g")] == 3
+    assert key("lockgate_group_source_members", link="l", group="p") not in found
+    assert found[key("lockgate_group_longest_wait_seconds", link="l", group="g")] == 12.5
+
+
+def test_what_brokers_hold_back_and_what_is_waited_for():
+    metrics = Metrics()
+    metrics.fleet = lambda: FleetNumbers(
+        leads=True, lease_left_s=1.0, mirrored=1, lost_lease_s=540.0, throttled_s={"l": 2.5}
+    )
+    found = samples(metrics)
+    assert found[key("lockgate_link_fetch_throttled_seconds_total", link="l")] == 2.5
+    assert found[key("lockgate_fleet_lost_lease_seconds")] == 540

@@ -10,6 +10,7 @@ from gateway.errors import Conflict, NotFound, SourceUnreachable
 from gateway.kafka.connection.errors import BrokerError
 from gateway.operations.link_tasks import TaskState
 from gateway.state.records import LinkRecord
+from gateway.topics.auto_create import AutoCreated
 from gateway.topics.rules.auto_create import Reason
 from tests.support.control.control_plane import PROPERTIES, Plane
 from tests.support.waiting import wait_until_async
@@ -283,3 +284,16 @@ async def test_a_conflict_is_the_topics_own(plane):
     await round_of(plane)
     assert mirrored(plane) == ["b"]
     assert "group 'g' is promoted" in plane.service.auto_create.status("l").last_error.message
+
+
+async def test_what_is_created_refused_and_waiting_is_counted(plane):
+    for name in ("a", "b", "c", "d", "e"):
+        plane.source.add(name)
+    assert plane.service.auto_create.counted("l") is None
+    await linked(plane, auto_create_mirror_topics_limit="2")
+    await round_of(plane)
+    assert plane.service.auto_create.counted("l") == AutoCreated(created=2, refused=0, waiting=3)
+    (link,) = plane.service.numbers().link_numbers
+    assert (link.state, link.auto_created) == ("ACTIVE", AutoCreated(created=2, refused=0, waiting=3))
+    await round_of(plane, 300.0)
+    assert plane.service.auto_create.counted("l") == AutoCreated(created=4, refused=0, waiting=1)

@@ -43,6 +43,29 @@ async def test_what_the_promoter_refuses(plane):
     assert plan.blockers == ["these groups read on the source and are not promoted: g"]
 
 
+async def test_each_topic_has_its_own_refusal_and_the_set_one_for_the_others(plane):
+    for name in ("a", "b", "c"):
+        await plane.with_mirror(name)
+    await plane.service.mirrors.pause("l", "b")
+    plane.promoters.refusal = Conflict("group g reads on the source")
+    found = await plane.service.promote_plans.refusals("l", ["a", "b", "nope", "c", "a"])
+    assert list(found) == ["a", "b", "nope", "c"]
+    assert found["a"] is found["c"] is plane.promoters.refusal
+    assert isinstance(found["nope"], NotFound)
+    plan = await plane.service.promote_plans.plan("l", ["a", "b", "c"])
+    assert [line.split("'")[1] for line in plan.blockers if "group g" not in line] == ["b"]
+    assert plan.blockers.count("group g reads on the source") == 1
+
+
+async def test_a_paused_link_blocks_it(plane):
+    await plane.with_mirror()
+    await plane.service.link_updates.pause("l")
+    (blocker,) = (await plane.service.promote_plans.plan("l", ["orders"])).blockers
+    assert "link 'l' is paused" in blocker
+    with pytest.raises(Conflict, match="link 'l' is paused"):
+        await plane.service.mirrors.promote("l", ["orders"])
+
+
 async def test_names(plane):
     await plane.with_link()
     with pytest.raises(NotFound):

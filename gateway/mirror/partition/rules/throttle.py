@@ -13,14 +13,18 @@ class Throttle:
 
     Args:
         bytes_per_s: the limit; 0 for none.
+
+    Attributes:
+        told_ms: for how long brokers have said that they hold this link back (`throttle_time_ms`, KIP-219), in all.
     """
 
-    __slots__ = ("_at", "_rate", "_tokens")
+    __slots__ = ("_at", "_rate", "_tokens", "told_ms")
 
     def __init__(self, bytes_per_s: int, now: float) -> None:
         self._rate = bytes_per_s
         self._tokens = 0.0
         self._at = now
+        self.told_ms = 0
 
     def change(self, bytes_per_s: int, now: float) -> None:
         """Another limit from now on; what is owed by the former one is forgiven."""

@@ -261,3 +261,23 @@ def test_what_one_had_queued_leaves_with_it() -> None:
     fetcher.discard(cast("PartitionRunner", one))
     fetcher._look()
     assert asked_for(fetcher) == {1: 1 << 20}
+
+
+async def test_for_how_long_brokers_hold_fetches_back_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`throttle_time_ms` of every answer, of one that is refused, too."""
+    throttle = Throttle(0, 0.0)
+    fetcher = Fetcher(cast("Any", None), 1, throttle, lambda: None, lambda: 0.0)
+    fetcher.add(cast("PartitionRunner", Partition(0)))
+    answers = [FetchResponseView(ms, 0, 7, []) for ms in (250, 0, 750)]
+
+    async def exchange(*_: Any) -> FetchResponseView:
+        if not answers:
+            raise EOFError
+        return answers.pop(0)
+
+    monkeypatch.setattr(fetcher, "_exchange", exchange)
+    monkeypatch.setattr("gateway.mirror.engine.fetcher.scan_response", lambda answer, _: answer)
+    connection = SimpleNamespace(versions={ApiKey.FETCH: (4, 15)}, version=lambda *_: 15)
+    with pytest.raises(EOFError):
+        await fetcher._poll(cast("Any", connection), cast("Any", SimpleNamespace(reset=lambda: None)))
+    assert throttle.told_ms == 1_000

@@ -1,0 +1,83 @@
+"""Metrics of links: their states and errors, their tasks, and what auto-create does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from gateway.operations.link_tasks import TaskState
+from gateway.telemetry.families import Table, of_each
+from gateway.telemetry.numbers import LinkNumbers
+from gateway.topics.auto_create import AutoCreated
+
+STATES: Final = ("ACTIVE", "PAUSED", "UNAVAILABLE", "FAILED")
+
+_LINK: Final[Table[LinkNumbers]] = (
+    (
+        "lockgate_link_state_timestamp_seconds",
+        "Since when the link is in its state.",
+        lambda link: link.state_since_ms / 1000,
+    ),
+)
+_AUTO_CREATE: Final[Table[AutoCreated]] = (
+    (
+        "lockgate_link_auto_created_topics_total",
+        "Mirror topics that the link has created by itself since this gateway leads.",
+        lambda auto: auto.created,
+    ),
+    (
+        "lockgate_link_auto_create_refused_topics",
+        "Source topics that auto-create wants and may not create; `mirror candidates` says why.",
+        lambda auto: auto.refused,
+    ),
+    (
+        "lockgate_link_auto_create_waiting_topics",
+        "Source topics whose turn to be created comes in a later round.",
+        lambda auto: auto.waiting,
+    ),
+)
+
+
+def link_metrics(up: Mapping[str, bool], numbers: Sequence[LinkNumbers]) -> Iterator[Metric]:
+    """Of all links. `up`: link -> whether its source is there."""
+    yield _of("lockgate_link_up", "1 while the link's source cluster answers.", ["link"], _as_rows(up))
+    states = [([each.link, state], state == each.state) for each in numbers for state in STATES]
+    yield _of("lockgate_link_state", "1 for the state the link is in, 0 for the others.", ["link", "state"], states)
+    errors = [([each.link, each.error], True) for each in numbers if each.error]
+    yield _of("lockgate_link_error", "1 for the error of a link that has one.", ["link", "error"], errors)
+    yield from of_each(_LINK, ["link"], [([each.link], each) for each in numbers])
+    tasks = [
+        ([each.link, status.task.value, state.value], state is status.state)
+        for each in numbers
+        for status in each.tasks
+        for state in TaskState
+    ]
+    yield _of(
+        "lockgate_link_task_state",
+        "1 for the state a task of the link is in, 0 for the others.",
+        ["link", "task", "state"],
+        tasks,
+    )
+    runs = GaugeMetricFamily(
+        "lockgate_link_task_run_timestamp_seconds", "When a task of the link ran last.", labels=["link", "task"]
+    )
+    for each in numbers:
+        for status in each.tasks:
+            if status.last_run_ms is not None:
+                runs.add_metric([each.link, status.task.value], status.last_run_ms / 1000)
+    yield runs
+    auto = [([each.link], each.auto_created) for each in numbers if each.auto_created is not None]
+    yield from of_each(_AUTO_CREATE, ["link"], auto)
+
+
+def _as_rows(values: Mapping[str, bool]) -> list[tuple[list[str], bool]]:
+    return [([name], value) for name, value in values.items()]
+
+
+def _of(name: str, meaning: str, labels: Sequence[str], rows: Sequence[tuple[list[str], bool]]) -> Metric:
+    found = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, value in rows:
+        found.add_metric(values, float(value))
+    return found
