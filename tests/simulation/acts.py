@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
+from tests.simulation.joined import JoinedActs
 from tests.simulation.operator import LINK
 from tests.simulation.plan import SET, TOPICS, Act, Operation
 from tests.simulation.recorder import SOURCE, TARGET
+from tests.simulation.repairs import RepairActs
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -24,6 +26,10 @@ class Acts:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        repairs, joined = RepairActs(world), JoinedActs(world)
+        self._do_spoil, self._do_repair = repairs.spoil, repairs.repair
+        self._do_aggregate, self._do_chain, self._do_fan_out = joined.aggregate, joined.chain, joined.fan_out
+        self._do_promote_joined = joined.promote
 
     async def perform(self, act: Act) -> None:
         """One operation. Raises Stuck and TopicFailed."""
