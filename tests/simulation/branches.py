@@ -131,7 +131,8 @@ class Branch:
     async def join(self) -> None:
         """See `faults.Scene`."""
         if not self._own:
-            return await self._world.join()
+            await self._world.join()
+            return
         self._joined += 1
         gateway = self._world.gateway(f"{FAR}{len(self._own) + self._joined}", self.target)
         self._own.append(gateway)

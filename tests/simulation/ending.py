@@ -53,7 +53,9 @@ class Ending:
             await newcomer.stop()
 
     async def _level(self, topics: tuple[str, ...], of: Branch | World | None = None) -> None:
-        """Those of another link, if one is given. Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
+        """`of`: whose topics they are, if not the run's own link's.
+
+        Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
         since, place = [float("inf")], of or self._world
 
         async def level() -> bool:

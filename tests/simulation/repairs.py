@@ -89,7 +89,7 @@ class RepairActs:
         await self._written(topic)
         await self._whole(topic)
         if act.how == "overtaken":
-            self._accounted_for(topic)
+            await self._accounted_for(topic)
 
     # -- what is done to it ------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class RepairActs:
         copied, end = world.target.log_range(topic, 0)[1], world.source.log_range(topic, 0)[2]
         before, gone = copied + (end - copied) // 2, world.source.records(topic, 0)
         world.source.partition(topic, 0).delete_records(before)
-        world.deleted(topic, gone)
+        world.judge.deleted(f"{topic}/0", (record.value for record in gone if record.offset < before))
         self._given_up[topic] = before - copied
         world.story.tell("EVENT", f"{topic} begins at {before} on the source, its copy ends at {copied}")
 
@@ -149,13 +149,15 @@ class RepairActs:
             what = f"{len(missing)} records of the source are not on the repaired copy, from {missing[0]!r} on"
             world.judge.findings.add("lost", f"{topic}/0", what, world.loop.time())
 
-    def _accounted_for(self, topic: str) -> None:
+    async def _accounted_for(self, topic: str) -> None:
         """The repair says how many records it goes on without."""
-        mirror, wanted = self._mirror(topic), self._given_up[topic]
-        said = 0 if mirror is None else sum(each.count for each in mirror.lost)
-        if said != wanted:
-            what = f"{wanted} records were deleted before they were mirrored, and the repair says {said}"
-            self._world.judge.findings.add("lost", f"{topic}/0", what, self._world.loop.time())
+        wanted = self._given_up[topic]
+
+        async def said() -> bool:
+            mirror = self._mirror(topic)
+            return mirror is not None and sum(each.count for each in mirror.lost) == wanted
+
+        await self._world.until(said, f"{topic} does not say that {wanted} records are lost")
 
     async def _written(self, topic: str) -> None:
         writer = next(each for each in self._world.writers if each.name == f"{topic}-writer")

@@ -95,7 +95,7 @@ def _with(plan: RunPlan, acts: list[Act], faults: list[Fault], dice: random.Rand
 def _struck(operation: Operation, act: int, number: int, dice: random.Random) -> Fault:
     """The pair of that number, counted round."""
     steps, kinds = MORE_STEPS[operation], tuple(FaultKind)
-    step, kind = divmod(number % (len(steps) * len(kinds)), len(kinds))
+    kind, step = divmod(number % (len(steps) * len(kinds)), len(steps))
     return Fault(kinds[kind], act, steps[step], 0.0, _hold(dice))
 
 
