@@ -167,13 +167,14 @@ class JoinedActs:
         await self._world.until(got_on, f"{writer.name} does not get on")
 
     async def _refused(self, topic: str, ask: Callable[[], Awaitable[tuple[int, Any]]], reason: str) -> None:
-        """Ask until it is refused with this reason. Whatever else is answered may be trouble; after a yes nothing goes on."""
+        """Ask until it is refused with this reason. Whatever else is answered may be trouble; a yes ends the run."""
         until = self._world.loop.time() + _REFUSED_S
-        while self._world.loop.time() < until:
+        while True:
             code, answer = await ask()
             if 400 <= code < 500 and reason in str(answer):
                 return
             if 200 <= code < 300:
                 raise Stuck(f"{topic}: what is not safe was done: {answer}")
+            if self._world.loop.time() > until:
+                raise Stuck(f"{topic}: it is not refused because {reason!r}: {code} {answer}")
             await asyncio.sleep(_ASK_AGAIN_S)
-        raise Stuck(f"it is not refused because {reason!r}: {code} {answer}")
