@@ -139,6 +139,8 @@ class JoinedActs:
             await writer.restart()
             await self._gets_on(writer)
         await branch.operator.promote((topic,), force=topic != CHAINED)
+        for writer in branch.writers:
+            await self._gets_on(writer)
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
