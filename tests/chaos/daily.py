@@ -30,17 +30,16 @@ DAILY: Final[Mapping[str, str]] = {
 }
 """Kind of an act -> what it is done to, or how its topic's name begins."""
 _ON_LINK: Final = ("alter_link", "pause_link")
-_CONFIGS: Final[Mapping[str, tuple[Mapping[str, str], ...]]] = {
-    "throttle": (
-        {"throttle.bytes.per.second": "50000000"},
-        {"throttle.bytes.per.second": "0"},
-    ),
-    "cadence": (
-        {"metadata.max.age.ms": "2000", "topic.config.sync.ms": "2000"},
-        {"metadata.max.age.ms": "300000", "topic.config.sync.ms": "5000"},
-    ),
+_FILTERS: Final = (
+    {"name": "*", "patternType": "LITERAL", "filterType": "INCLUDE"},
+    {"name": "no-such-group", "patternType": "LITERAL", "filterType": "EXCLUDE"},
+)
+_CONFIGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "throttle": {"throttle.bytes.per.second": "50000000"},
+    "filters": {"consumer.offset.group.filters": json.dumps({"groupFilters": _FILTERS})},
+    "cadence": {"metadata.max.age.ms": "2000", "topic.config.sync.ms": "2000"},
 }
-"""Configs that change nothing for records, and how they are set back."""
+"""Configs that change nothing for records. They are set, and set back to their defaults."""
 _PAUSED_S: Final = 2.0
 _AT_LEAST: Final = 20
 """Records of a topic before anything is done to it."""
@@ -84,8 +83,8 @@ class DailyConductor(Conductor):
     # -- the link --------------------------------------------------------------------------------------------
 
     def _alter_link(self, act: Act) -> None:
-        for configs in _CONFIGS[act.what]:
-            self._alter(configs)
+        self._alter(_CONFIGS[act.what])
+        self._alter(dict.fromkeys(_CONFIGS[act.what]))
 
     def _pause_link(self, act: Act) -> None:
         began = time.monotonic()
@@ -95,8 +94,12 @@ class DailyConductor(Conductor):
         times = {"began_s": began - self._began, "ended_s": time.monotonic() - self._began}
         self.paused.append({"kind": "link-pause", **times})
 
-    def _alter(self, configs: Mapping[str, str]) -> None:
-        data = [{"name": name, "value": value} for name, value in configs.items()]
+    def _alter(self, configs: Mapping[str, str | None]) -> None:
+        """None: back to the default."""
+        data = [
+            {"name": name, "operation": "DELETE"} if value is None else {"name": name, "value": value}
+            for name, value in configs.items()
+        ]
         self._granted("PUT", f"/v3/links/{LINK}/configs:alter", {"data": data})
 
     # -- mirrors ---------------------------------------------------------------------------------------------
@@ -112,17 +115,16 @@ class DailyConductor(Conductor):
 
     def _auto_create(self, act: Act) -> None:
         one = {"name": act.what, "patternType": "LITERAL", "filterType": "INCLUDE"}
-        self._alter(
-            {
-                "auto.create.mirror.topics.filters": json.dumps({"topicFilters": [one]}),
-                "auto.create.mirror.topics.enable": "true",
-                "metadata.max.age.ms": "1000",
-            }
-        )
+        configs = {
+            "auto.create.mirror.topics.filters": json.dumps({"topicFilters": [one]}),
+            "auto.create.mirror.topics.enable": "true",
+            "metadata.max.age.ms": "1000",
+        }
+        self._alter(configs)
         producer = self._written(act.what)
         path = f"/v3/links/{LINK}/candidates"
         self._reach(lambda: self._mirrors((act.what,)) == {("ACTIVE", "FORWARD")}, lambda: None, path)
-        self._alter({"auto.create.mirror.topics.enable": "false", "metadata.max.age.ms": "300000"})
+        self._alter(dict.fromkeys(configs))
         self._to_the_target(act, producer)
 
     def _mend_written(self, act: Act) -> None:

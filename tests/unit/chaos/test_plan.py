@@ -5,9 +5,11 @@ from itertools import pairwise
 
 import pytest
 
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.state import link_config
 from tests.chaos.cast import SETS, groups_of
 from tests.chaos.conductor import MIGRATIONS, Conductor
-from tests.chaos.daily import DAILY, DAILY_FROM, DailyConductor, with_daily
+from tests.chaos.daily import _CONFIGS, DAILY, DAILY_FROM, DailyConductor, with_daily
 from tests.chaos.nemeses import _OTHERS
 from tests.chaos.network import _FAULTS
 from tests.chaos.plan import (
@@ -142,6 +144,17 @@ def test_each_topic_of_a_daily_act_is_its_own():
 def test_every_daily_act_can_be_done():
     assert all(callable(getattr(DailyConductor, f"_{kind}", None)) for kind in DAILY)
     assert set(DAILY) | set(MIGRATIONS) == set(DailyConductor.worth)
+
+
+@pytest.mark.parametrize("configs", _CONFIGS.values())
+def test_what_is_altered_is_known_and_kept_from_records(configs: dict[str, str]):
+    options = {name: value for name, value in configs.items() if name in link_config.OPTION_NAMES}
+    properties = {name: value for name, value in configs.items() if name not in options}
+    parsed = link_config.parse(options)
+    assert parsed != link_config.parse({}) or properties
+    ClusterConfig.from_client_properties({"bootstrap.servers": "localhost:9092", **properties})
+    assert parsed.client_topics == link_config.parse({}).client_topics
+    assert parsed.paused is False
 
 
 @pytest.mark.parametrize(
