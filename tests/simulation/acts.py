@@ -61,9 +61,20 @@ class Acts:
         async def gone() -> bool:
             world.judge.look()
             there = any(each.mirror_topic == topic for each in world.judge.state.mirrors)
-            return not there and topic not in world.target.topic_names()
+            return not there and (topic in world.events.replaced or topic not in world.target.topic_names())
 
         await world.operator.until(gone, functools.partial(world.operator.delete_mirror, topic), "/v3/links")
+        self._clear_away(topic)
+
+    def _clear_away(self, topic: str) -> None:
+        """A topic that somebody has put in the copy's place is theirs: it must be there still, and makes room now."""
+        world = self._world
+        theirs, there = world.events.replaced.pop(topic, None), world.target.topics.get(topic)
+        if theirs is not None and (there is None or there.id != theirs):
+            what = "a topic that somebody else has created was deleted with the mirror"
+            world.judge.findings.add("lost", topic, what, world.loop.time())
+        if theirs is not None and there is not None:
+            world.target.delete_topic(topic)
 
     async def _do_update_link(self, act: Act) -> None:
         """The source is reached by its brokers in another order, and the link paused and resumed, under load."""

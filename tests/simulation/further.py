@@ -108,6 +108,8 @@ def _unmirrored(plan: RunPlan, dice: random.Random) -> RunPlan:
     faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
     unknown = [Event(EventKind.STATE_UNANSWERED, act.number, dice.choice(steps), 0.0, 40.0)]
     events = unknown if dice.random() < 0.4 else []
+    if dice.random() < 0.3:
+        events = [*events, Event(EventKind.COPY_REPLACED, act.number, "delete_topic")]
     acts = (*plan.acts[:first], act, *plan.acts[first:])
     return replace(plan, acts=acts, faults=(*plan.faults, *faults), events=(*plan.events, *events))
 

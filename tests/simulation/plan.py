@@ -106,6 +106,8 @@ class EventKind(StrEnum):
     """A member comes to those gateways that follow, and waits there."""
     NAME_TAKEN = "name-taken"
     """A follower is cut off from the target, and another process takes its name."""
+    COPY_REPLACED = "copy-replaced"
+    """Somebody deletes the operation's topic on the target, and creates another one of its name."""
     DELETE_DELAYED = "delete-delayed"
     """The broker to which the next DeleteTopics goes is stopped with it in its socket."""
     MAP_UNKNOWN = "map-unknown"

@@ -1,8 +1,8 @@
-"""Faults of what later seeds do: repairs, and more than two clusters. No other operation meets them.
+"""Faults of what later seeds do: repairs, deletions, and more than two clusters. No other operation meets them.
 
-A repair that begins at the wrong place, or does not say what it goes on without; a chain that nobody looks up, at its
-beginning or at its end; two targets whose clients have the same ids at their one source; a source that is written under
-the target's names.
+A repair that begins at the wrong place, or does not say what it goes on without; a deletion by name; a chain that nobody
+looks up, at its beginning or at its end; two targets whose clients have the same ids at their one source; a source that
+is written under the target's names.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from gateway.proxy.produce.forwarded_produce import ForwardedProduce
 from gateway.state.producer_ids import GATEWAY_PID_BASE
 from gateway.topics import events
 from gateway.topics import plan as topic_plan
+from gateway.topics.delete import MirrorDeletion
 from gateway.topics.plan import Wanted
-from tests.simulation.mutations.lives import Operation, life, sought
+from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
 from tests.simulation.mutations.patching import Patching
 from tests.simulation.plan import CHAINED, EAST, FANNED, MENDED, NORTH, ORDERS, Act
 
@@ -27,6 +28,8 @@ def _mended(how: str) -> tuple[Act, ...]:
     return tuple(replace(act, how=how) for act in acts)
 
 
+_UNMIRROR: Final = life(Operation.UNMIRROR, Operation.CREATE)
+_REPLACED: Final = (Event(EventKind.COPY_REPLACED, 0, "delete_topic"),)
 _CHAIN: Final = life((Operation.CHAIN, (CHAINED,)), (Operation.PROMOTE, (CHAINED,)))
 _FAN_OUT: Final = life((Operation.FAN_OUT, (FANNED,)), (Operation.PROMOTE, (FANNED,)))
 _AGGREGATE: Final = life(Operation.CREATE, (Operation.AGGREGATE, (f"{NORTH}{ORDERS}", f"{EAST}{ORDERS}")))
@@ -46,6 +49,17 @@ def fill_from_the_end(patching: Patching) -> None:
 def forget_what_is_lost(patching: Patching) -> None:
     """A repair that goes on without records does not say how many."""
     patching.replace(events, "with_lost", lambda mirror, reports: mirror)
+
+
+def delete_by_name(patching: Patching) -> None:
+    """With a mirror goes whatever topic has its name."""
+
+    async def delete_topic(self: Any, intent: Any) -> None:
+        found = (await self._target.topics([intent.mirror_topic])).get(intent.mirror_topic)
+        if found is not None:
+            await self._target.delete_topic(intent.mirror_topic, found.topic_id)
+
+    patching.replace(MirrorDeletion, "_delete_topic", delete_topic)
 
 
 def not_look_upstream(patching: Patching) -> None:
@@ -79,6 +93,7 @@ def keep_names(patching: Patching) -> None:
 MUTATIONS: Final = (
     sought("repair: the new copy begins at the end", fill_from_the_end, _mended("written"), runs=2),
     sought("repair: nobody says what is lost", forget_what_is_lost, _mended("overtaken"), runs=2),
+    sought("delete: by the topic's name", delete_by_name, _UNMIRROR, runs=2, events=_REPLACED),
     sought("chain: nobody looks upstream", not_look_upstream, _CHAIN, runs=2),
     sought("chain: promoted from its end", promote_from_the_end, _CHAIN, runs=2),
     sought("fan-out: two targets' clients have the same ids", share_ids, _FAN_OUT, runs=4),

@@ -85,7 +85,7 @@ def test_later_seeds_have_more_in_them():
     }
     assert {(operation, step) for operation, steps in MORE_STEPS.items() for step in steps} <= struck
     happened = {event.kind for run in runs for event in run.events}
-    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD} <= happened
+    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
 
 
 def test_repairs_and_further_links_go_through_every_pair():
@@ -132,6 +132,7 @@ def test_every_event_of_the_random_runs_is_drawn():
     never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
     never |= {
         EventKind.COMMITTED_ELSEWHERE,
+        EventKind.COPY_REPLACED,
         EventKind.SOURCE_HEARS_LATE,
         EventKind.KILLED_OFTEN,
     }  # of the runs from FURTHER_FROM on
