@@ -1,6 +1,6 @@
 """Faults of what later seeds do: repairs, deletions, and more than two clusters. No other operation meets them.
 
-A repair that begins at the wrong place, or does not say what it goes on without; a deletion by name; a chain that nobody
+A repair that begins at the wrong place, or does not say what it goes on without; a deletion by name; a chain nobody
 looks up, at its beginning or at its end; two targets whose clients have the same ids at their one source; a source that
 is written under the target's names.
 """
