@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.chaos.burners import burning
 from tests.chaos.cast import SETS, groups_of
+from tests.chaos.daily import with_daily
 from tests.chaos.disks import unmount_all
 from tests.chaos.plan import NETWORK, PROCESSES, plan, source_kafka
 from tests.chaos.run import Run
@@ -36,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--patch", default="", choices=sorted(PATCHES), help="a fault in the gateways: must be found")
     args = parser.parse_args(argv)
     groups = groups_of(source_kafka(args.seed))
-    chosen = plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without))
+    chosen = with_daily(plan(args.seed, args.duration, args.gateways, tuple(SETS), groups, frozenset(args.without)))
     began = time.monotonic()
 
     def say(text: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as ConsumerPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -193,6 +193,31 @@ class ChaosCluster(DevCluster):
             AssertionError: it could not be created in time.
         """
         wait_until(lambda: self._has_created(topic, partitions), UP_S, what=f"topic {topic} on {self.spec.name}")
+
+    def delete_topic(self, topic: str) -> None:
+        """Again while the controller is away.
+
+        Raises:
+            AssertionError: it is still there.
+        """
+        wait_until(lambda: self._has_deleted(topic), UP_S, what=f"topic {topic} gone from {self.spec.name}")
+
+    def _has_deleted(self, topic: str) -> bool:
+        try:
+            self._admin().delete_topics([topic])[topic].result(30)
+        except KafkaException as exc:
+            return bool(exc.args[0].name() == "UNKNOWN_TOPIC_OR_PART")
+        return True
+
+    def write_by_hand(self, topic: str) -> None:
+        """One record, past the gateways.
+
+        Raises:
+            AssertionError: nobody has taken it.
+        """
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        producer.produce(topic, value=b"by hand", partition=0)
+        assert not producer.flush(UP_S), f"nobody has taken a record to {topic} on {self.spec.name}"
 
     def _has_created(self, topic: str, partitions: int) -> bool:
         try:

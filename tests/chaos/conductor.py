@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -28,7 +28,7 @@ SOURCE, TARGET = "source", "target"
 PATIENCE_S: Final = 150.0
 Shown = tuple[str, str]
 """State and direction of a mirror topic."""
-_MIGRATIONS: Final = {
+MIGRATIONS: Final = {
     "promote": 1,
     "failback": 1,
     "roll": 1,
@@ -52,7 +52,12 @@ class Stuck(Exception):
 
 
 class Conductor(threading.Thread):
-    """Performs the acts of a plan in their order. `done`: what was reached, and how long it took."""
+    """Performs the acts of a plan in their order. `done`: what was reached, and how long it took.
+
+    `worth`: kind of an act -> how many migrations it is.
+    """
+
+    worth: Mapping[str, int] = MIGRATIONS
 
     def __init__(self, plan: Plan, lab: Lab, cast: Cast) -> None:
         super().__init__(name="conductor", daemon=True)
@@ -70,7 +75,7 @@ class Conductor(threading.Thread):
     @property
     def migrations(self) -> int:
         """Cutovers of topic sets and moves of groups that were completed."""
-        return sum(_MIGRATIONS[act["kind"]] for act in self.done)
+        return sum(self.worth[act["kind"]] for act in self.done)
 
     def stop(self) -> None:
         """Begin no more; the step under way is brought to its end."""

@@ -117,7 +117,8 @@ AIMS: Final = ("restart", "restart", "kill", "lost-answers")
 @dataclass(frozen=True, slots=True)
 class Act:
     """One step of a migration: `roll` and `demote` of groups, `promote`, `reverse` and `failback` of topics, `create`;
-    `carry` and `fetch_back` of the pipeline; `fail_over` of a topic of its own, restored and failed back.
+    `carry` and `fetch_back` of the pipeline; `fail_over` of a topic of its own, restored and failed back. There are
+    more in `daily.py`.
 
     `twice`: two operators ask at once. `force`: although groups still read on the source. `aim`: what strikes.
     """

@@ -10,6 +10,7 @@ from typing import Any
 from tests.chaos.behind import behind
 from tests.chaos.cast import STEADY, TOPICS, Cast, groups_of
 from tests.chaos.conductor import SOURCE, TARGET, Conductor
+from tests.chaos.daily import DailyConductor
 from tests.chaos.final import NotSettled, drain, finish_pipeline, level, level_mirrors, read_everything, stop_producers
 from tests.chaos.handover import handovers, percentile, waits
 from tests.chaos.lab import Lab
@@ -36,6 +37,7 @@ class Run:
         self._recorder = Recorder(folder / "history.jsonl")
         self._cast: Cast | None = None
         self._faults: list[dict[str, Any]] = []
+        self._stood_still: list[dict[str, Any]] = []  # when a link was paused
         self._began_ns = 0
         self._data: dict[str, Path] = {}
 
@@ -58,7 +60,7 @@ class Run:
         topics = {name: {"preserve": name.startswith("plain") or name in STEADY} for name in TOPICS}
         self._recorder.setup(SOURCE, topics=topics, direct=SOURCE)
         cast = self._cast = Cast(self._recorder, self._plan.seed, groups_of(self._plan.source_kafka))
-        conductor = Conductor(self._plan, lab, cast)
+        conductor = DailyConductor(self._plan, lab, cast)
         conductor.prepare()
         self._begin(lab, cast)
         began = time.monotonic()
@@ -125,7 +127,8 @@ class Run:
         assert not missing, "; ".join(missing)
         drain(cast, logs)
 
-    def _note(self, lanes: list[Trouble], conductor: Conductor, cast: Cast, watch: Watch) -> None:
+    def _note(self, lanes: list[Trouble], conductor: DailyConductor, cast: Cast, watch: Watch) -> None:
+        self._stood_still = conductor.paused
         faults = [*(fault for lane in lanes for fault in lane.done), *conductor.aimed]
         self._faults = sorted(faults, key=lambda fault: fault["began_s"])
         self._report.faults, self._report.migrations = len(self._faults), conductor.migrations
@@ -157,5 +160,5 @@ class Run:
             return
         for told in behind(self._report.verdict, lines):
             self._say(told)
-        found = handovers(waits(lines, PROBE), self._faults, self._began_ns)
+        found = handovers(waits(lines, PROBE), [*self._faults, *self._stood_still], self._began_ns)
         self._report.handovers_ms, self._report.handover_p99_ms = found, percentile(found, 0.99)

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
+from tests.simulation.joined import JoinedActs
 from tests.simulation.operator import LINK
 from tests.simulation.plan import SET, TOPICS, Act, Operation
 from tests.simulation.recorder import SOURCE, TARGET
+from tests.simulation.repairs import RepairActs
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -24,6 +26,10 @@ class Acts:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        repairs, joined = RepairActs(world), JoinedActs(world)
+        self._do_spoil, self._do_repair = repairs.spoil, repairs.repair
+        self._do_aggregate, self._do_chain, self._do_fan_out = joined.aggregate, joined.chain, joined.fan_out
+        self._do_promote_joined = joined.promote
 
     async def perform(self, act: Act) -> None:
         """One operation. Raises Stuck and TopicFailed."""
@@ -55,9 +61,20 @@ class Acts:
         async def gone() -> bool:
             world.judge.look()
             there = any(each.mirror_topic == topic for each in world.judge.state.mirrors)
-            return not there and topic not in world.target.topic_names()
+            return not there and (topic in world.events.replaced or topic not in world.target.topic_names())
 
         await world.operator.until(gone, functools.partial(world.operator.delete_mirror, topic), "/v3/links")
+        self._clear_away(topic)
+
+    def _clear_away(self, topic: str) -> None:
+        """A topic that somebody has put in the copy's place is theirs: it must be there still, and makes room now."""
+        world = self._world
+        theirs, there = world.events.replaced.pop(topic, None), world.target.topics.get(topic)
+        if theirs is not None and (there is None or there.id != theirs):
+            what = "a topic that somebody else has created was deleted with the mirror"
+            world.judge.findings.add("lost", topic, what, world.loop.time())
+        if theirs is not None and there is not None:
+            world.target.delete_topic(topic)
 
     async def _do_update_link(self, act: Act) -> None:
         """The source is reached by its brokers in another order, and the link paused and resumed, under load."""

@@ -35,6 +35,12 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.UNMIRROR: ("unmirror",),
     Operation.UPDATE_LINK: ("update",),
     Operation.AUTO_CREATE: ("create", "auto"),
+    Operation.SPOIL: (),
+    Operation.REPAIR: ("repair", "create"),
+    Operation.AGGREGATE: ("link", "create"),
+    Operation.CHAIN: ("link", "create"),
+    Operation.FAN_OUT: ("link", "create"),
+    Operation.PROMOTE_JOINED: ("promote",),
 }
 """Which families of steps an operation takes; see `steps.py`."""
 
@@ -81,13 +87,14 @@ class Aim:
                     "EVENT", f"{happened} (at {named(self._world.act())} {fault.step or 'anywhere'})"
                 )
             return bool(happened)
-        done = self._faults.strike(fault)
+        act = self._world.act()
+        branch = None if act is None else self._world.branch_of(act)
+        done = (self._faults if branch is None else branch.faults).strike(fault)
         if not done:
             return False
         self._world.outcome.faults += 1
         self._world.recorder.fault(fault.kind.value)
         self._world.story.tell("FAULT", f"{done} (at {named(self._world.act())} {fault.step or 'anywhere'})")
-        act = self._world.act()
         if act is not None and fault.step in (*STEPS.get(act.operation, ()), *MORE_STEPS.get(act.operation, ())):
             self._world.outcome.pairs[act.operation, fault.step, fault.kind] += 1
         return True
@@ -95,4 +102,4 @@ class Aim:
 
 def named(act: Act | None) -> str:
     """An operation in a story."""
-    return "set-up" if act is None else f"act {act.number} {act.operation} {' '.join(act.topics)}"
+    return "set-up" if act is None else f"act {act.number} {act.operation} {' '.join((*act.topics, *act.how.split()))}"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.simulation.clients import Newcomer
 from tests.simulation.judge import unread
 from tests.simulation.operator import TopicFailed
-from tests.simulation.plan import TOPICS
 from tests.simulation.recorder import SOURCE
 
 if TYPE_CHECKING:
+    from tests.simulation.branches import Branch
     from tests.simulation.world import World
 
 _STEADY_S: Final = 0.5
@@ -29,16 +29,19 @@ class Ending:
         """Faults are over; producers stop, mirrors come level, groups read to the end, and mirrors come level with what
         pipelines have written of that.
         """
-        topics, newcomer = (*TOPICS, *self._world.cast.topics), self._newcomer()
+        topics, newcomer = self._world.topics(), self._newcomer()
         await self._world.settled()
         self._world.loop.network.heal()
         if newcomer is not None:
             serving = (gateway for gateway in self._world.gateways if gateway.serves)
             newcomer.go_round({gateway.name: gateway.bootstrap for gateway in serving})
-        for producer in self._world.writers:
+        branches = tuple(self._world.branches.values())
+        for producer in (*self._world.writers, *(each for branch in branches for each in branch.writers)):
             await producer.stop()
         await self._world.cast.stop_producers()
         await self._level(topics)
+        for branch in branches:
+            await self._level((branch.topic,), branch)
         await self._world.until(self._read_out, "a group has not read to the end")
         for member in (*self._world.all_members(), *self._world.events.members()):
             await member.stop()
@@ -49,32 +52,35 @@ class Ending:
             )
             await newcomer.stop()
 
-    async def _level(self, topics: tuple[str, ...]) -> None:
-        """Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
-        since = [float("inf")]
+    async def _level(self, topics: tuple[str, ...], of: Branch | World | None = None) -> None:
+        """`of`: whose topics they are, if not the run's own link's.
+
+        Level for `_STEADY_S`: what `describe` knows of other gateways' mirrors is as old as their last heartbeat."""
+        since, place = [float("inf")], of or self._world
 
         async def level() -> bool:
-            listed, now = await self._world.operator.mirrors(), self._world.loop.time()
+            listed, now = await place.operator.mirrors(), self._world.loop.time()
             is_level = bool(listed) and all(
-                self._is_level(listed[t]) if t in listed else t not in self._world.created() for t in topics
+                self._is_level(listed[t], place) if t in listed else t not in self._world.created() for t in topics
             )
             since[0] = min(since[0], now) if is_level else float("inf")
             return now - since[0] >= _STEADY_S
 
         await self._world.until(level, "a mirror is not level")
 
-    def _is_level(self, mirror: dict[str, Any]) -> bool:
+    def _is_level(self, mirror: dict[str, Any], of: Branch | World) -> bool:
         """By the logs: a mirror that has not heard of the last records yet says that it is level."""
         if mirror["mirror_status"] == "STOPPED":
             return True
         topic, lags = mirror["mirror_topic_name"], mirror["mirror_lags"]
         if mirror["mirror_status"] == "FAILED":
             raise TopicFailed(f"{topic}: {mirror}")
-        origin = self._world.target if mirror["mirror_direction"] == "REVERSE" else self._world.source
+        origin = of.target if mirror["mirror_direction"] == "REVERSE" else of.source
+        name = mirror["source_topic_name"] if origin is of.source else topic
         return bool(lags) and all(
             one["phase"] == "copying"
             and one["lag"] == 0
-            and one["mirrored_to"] >= origin.log_range(topic, one["partition"])[3]
+            and one["mirrored_to"] >= origin.log_range(name, one["partition"])[3]
             for one in lags
         )
 

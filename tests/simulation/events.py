@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
+from uuid import UUID
 
 from gateway.kafka.cluster import Cluster, NetError
 from gateway.kafka.connection.config import ClusterConfig
@@ -45,12 +46,14 @@ class Events:
 
     Attributes:
         early: the member of the group EARLY, in a run that has it.
+        replaced: topic -> its id, of those that somebody has put in a copy's place.
     """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._numbers = iter(range(1_000_000))
         self.early: GroupMember | None = None
+        self.replaced: dict[str, UUID] = {}
         self._later: list[asyncio.Task[None]] = []
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             **NetworkEvents(stage).table,
@@ -70,6 +73,7 @@ class Events:
             EventKind.PARTITIONS_ADDED: self._partitions_added,
             EventKind.TARGET_BROKER_PAUSED: self._target_broker_paused,
             EventKind.CLOCKS_AHEAD: self._clocks_ahead,
+            EventKind.COPY_REPLACED: self._copy_replaced,
             EventKind.COMPACTED: self._compacted,
             EventKind.RECORDS_DELETED: self._records_deleted,
             EventKind.RETAINED: self._retained,
@@ -157,6 +161,16 @@ class Events:
         loop = self._stage.loop  # it may go on over the end of the operation
         self._later.append(loop.spawn(loop.lab, woken(target, broker, event.hold_s), f"wake target-{broker}"))
         return f"target-{broker}, which leads {topic}/0, is stopped for {event.hold_s:g} s"
+
+    def _copy_replaced(self, event: Event) -> str:
+        target, act = self._stage.target, self._stage.act()
+        topic = act.topics[0] if act is not None and act.topics else PLAIN[0]
+        if topic not in target.topic_names():
+            return ""
+        count = len(target.topics[topic].partitions)
+        target.delete_topic(topic)
+        self.replaced[topic] = target.create_topic(topic, count, 3).id
+        return f"somebody deletes {topic} on the target, and creates another one of its name"
 
     def _source_broker_paused(self, event: Event) -> str:
         source = self._stage.source

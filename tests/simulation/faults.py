@@ -31,6 +31,10 @@ class Scene(Protocol):
     loop: SimLoop
     source: ClusterModel
     target: ClusterModel
+    fleet_name: str
+    """How the names of its gateways begin."""
+    asked_as_source: str
+    """How the names of those begin whom the gateways ask for the source: its brokers, or other gateways before them."""
 
     def leader(self) -> GatewayNode | None:
         """The gateway that leads the fleet, while one is known to."""
@@ -78,9 +82,9 @@ class Faults:
             FaultKind.TARGET_LEADER_MOVES: lambda f: self._move(scene.target),
             FaultKind.SOURCE_LEADER_LOST: lambda f: self._lose(scene.source, f),
             FaultKind.TARGET_LEADER_LOST: lambda f: self._lose(scene.target, f),
-            FaultKind.ANSWER_LOST_SOURCE: lambda f: self._lose_answer("source-", f),
-            FaultKind.ANSWER_LOST_TARGET: lambda f: self._lose_answer("target-", f),
-            FaultKind.ANSWER_LOST_PEER: lambda f: self._lose_answer("gw-", f),
+            FaultKind.ANSWER_LOST_SOURCE: lambda f: self._lose_answer(scene.asked_as_source, f),
+            FaultKind.ANSWER_LOST_TARGET: lambda f: self._lose_answer(f"{scene.target.name}-", f),
+            FaultKind.ANSWER_LOST_PEER: lambda f: self._lose_answer(scene.fleet_name, f),
             FaultKind.CUT_FROM_TARGET: self._cut,
             FaultKind.CLOCK_JUMPS: self._jump,
         }
@@ -206,7 +210,7 @@ class Faults:
         if gateway is None:
             return ""
         network = self._scene.loop.network
-        names = [node for node in self._scene.loop.nodes if node.startswith("target-")]
+        names = [node for node in self._scene.loop.nodes if node.startswith(f"{self._scene.target.name}-")]
         for name in names:
             network.cut(name, gateway.name)
         self._scene.soon(_healed(self._scene, gateway.name, names, fault.hold_s), f"heal {gateway.name}")

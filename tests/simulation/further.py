@@ -1,7 +1,7 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
 link that is deleted and created anew, or changed, paused and resumed under load, a topic that is mirrored when its
 group is known already, and one whose mirror the link creates by itself; a mirror that is deleted
-with its topic, and mirrored again.
+with its topic, and mirrored again. What `wider.py` has comes on top.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from tests.simulation.plan import AUTO, MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
+from tests.simulation.wider import wider
 
 _RELINK: Final = 90
 _UPDATE: Final = 91
@@ -51,7 +52,7 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
     if dice.random() < 0.5:
         plan = _auto_created(plan, dice)
     plan = _configs_read(plan, dice)
-    return _unmirrored(plan, dice) if dice.random() < 0.4 else plan
+    return wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan)
 
 
 def _updated(plan: RunPlan, dice: random.Random) -> RunPlan:
@@ -107,6 +108,8 @@ def _unmirrored(plan: RunPlan, dice: random.Random) -> RunPlan:
     faults = [_fault(dice, act.number, dice.choice(steps)) for _ in range(dice.choice((0, 1, 1, 2)))]
     unknown = [Event(EventKind.STATE_UNANSWERED, act.number, dice.choice(steps), 0.0, 40.0)]
     events = unknown if dice.random() < 0.4 else []
+    if dice.random() < 0.3:
+        events = [*events, Event(EventKind.COPY_REPLACED, act.number, "delete_topic")]
     acts = (*plan.acts[:first], act, *plan.acts[first:])
     return replace(plan, acts=acts, faults=(*plan.faults, *faults), events=(*plan.events, *events))
 

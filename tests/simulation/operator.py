@@ -41,11 +41,20 @@ class TopicFailed(Exception):
 
 
 class Operator:
-    """Runs on a node of its own. `gateways`: those there are now, in the order in which they are asked."""
+    """Runs on a node of its own. `gateways`: those there are now, in the order in which they are asked.
+
+    `link`, `prefix`: the link that it looks after, and how its mirror topics' names begin.
+    """
 
     def __init__(
-        self, gateways: Callable[[], Sequence[GatewayNode]], clock: Callable[[], float], tell: Callable[[str], None]
+        self,
+        gateways: Callable[[], Sequence[GatewayNode]],
+        clock: Callable[[], float],
+        tell: Callable[[str], None],
+        link: str = LINK,
+        prefix: str = "",
     ) -> None:
+        self.link, self.prefix = link, prefix
         self._gateways = gateways
         self._clock = clock
         self._tell = tell
@@ -60,7 +69,7 @@ class Operator:
         """
 
         async def exists() -> bool:
-            return (await self.ask("GET", f"/v3/links/{LINK}"))[0] == 200
+            return (await self.ask("GET", f"/v3/links/{self.link}"))[0] == 200
 
         await self.until(
             exists, lambda: self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create), "/v3/links"
@@ -69,6 +78,8 @@ class Operator:
     async def ask_for_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:
         """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
+        if self.prefix:
+            configs += [{"name": "link.prefix", "value": self.prefix}]
         if synced:
             configs += [
                 {"name": "consumer.offset.sync.enable", "value": "true"},
@@ -81,16 +92,16 @@ class Operator:
                 {"name": "auto.create.mirror.topics.filters", "value": json.dumps({"topicFilters": [one]})},
                 {"name": "metadata.max.age.ms", "value": "1000"},
             ]
-        await self.say("POST", "/v3/links", {"link_name": LINK, "configs": configs})
+        await self.say("POST", "/v3/links", {"link_name": self.link, "configs": configs})
 
     async def delete_link(self) -> None:
         """Ask once for the end of the link."""
-        await self.say("DELETE", f"/v3/links/{LINK}", None)
+        await self.say("DELETE", f"/v3/links/{self.link}", None)
 
     async def alter_link(self, **configs: str) -> None:
         """Ask once for these configs of the link. They take `_` for `.`."""
         data = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
-        await self.say("PUT", f"/v3/links/{LINK}/configs:alter", {"data": data})
+        await self.say("PUT", f"/v3/links/{self.link}/configs:alter", {"data": data})
 
     async def create(self, topic: str) -> None:
         """Mirror a topic; ACTIVE when this returns."""
@@ -101,13 +112,18 @@ class Operator:
 
         async def ask() -> None:
             if not await self._mirrors((topic,)):
-                await self.say("POST", f"/v3/links/{LINK}/mirrors", {"source_topic_name": topic})
+                await self.ask_to_mirror(topic)
 
-        await self.until(active, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(active, ask, f"/v3/links/{self.link}/mirrors/{topic}")
+
+    async def ask_to_mirror(self, topic: str) -> tuple[int, Any]:
+        """Ask once for a mirror topic, and return the answer."""
+        body = {"source_topic_name": topic.removeprefix(self.prefix)}
+        return await self.say("POST", f"/v3/links/{self.link}/mirrors", body)
 
     async def delete_mirror(self, topic: str) -> None:
         """Ask once for the end of a mirror, with its topic; groups that wait at their gates read on at the source."""
-        await self.say("DELETE", f"/v3/links/{LINK}/mirrors/{topic}?delete_topic=true&force=true", None)
+        await self.say("DELETE", f"/v3/links/{self.link}/mirrors/{topic}?delete_topic=true&force=true", None)
 
     async def created(self, topic: str) -> None:
         """Wait for a mirror topic that nobody asks for; ACTIVE when this returns."""
@@ -119,13 +135,15 @@ class Operator:
         async def nothing() -> None:
             return
 
-        await self.until(active, nothing, f"/v3/links/{LINK}/candidates")
+        await self.until(active, nothing, f"/v3/links/{self.link}/candidates")
 
-    async def promote(self, topics: Sequence[str], *, home: bool = False, twice: bool = False) -> None:
+    async def promote(
+        self, topics: Sequence[str], *, home: bool = False, twice: bool = False, force: bool = True
+    ) -> None:
         """Promote a set; of reverse mirrors, home."""
         begin = ("ACTIVE", "REVERSE") if home else ("ACTIVE", "FORWARD")
         end = ("ACTIVE", "FORWARD") if home else ("STOPPED", "FORWARD")
-        await self._change(topics, "promote", begin, end, twice=twice, force=True)
+        await self._change(topics, "promote", begin, end, twice=twice, force=force)
 
     async def reverse(self, topics: Sequence[str], *, twice: bool = False) -> None:
         """Mirror promoted topics back."""
@@ -142,7 +160,7 @@ class Operator:
             shown = await self._shown(topic)
             return shown == ("ACTIVE", "REVERSE")
 
-        await self.until(active, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(active, lambda: self._ask_restore(topic), f"/v3/links/{self.link}/mirrors/{topic}")
 
     # -- operations that end where they began, or FAILED -----------------------------------------------------------
 
@@ -152,7 +170,7 @@ class Operator:
         async def ask() -> None:
             if not given_up() and await self._shown(topic) == ("ACTIVE", "FORWARD"):
                 body = {"mirror_topic_names": [topic], "force": True}
-                await self.say("POST", f"/v3/links/{LINK}/mirrors:promote", body)
+                await self.say("POST", f"/v3/links/{self.link}/mirrors:promote", body)
 
         await self._back(topic, ("ACTIVE", "FORWARD"), ask, given_up)
 
@@ -162,7 +180,7 @@ class Operator:
         async def ask() -> None:
             if not given_up() and await self._shown(topic) == ("STOPPED", "FORWARD"):
                 body = {"mirror_topic_names": [topic]}
-                await self.say("POST", f"/v3/links/{LINK}/mirrors:reverse-and-start-mirror", body)
+                await self.say("POST", f"/v3/links/{self.link}/mirrors:reverse-and-start-mirror", body)
 
         await self._back(topic, ("STOPPED", "FORWARD"), ask, given_up)
 
@@ -172,7 +190,7 @@ class Operator:
         async def failed() -> bool:
             return (await self._shown(topic))[0] == "FAILED"
 
-        await self.until(failed, lambda: self._ask_restore(topic), f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(failed, lambda: self._ask_restore(topic), f"/v3/links/{self.link}/mirrors/{topic}")
 
     async def _back(
         self, topic: str, where: Shown, ask: Callable[[], Awaitable[None]], given_up: Callable[[], bool]
@@ -180,12 +198,12 @@ class Operator:
         async def there() -> bool:
             return given_up() and await self._shown(topic) == where
 
-        await self.until(there, ask, f"/v3/links/{LINK}/mirrors/{topic}")
+        await self.until(there, ask, f"/v3/links/{self.link}/mirrors/{topic}")
 
     async def _ask_restore(self, topic: str) -> None:
         if await self._shown(topic) == ("STOPPED", "FORWARD") or (await self._shown(topic))[0] == "FAILED":
             body = {"mirror_topic_names": [topic]}
-            await self.say("POST", f"/v3/links/{LINK}/mirrors:truncate-and-restore", body)
+            await self.say("POST", f"/v3/links/{self.link}/mirrors:truncate-and-restore", body)
 
     async def _shown(self, topic: str) -> Shown:
         listed = (await self.mirrors()).get(topic, {})
@@ -193,7 +211,7 @@ class Operator:
 
     async def promoted(self, group: str) -> None:
         """Until the group is promoted, by itself; at a word where it says that it waits for one."""
-        path = f"/v3/links/{LINK}/groups/{group}"
+        path = f"/v3/links/{self.link}/groups/{group}"
 
         async def there() -> bool:
             return await self.group_state(group) == "PROMOTED"
@@ -207,7 +225,7 @@ class Operator:
 
     async def demote(self, group: str) -> None:
         """Take the group back to the source."""
-        path = f"/v3/links/{LINK}/groups/{group}"
+        path = f"/v3/links/{self.link}/groups/{group}"
 
         async def back() -> bool:
             return await self.group_state(group) == "ACTIVE"
@@ -222,12 +240,12 @@ class Operator:
 
     async def group_state(self, group: str) -> str:
         """'' when nobody tells."""
-        code, answer = await self.ask("GET", f"/v3/links/{LINK}/groups/{group}")
+        code, answer = await self.ask("GET", f"/v3/links/{self.link}/groups/{group}")
         return str(answer["state"]) if code == 200 else ""
 
     async def mirrors(self) -> dict[str, dict[str, Any]]:
         """By mirror topic, as listed; empty when nobody tells."""
-        code, answer = await self.ask("GET", f"/v3/links/{LINK}/mirrors")
+        code, answer = await self.ask("GET", f"/v3/links/{self.link}/mirrors")
         return {m["mirror_topic_name"]: m for m in answer["data"]} if code == 200 else {}
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -244,10 +262,11 @@ class Operator:
             why = answer
         return 0, why
 
-    async def say(self, method: str, path: str, body: Any) -> None:
-        """Ask, and tell the answer in the story."""
+    async def say(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Ask, tell the answer in the story, and return it."""
         self._said = await self.ask(method, path, body)
         self._tell(f"{method} {path} {body or ''} -> {self._said[0]}{_reason(self._said[1])}")
+        return self._said
 
     async def _mirrors(self, topics: Sequence[str]) -> set[Shown]:
         listed = await self.mirrors()
@@ -269,7 +288,7 @@ class Operator:
         force: bool = False,
     ) -> None:
         """Ask until all are where it ends. A promote takes them as one set, so only while all are where it begins."""
-        path = f"/v3/links/{LINK}/mirrors:{verb}"
+        path = f"/v3/links/{self.link}/mirrors:{verb}"
 
         async def ask() -> None:
             listed = await self.mirrors()
@@ -286,7 +305,7 @@ class Operator:
         async def there() -> bool:
             return await self._mirrors(topics) == {end}
 
-        await self.until(there, ask, f"/v3/links/{LINK}/mirrors/{topics[0]}")
+        await self.until(there, ask, f"/v3/links/{self.link}/mirrors/{topics[0]}")
 
     async def until(
         self, reached: Callable[[], Awaitable[bool]], ask: Callable[[], Awaitable[None]], describe: str

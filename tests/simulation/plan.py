@@ -43,6 +43,12 @@ class Operation(StrEnum):
     UNMIRROR = "unmirror"
     UPDATE_LINK = "update-link"
     AUTO_CREATE = "auto-create"
+    SPOIL = "spoil"
+    REPAIR = "repair"
+    AGGREGATE = "aggregate"
+    CHAIN = "chain"
+    FAN_OUT = "fan-out"
+    PROMOTE_JOINED = "promote-joined"
 
 
 class FaultKind(StrEnum):
@@ -100,6 +106,8 @@ class EventKind(StrEnum):
     """A member comes to those gateways that follow, and waits there."""
     NAME_TAKEN = "name-taken"
     """A follower is cut off from the target, and another process takes its name."""
+    COPY_REPLACED = "copy-replaced"
+    """Somebody deletes the operation's topic on the target, and creates another one of its name."""
     DELETE_DELAYED = "delete-delayed"
     """The broker to which the next DeleteTopics goes is stopped with it in its socket."""
     MAP_UNKNOWN = "map-unknown"
@@ -210,6 +218,7 @@ group promote, which is for a look at the members at the very instant of the rea
 request has passed here; a gate's opening, which the record of `mark_promoted` brings along.
 """
 
+_JOIN: Final = ("create_link", "begin", "intent", "read_by_all", "create_topic", "store")
 MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.FAILOVER: ("settle", "take_back"),
     Operation.DEMOTE: ("settle",),
@@ -218,10 +227,29 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.UPDATE_LINK: ("try", "store", "apply"),
     Operation.AUTO_CREATE: ("list_topics", "begin", "intent", "read_by_all", "create_topic", "store"),
     Operation.PROMOTE: ("read_configs",),
+    Operation.REPAIR: (
+        "plan",
+        "resume",
+        "recreate",
+        "delete_replaced",
+        "intent",
+        "read_by_all",
+        "create_topic",
+        "store",
+    ),
+    Operation.AGGREGATE: _JOIN,
+    Operation.CHAIN: _JOIN,
+    Operation.FAN_OUT: _JOIN,
+    Operation.PROMOTE_JOINED: _PROMOTE,
 }
 """Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
 state is refused, or not known to be made, for which these runs have an event.
 """
+
+BUILT_FIRST: Final = (Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT)
+"""Operations that put clusters and gateways together before they begin."""
+JOINED: Final = (*BUILT_FIRST, Operation.PROMOTE_JOINED)
+"""Operations of other links than the run's own, or of another fleet."""
 
 Pair = tuple[Operation, str, FaultKind]
 
@@ -261,7 +289,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One operation. `number` names it, also where shrinking leaves others out. `pause_s` comes before."""
+    """One operation. `number` names it, also where shrinking leaves others out. `pause_s` comes before.
+
+    `how`: of an operation that can be done in several ways, see `acts.py`.
+    """
 
     number: int
     operation: Operation
@@ -269,6 +300,7 @@ class Act:
     group: str = ""
     pause_s: float = 0.5
     twice: bool = False
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +369,15 @@ TOPICS: Final[Mapping[str, int]] = {"plain": 2, "tx-a": 1, "tx-b": 1}
 """Topic -> partitions."""
 AUTO: Final = "auto"
 """A topic that comes to be on the source in the runs that have `auto_create`."""
+MENDED: Final = "mended"
+"""A topic whose mirror is made to fail, and repaired."""
+ORDERS: Final = "orders"
+NORTH, EAST = "north.", "east."
+"""A topic of two sources, and the prefixes of the links that mirror it to one target."""
+CHAINED: Final = "chained"
+"""A topic that is mirrored to the target, and from there to a third cluster."""
+FANNED: Final = "fanned"
+"""A topic that is mirrored to the target and to a third cluster."""
 GROUP: Final = "readers"
 NEWCOMER: Final = "newcomer"
 """A role of every run's cast, and its group, which the source does not know."""
@@ -404,6 +445,14 @@ def plan(seed: int) -> RunPlan:
 
         return further(_random(seed), random.Random(f"further/{seed}"))
     return _random(seed) if seed >= systematic_runs() else systematic(seed)
+
+
+def joined_topics(run: RunPlan) -> frozenset[str]:
+    """Topics of a run whose history is judged beside the others': by the names that they have on any cluster."""
+    names = {
+        topic for act in run.acts if act.operation in (Operation.AGGREGATE, Operation.CHAIN) for topic in act.topics
+    }
+    return frozenset(names | {ORDERS}) if any(name.endswith(f".{ORDERS}") for name in names) else frozenset(names)
 
 
 def systematic_runs() -> int:

@@ -16,6 +16,7 @@ from gateway.state.records import MirrorMode, MirrorState
 from tests.simulation import logs
 from tests.simulation.acts import Acts
 from tests.simulation.aim import Aim, named
+from tests.simulation.branches import Branch
 from tests.simulation.cast import Cast, compacted, pipelines
 from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
 from tests.simulation.ending import Ending
@@ -32,7 +33,9 @@ from tests.simulation.operator import LINK, LinkOptions, Operator, Stuck, TopicF
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
     AUTO,
+    BUILT_FIRST,
     GROUP,
+    JOINED,
     PLAIN,
     SET,
     TOPICS,
@@ -40,6 +43,7 @@ from tests.simulation.plan import (
     EventKind,
     Operation,
     RunPlan,
+    joined_topics,
 )
 from tests.simulation.recorder import Recorder
 from tests.simulation.steps import watched
@@ -90,14 +94,15 @@ def _simulated(plan: RunPlan, listener: Callable[[Line], None] | None) -> Outcom
 class World:
     """See the module. Implements `faults.Scene`."""
 
+    fleet_name = "gw-"
+    asked_as_source = f"{SOURCE}-"
+
     def __init__(self, plan: RunPlan, loop: SimLoop, listener: Callable[[Line], None] | None) -> None:
         self.plan = plan
         self.loop = loop
         self.story = Story(loop.time, listener)
-        self.source = _cluster(loop, SOURCE, plan.source_kafka)
-        self.target = _cluster(loop, TARGET, "4.3.1")
-        for cluster in (self.source, self.target):
-            cluster.on_trace = lambda text, name=cluster.name: self.story.tell(name, text)
+        self.source = self.cluster(SOURCE, plan.source_kafka)
+        self.target = self.cluster(TARGET, "4.3.1")
         self.recorder = Recorder(loop.time)
         self.gateways = [self._gateway(number) for number in range(plan.gateways)]
         self.operator = Operator(self._asked, loop.time, lambda text: self.story.tell("operator", text))
@@ -112,6 +117,9 @@ class World:
         self.writers: list[Producer | TransactionalProducer] = []
         self.readers: list[GroupMember] = []
         self.cast = Cast()
+        self.branches: dict[str, Branch] = {}  # by mirror topic
+        self.more_topics: list[str] = []
+        elsewhere = joined_topics(plan)
         self.judge = Judge(
             self.recorder,
             self.source,
@@ -119,12 +127,24 @@ class World:
             loop.time,
             compacted=compacted(plan),
             pipelines=pipelines(plan),
+            links=(LINK,) if elsewhere else (),
+            told=lambda topic: topic not in elsewhere,
         )
         self.trouble = Trouble(self.source, self.target, self.recorder)
 
     def _gateway(self, number: int) -> GatewayNode:
+        return self.gateway(f"{self.fleet_name}{number}", self.target)
+
+    def gateway(self, name: str, target: ClusterModel) -> GatewayNode:
+        """One before a target, not started."""
         settings = {**_SETTINGS, "fleet": {"lease_s": self.plan.lease_s}}
-        return GatewayNode(self.loop, f"gw-{number}", self.target.bootstrap, settings)
+        return GatewayNode(self.loop, name, target.bootstrap, settings)
+
+    def cluster(self, name: str, version: str) -> ClusterModel:
+        """One whose story is told, not started."""
+        made = _cluster(self.loop, name, version)
+        made.on_trace = lambda text: self.story.tell(name, text)
+        return made
 
     def logged(self, entry: logs.Entry) -> None:
         """A line of a gateway's log."""
@@ -222,7 +242,11 @@ class World:
 
     def topics(self) -> tuple[str, ...]:
         """See `faults.Scene`."""
-        return (*TOPICS, *self.cast.topics)
+        return (*TOPICS, *self.cast.topics, *self.more_topics)
+
+    def branch_of(self, act: Act) -> Branch | None:
+        """The other link with which an operation has to do, whose scene is struck."""
+        return self.branches.get(act.topics[-1]) if act.operation in JOINED else None
 
     # -- the run -----------------------------------------------------------------------------------------------------
 
@@ -248,6 +272,8 @@ class World:
         outcome.verdict = self.judge.verdict(
             stuck=stuck, at_rest=not stuck, lossy=self.cast.lossy, clients=self.cast.to_end
         )
+        for branch in self.branches.values():
+            outcome.verdict = outcome.verdict.and_also(branch.judge.verdict(at_rest=not stuck))
         for error in self.loop.unhandled:
             outcome.broken = outcome.broken or f"unhandled: {error.get('message')}: {error.get('exception')!r}"
         outcome.story, outcome.digest = self.story.lines, self.story.digest()
@@ -267,7 +293,8 @@ class World:
 
     async def _watch(self) -> None:
         while True:
-            self.judge.look()
+            for judge in (self.judge, *(branch.judge for branch in self.branches.values())):
+                judge.look()
             await asyncio.sleep(_WATCH_S)
 
     async def _set_up(self) -> None:
@@ -310,17 +337,23 @@ class World:
         self._act = act
         self._over.clear()
         self.story.tell("operator", f"== {named(act)}")
-        self._aim.begin(act)
+        if act.operation not in BUILT_FIRST:
+            self.arm(act)
         await self._acts.perform(act)
         self.outcome.migrations += act.operation not in (
             Operation.REBALANCE,
             Operation.RESTART,
             Operation.RELINK,
             Operation.UNMIRROR,
+            Operation.SPOIL,
         )
         self.story.tell("operator", f"== done {named(act)}")
         self._over.set()
         await self.settled()
+
+    def arm(self, act: Act) -> None:
+        """From now on what is to strike at the operation does."""
+        self._aim.begin(act)
 
     async def settled(self) -> None:
         """What was stopped or cut is back, before the next operation begins: one story at a time."""

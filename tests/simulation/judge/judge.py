@@ -78,6 +78,8 @@ class Judge:
     groups: group -> side on which it reads at the start, where that cannot be seen.
     allowed_failures: mirror topics that may FAIL in this run; `allowed` may be changed as it goes on.
     pipelines: topics that are read, and those that are written from them, once per record.
+    links: those whose mirrors and groups are judged here; all when there are none.
+    told: whether a topic, by its name on either side, has its history here; else its logs are compared, no more.
     """
 
     def __init__(
@@ -91,9 +93,12 @@ class Judge:
         groups: Mapping[str, str] | None = None,
         allowed_failures: Collection[str] = (),
         pipelines: Collection[tuple[str, str]] = (),
+        links: Collection[str] = (),
+        told: Callable[[str], bool] = lambda _topic: True,
     ) -> None:
         self.findings = Findings()
-        self.state = StateView(target, self.findings)
+        self.state = StateView(target, self.findings, links=frozenset(links))
+        self._told = told
         self.cutovers = self.moves = 0
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
@@ -132,6 +137,8 @@ class Judge:
         cut_over: dict[str, MirrorRecord] = {}
         for entry in entries:
             said = entry.record
+            if not self.state.is_looked_at(said):
+                continue
             if isinstance(said, MirrorRecord):
                 self._look_at_mirror(entry, said, cut_over)
             elif isinstance(said, GroupRecord):
@@ -342,7 +349,7 @@ class Judge:
                     compare_latest(pair, self.findings, now)
                 if mirror.link in maps:
                     judge_map(pair, maps[mirror.link], self.findings, now)
-                if not failed_over:
+                if not failed_over and self._told(mirror.mirror_topic):
                     self._judge_late(pair, now)
 
     def _judge_late(self, pair: Pair, now: float) -> None:
@@ -371,7 +378,8 @@ class Judge:
     def _operations(self, lossy: bool) -> Iterator[Op]:
         """The history as the checker takes it."""
         mirrors = {mirror.mirror_topic: mirror for mirror in self.state.mirrors}
-        own = [t for t in self._target.topic_names() if not t.startswith("__") and t not in self._sides]
+        names = [t for t in self._target.topic_names() if not t.startswith("__") and self._told(t)]
+        own = [t for t in names if t not in self._sides]
         topics = {
             topic: {
                 "preserve": topic in mirrors and mirrors[topic].mode is MirrorMode.PRESERVE,
@@ -439,7 +447,7 @@ class Judge:
         """Key, log start, log end and records of every partition of a cluster."""
         cluster = self._source if side == SOURCE else self._target
         for topic in cluster.topic_names():
-            if topic.startswith("__"):
+            if topic.startswith("__") or not self._told(topic):
                 continue
             for index in range(self._partitions(cluster, topic)):
                 start, end, *_ = cluster.log_range(topic, index)

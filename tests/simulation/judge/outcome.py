@@ -47,6 +47,19 @@ class Verdict:
                 return f"{name}: {examples[0]}" if examples else name
         return ""
 
+    def and_also(self, other: Verdict) -> Verdict:
+        """Both as one: of a run that has several judges."""
+        return Verdict(
+            operations={name: self.operations.get(name, 0) + count for name, count in other.operations.items()}
+            | {name: count for name, count in self.operations.items() if name not in other.operations},
+            records=self.records + other.records,
+            counts={name: count + other.counts.get(name, 0) for name, count in self.counts.items()},
+            examples={name: [*found, *other.examples.get(name, ())] for name, found in self.examples.items()},
+            cutovers=self.cutovers + other.cutovers,
+            moves=self.moves + other.moves,
+            late=self.late + other.late,
+        )
+
     def numbers(self) -> str:
         """As in the last line of a run."""
         return " ".join(f"{name}={count}" for name, count in self.counts.items())

@@ -97,11 +97,15 @@ class Entry(NamedTuple):
 
 @dataclass
 class StateView:
-    """The state topic, as far as it was read (`position`). `read` goes on. `end`: of its log, when that was asked."""
+    """The state topic, as far as it was read (`position`). `read` goes on. `end`: of its log, when that was asked.
+
+    `links`: whose mirrors and groups are looked at; all when there are none.
+    """
 
     target: Logs
     findings: Findings
     topic: str = TOPIC
+    links: frozenset[str] = frozenset()
     latest: dict[str, StateRecord] = field(default_factory=dict)
     position: int = 0
     end: int = 0
@@ -128,12 +132,18 @@ class StateView:
     @property
     def mirrors(self) -> list[MirrorRecord]:
         """All that are there now, in order of their names."""
-        return [each for _, each in sorted(self.latest.items()) if isinstance(each, MirrorRecord)]
+        found = [each for _, each in sorted(self.latest.items()) if isinstance(each, MirrorRecord)]
+        return [each for each in found if self.is_looked_at(each)]
 
     @property
     def groups(self) -> list[GroupRecord]:
         """The same."""
-        return [each for _, each in sorted(self.latest.items()) if isinstance(each, GroupRecord)]
+        found = [each for _, each in sorted(self.latest.items()) if isinstance(each, GroupRecord)]
+        return [each for each in found if self.is_looked_at(each)]
+
+    def is_looked_at(self, record: StateRecord | None) -> bool:
+        """It is no mirror or group of a link that is not looked at."""
+        return not self.links or not isinstance(record, MirrorRecord | GroupRecord) or record.link in self.links
 
     def link_id(self, name: str) -> int:
         """Of a link; 0 when it is gone."""

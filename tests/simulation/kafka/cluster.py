@@ -89,7 +89,7 @@ class ClusterModel:
         self.topics_by_id: dict[UUID, Topic] = {}
         self.on_trace: Callable[[str], None] | None = None
         self.on_leader: list[Callable[[Partition, int, int], None]] = []  # (partition, broker that heard, new leader)
-        self._producer_ids = 0
+        self.issued_ids = 0
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)
 
@@ -112,8 +112,8 @@ class ClusterModel:
 
     def new_producer_id(self) -> int:
         """A producer id that nobody has had."""
-        self._producer_ids += 1
-        return self._producer_ids - 1 + 1000
+        self.issued_ids += 1
+        return self.issued_ids - 1 + 1000
 
     def trace(self, text: str) -> None:
         """Tell whoever listens what happened."""

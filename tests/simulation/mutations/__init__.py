@@ -15,6 +15,7 @@ def mutations() -> Mapping[str, Mutation]:
     from tests.simulation.mutations import (  # they import the product
         gateway_faults,
         group_faults,
+        joined_faults,
         mirror_faults,
         past,
         topic_faults,
@@ -25,6 +26,7 @@ def mutations() -> Mapping[str, Mutation]:
         group_faults.MUTATIONS,
         gateway_faults.MUTATIONS,
         mirror_faults.MUTATIONS,
+        joined_faults.MUTATIONS,
         past.MUTATIONS,
     )
     found: dict[str, Mutation] = {}

@@ -18,7 +18,7 @@ from gateway.state.records import (
     MirrorState,
     PartitionStart,
 )
-from tests.simulation.judge import Findings
+from tests.simulation.judge import Findings, Judge
 from tests.simulation.judge.pipelines import judge_pipeline
 from tests.support.brokers.two_clusters import Scene, a_whole_migration, found
 
@@ -437,3 +437,38 @@ def test_compacted_logs_may_have_gaps_but_end_alike(scene: Scene) -> None:
     assert scene.judge.verdict().passed, scene.judge.verdict().first
     scene.source.append("plain", b"p:9", key=b"b")
     assert "key b'b' ends as 'p:9' at 3" in found(scene.judge.verdict(), "diverged")
+
+
+# -- several judges of a run --------------------------------------------------------------------------------------
+
+
+def judge_of(scene: Scene, **options: Any) -> Judge:
+    return Judge(scene.recorder, scene.source, scene.target, lambda: scene.now, **options)
+
+
+def test_a_link_that_is_another_judges(scene: Scene) -> None:
+    scene.change(state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED)
+    assert judge_of(scene, links=("other",)).verdict().passed
+    found(judge_of(scene, links=("l", "other")).verdict(), "failed_topics")
+
+
+def test_a_topic_whose_history_is_told_elsewhere_has_its_logs_compared_all_the_same(scene: Scene) -> None:
+    scene.source.append("plain", b"by somebody of another history")
+    scene.target.append("plain", b"by somebody of another history")
+    assert not judge_of(scene).verdict().passed
+    elsewhere = judge_of(scene, told=lambda topic: topic != "plain")
+    assert elsewhere.verdict().passed
+    scene.target.append("plain", b"not the source's")
+    found(elsewhere.verdict(), "diverged")
+
+
+def test_verdicts_of_several_judges_are_one(scene: Scene) -> None:
+    scene.send()
+    fine = judge_of(scene).verdict()
+    scene.change(state=MirrorState.FAILED, error=MirrorError.TARGET_DIVERGED)
+    wrong = judge_of(scene).verdict()
+    both = fine.and_also(wrong)
+    assert not both.passed
+    assert both.first == wrong.first
+    assert both.records == fine.records + wrong.records
+    assert fine.and_also(fine).passed

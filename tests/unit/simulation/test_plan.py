@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from hashlib import blake2b
 
 from tests.simulation.plan import (
     FURTHER_FROM,
     GIVEN_UP,
+    MORE_PAIRS,
     MORE_STEPS,
     PAIRS,
     RANDOM_FROM,
@@ -17,6 +19,9 @@ from tests.simulation.plan import (
     systematic,
     systematic_runs,
 )
+from tests.simulation.repairs import HOWS
+
+MENDING = Operation.SPOIL, Operation.REPAIR
 
 
 def test_a_seed_is_a_plan():
@@ -42,6 +47,12 @@ _LATER = {
     Operation.UPDATE_LINK,
     Operation.AUTO_CREATE,
     Operation.UNMIRROR,
+    Operation.SPOIL,
+    Operation.REPAIR,
+    Operation.AGGREGATE,
+    Operation.CHAIN,
+    Operation.FAN_OUT,
+    Operation.PROMOTE_JOINED,
 }  # of the seeds from FURTHER_FROM on
 
 
@@ -74,7 +85,41 @@ def test_later_seeds_have_more_in_them():
     }
     assert {(operation, step) for operation, steps in MORE_STEPS.items() for step in steps} <= struck
     happened = {event.kind for run in runs for event in run.events}
-    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD} <= happened
+    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
+
+
+def test_repairs_and_further_links_go_through_every_pair():
+    wanted = {Operation.REPAIR, Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT, Operation.PROMOTE_JOINED}
+    struck = {
+        (act.operation, fault.step, fault.kind)
+        for run in (plan(FURTHER_FROM + number) for number in range(1_400))
+        for act in run.acts
+        for fault in run.faults
+        if act.operation in wanted and fault.act == act.number
+    }
+    assert {pair for pair in MORE_PAIRS if pair[0] in wanted} <= struck
+
+
+def test_a_repair_takes_the_step_that_is_struck():
+    resumed = set[bool]()
+    for run in (plan(FURTHER_FROM + number) for number in range(0, 1_200, 3)):
+        spoil, repair = (next(each for each in run.acts if each.operation is one) for one in MENDING)
+        assert run.acts.index(spoil) < run.acts.index(repair)
+        assert spoil.how == repair.how in HOWS
+        step = next(fault.step for fault in run.faults if fault.act == repair.number)
+        resumed.add(step == "resume")
+        assert step == "plan" or (step == "resume") == (repair.how in ("refused", "overtaken"))
+    assert resumed == {False, True}
+
+
+def test_plans_of_the_seeds_below_stay_as_they_were():
+    """A proof of them stands: whoever adds to the plans adds to later seeds."""
+    told = blake2b(digest_size=8)
+    for seed in (*range(FURTHER_FROM), *range(RANDOM_FROM, RANDOM_FROM + 100)):
+        there = plan(seed).as_json()
+        there["acts"] = [{name: value for name, value in act.items() if name != "how"} for act in there["acts"]]
+        told.update(json.dumps(there, sort_keys=True).encode())
+    assert told.hexdigest() == "921f1e48568705c0"
 
 
 def test_every_event_of_the_random_runs_is_drawn():
@@ -87,6 +132,7 @@ def test_every_event_of_the_random_runs_is_drawn():
     never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
     never |= {
         EventKind.COMMITTED_ELSEWHERE,
+        EventKind.COPY_REPLACED,
         EventKind.SOURCE_HEARS_LATE,
         EventKind.KILLED_OFTEN,
     }  # of the runs from FURTHER_FROM on
