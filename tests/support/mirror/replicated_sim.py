@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from gateway.mirror.partition.rules.append_window import Append
 from gateway.mirror.partition.rules.log_tail import LogTail
 from protocol.batch.header import iter_batches, read_batch_header
 from protocol.batch.record_reader import Record, read_records
@@ -132,9 +133,14 @@ class ReplicatedRunner(Runner):
 
     unclean: bool = False
     fetched_batches: int = 40
+    misdirected: dict[int, Append] = field(default_factory=dict)  # on its way to a leader that is one no more
 
     def step(self) -> None:
         self._target_does()
+        while (append := self.mirror.take()) is not None:
+            self.flight.append(append)
+            if self._log.moved:
+                self.misdirected[id(append)] = append
         super().step()
 
     @property
@@ -161,6 +167,7 @@ class ReplicatedRunner(Runner):
         lost = len(self.flight)
         self.flight.clear()
         self.lingering.clear()
+        self.misdirected.clear()
         for _ in range(lost):
             self.do(self.mirror.append_unknown("connection lost"))
 
@@ -169,6 +176,8 @@ class ReplicatedRunner(Runner):
             return self._break_connection()
         append = self.flight.popleft()
         batch = append.batch
+        if self.misdirected.pop(id(append), None) is not None:
+            return self.do(self.mirror.append_answered(append.base, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1))
         code, landed_at = self.target.produce(batch)
         following = landed_at + read_batch_header(batch).count
         self._log.waiting.append(_Waiting(self, append.base, code, landed_at, following))
@@ -180,6 +189,8 @@ class ReplicatedRunner(Runner):
         log.waiting = [one for one in log.waiting if one.runner is not self]
         for _ in mine:
             self.do(self.mirror.append_unknown("connection lost"))
+        if self.misdirected:
+            self._lose_requests()
         super()._break_connection()
 
 

@@ -60,6 +60,8 @@ class Story:
         self._go_on(runners, _TURNS)
         for one in runners:
             one.fault_rate = 0.0
+        if self._unclean:
+            self._source.write(1)  # what was lost when nothing was to be appended is noticed by the next append
         self._rest(runners)
         self._judge(runners)
         return self._merged + sum(one.mirror.window.merged for one in runners)
