@@ -153,19 +153,18 @@ def warm_too_early(patching: Patching) -> None:
 def producers_by_the_clock(patching: Patching) -> None:
     """A producer table is dropped by the time of day, compared with the one that the cutover's record names."""
 
-    def refresh(self: Any) -> None:
+    def look_at(self: Any, topic: str, now: float) -> None:
         loop: Any = asyncio.get_running_loop()
-        now_ms = loop.wall_ms(CURRENT.get())
-        young = {m.mirror_topic for m in self._store.mirrors.values() if now_ms - m.cutover.at_ms < 15 * 60 * 1000}
-        retried = self._cutovers.retried
-        self._cutovers.retried = lambda now: retried(now) & young
+        mirror, left_s = self._store.mirror_of(topic), self._cutovers.left_s
+        if mirror is not None and loop.wall_ms(CURRENT.get()) - mirror.cutover.at_ms >= 15 * 60 * 1000:
+            self._cutovers.left_s = lambda topic, now: 0.0
         try:
-            shipped(self)
+            shipped(self, topic, now)
         finally:
-            self._cutovers.retried = retried
+            self._cutovers.left_s = left_s
 
-    shipped = routing_publisher.RoutingPublisher.refresh
-    patching.replace(routing_publisher.RoutingPublisher, "refresh", refresh)
+    shipped = routing_publisher.RoutingPublisher._look_at
+    patching.replace(routing_publisher.RoutingPublisher, "_look_at", look_at)
 
 
 def producers_by_count(patching: Patching) -> None:
