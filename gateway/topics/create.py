@@ -248,9 +248,9 @@ class MirrorCreator:
             await self._carry_out(plan)
 
     def _require_unmirrored(self, topic: str, *, besides: MirrorRecord | None = None) -> None:
-        for (link, name), mirror in self._records.store.mirrors.items():
-            if name == topic and mirror != besides:
-                raise Conflict(f"topic '{topic}' is already a mirror topic of link '{link}' ({mirror.state})")
+        mirror = self._records.store.mirror_of(topic)
+        if mirror is not None and mirror != besides:
+            raise Conflict(f"topic '{topic}' is already a mirror topic of link '{mirror.link}' ({mirror.state})")
 
     async def _carry_out(self, plan: MirrorPlan) -> MirrorRecord:
         topic = plan.mirror_topic

@@ -61,7 +61,7 @@ class AfterCutover:
 
     def unanswered(self, body: Buffer, parts: Sequence[Part]) -> None:
         """The connection to the source was lost with the request: if that is a failover's doing, it comes again."""
-        self._order.unanswered(self._batches(body, parts))
+        self._order.held(self._batches(body, parts))
 
     def admits(self, connection: int, body: Buffer, plan: ProducePlan) -> bool:
         """Whether the request may be sent now; notes in the plan who is to hear of the answer, if somebody is."""

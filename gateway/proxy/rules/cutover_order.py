@@ -108,7 +108,8 @@ class CutoverOrder:
         self._watched.pop(topic, None)
 
     def held(self, batches: Iterable[SentBatch]) -> None:
-        """They wait for the end of a write pause. Those of topics that are not paused wait for another one's, and are
+        """They wait for the end of a write pause, or were under way to the source when their connection was lost, and
+        come again to be held. Those of topics that are not paused wait for another one's, and are
         told again if theirs is paused by then."""
         for batch in batches:
             if batch.topic not in self._paused:
@@ -118,10 +119,6 @@ class CutoverOrder:
             earliest = held.get(key)
             if earliest is None or earliest[0] != batch.epoch or _precedes(batch.first_sequence, earliest[1]):
                 held[key] = batch.epoch, batch.first_sequence
-
-    def unanswered(self, batches: Iterable[SentBatch]) -> None:
-        """They were under way, and their connection is gone: whoever has sent them sends them again, to be held."""
-        self.held(batches)
 
     def too_early(self, connection: int, batches: Sequence[SentBatch], now: float) -> list[SentBatch]:
         """Those that must not be sent yet, by that client's connection; if there are none, all count as sent."""

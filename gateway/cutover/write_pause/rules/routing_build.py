@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -51,10 +50,6 @@ class Routes:
         """As it was when the topic was looked at last; None without a route."""
         built = self._built.get(topic)
         return None if built is None else built.phase
-
-    def topics(self) -> AbstractSet[str]:
-        """Those that have a route."""
-        return self._built.keys()
 
     def put(self, mirror: MirrorRecord, link: LinkRecord, pause: WritePause, *, readable: bool, retried: bool) -> None:
         """Look at a topic again: its record, its link, and what else its route is made of.

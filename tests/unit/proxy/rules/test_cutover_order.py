@@ -92,11 +92,11 @@ def test_who_gives_up_what_was_held_begins_anew(order: CutoverOrder) -> None:
 
 def failed_over(*, held: tuple[SentBatch, ...] = (), unanswered: tuple[SentBatch, ...] = ()) -> CutoverOrder:
     made = CutoverOrder()
-    made.unanswered([sent(0)])  # before there is a pause: it may be anywhere by now
+    made.held([sent(0)])  # before there is a pause: it may be anywhere by now
     for phase in (WritePhase.FORWARD, WritePhase.PAUSED):
         made.routing_changed(routing(phase), ["t"], 100.0)
     made.held(held)
-    made.unanswered(unanswered)
+    made.held(unanswered)
     made.routing_changed(routing(WritePhase.SWITCHED, goes_on=False), ["t"], 100.0)
     return made
 

@@ -38,7 +38,7 @@ def built(
     retried: AbstractSet[str] = frozenset(),
 ) -> Routing:
     """The snapshot of these mirrors, all of which are looked at."""
-    for topic in routes.topics() - {record.mirror_topic for record in records}:
+    for topic in routes.snapshot(links).topics.keys() - {record.mirror_topic for record in records}:
         routes.drop(topic)
     for record in records:
         topic = record.mirror_topic
