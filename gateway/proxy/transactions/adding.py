@@ -90,13 +90,23 @@ class TransactionAdding:
             leave()
 
     @contextmanager
-    def begun(self, producer: TransactionalProducer, side: TransactionSide, names: set[str]) -> Iterator[bool]:
-        """The names are on their way to the place's coordinator in the block. Yields whether they open a transaction
+    def begun(self, producer: TransactionalProducer, side: TransactionSide, wanted: Wanted) -> Iterator[bool]:
+        """What is wanted is on its way to the place's coordinator in the block. Yields whether it opens a transaction
         there.
 
         A call that is Refused has changed nothing there, and so opens none.
+
+        It is decided anew. Since `add` did, seconds may have gone by (the client's rights were asked for, an identity
+        obtained at the place), and a write pause that began meanwhile knows nothing of a transaction that has not begun
+        here: it would be acknowledged, and the transaction's marker would come to the source behind the cutover.
+
+        Raises:
+            Refused: CONCURRENT_TRANSACTIONS: it does not go there any more; nothing was sent.
         """
-        opened = producer.begin(side, names, self._clock())
+        names = wanted(producer)
+        if producer.decide(names, self._placements.failback_epoch()) != Decision(Admission.GO, side):
+            raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, f"{', '.join(names)}: a write pause began meanwhile")
+        opened = producer.begin(side, set(names), self._clock())
         with in_transit(producer):
             try:
                 yield opened

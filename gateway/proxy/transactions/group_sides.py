@@ -36,18 +36,28 @@ class GroupSides:
         self._placements = placements
         self._clock = clock
 
-    async def placement(self, producer: TransactionalProducer, group: str) -> TopicPlacement:
-        """Where the group commits now: on the target once it is promoted (or never was on a source), else on the
-        source.
+    async def known(self, group: str) -> None:
+        """Wait until it is known whether the group is gated.
 
         Raises:
             Refused: COORDINATOR_LOAD_IN_PROGRESS while the source has not said whether it has the group.
         """
         deadline = self._clock() + _KNOWN_S
-        while (status := self._gates.status(group)) is GateStatus.UNKNOWN:
+        while self._gates.status(group) is GateStatus.UNKNOWN:
             if self._clock() >= deadline:
-                raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group!r} is not known yet")
+                raise _unknown(group)
             await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def placement(self, producer: TransactionalProducer, group: str) -> TopicPlacement:
+        """Where the group commits now: on the target once it is promoted (or never was on a source), else on the
+        source.
+
+        Raises:
+            Refused: it is not `known`.
+        """
+        status = self._gates.status(group)
+        if status is GateStatus.UNKNOWN:
+            raise _unknown(group)
         if status is GateStatus.OPEN:
             return TopicPlacement(TARGET)
         return TopicPlacement(self._source_of(producer))
@@ -61,3 +71,7 @@ class GroupSides:
         if not sources:
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no source was reached yet")
         return min(sources)
+
+
+def _unknown(group: str) -> Refused:
+    return Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group!r} is not known yet")

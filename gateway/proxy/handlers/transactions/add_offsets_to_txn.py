@@ -7,14 +7,14 @@ every client answers by aborting.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from gateway.proxy.handlers.transactions.txn_codes import answered_code
 from gateway.proxy.rules.transactional_ids import OWN, ProducerIdentity, TransactionSide, id_at
-from gateway.proxy.rules.transactional_producers import Admission, TransactionalProducer
+from gateway.proxy.rules.transactional_producers import Admission, TopicPlacement, TransactionalProducer
 from gateway.proxy.transactions.coordinator_calls import (
     Action,
     forward_own,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gateway.cutover.write_pause.rules.routing import RoutingTable
     from gateway.proxy.session.exchange import Exchange
     from gateway.proxy.session.session import Session
-    from gateway.proxy.transactions.adding import TransactionAdding
+    from gateway.proxy.transactions.adding import TransactionAdding, Wanted
     from gateway.proxy.transactions.group_sides import GroupSides
     from gateway.proxy.transactions.transactions import Transactions
 
@@ -74,21 +74,20 @@ class AddOffsetsToTxnHandler:
         name = as_name(request.group_id)
         client = ProducerIdentity(request.producer_id, request.producer_epoch)
         await require_transactional_first(session, request.transactional_id, request.group_id)
-        async with self._transactions.lock(request.transactional_id):
-            producer = await self._transactions.identify(request.transactional_id, client, session.id)
-        placement = await self._groups.placement(producer, request.group_id)
-        async with self._adding.add(request.transactional_id, client, session.id, lambda _: {name: placement}) as (
-            producer,
-            decision,
-        ):
+        await self._groups.known(request.group_id)
+
+        def wanted(producer: TransactionalProducer) -> Mapping[str, TopicPlacement]:
+            return {name: self._groups.placement(producer, request.group_id)}
+
+        async with self._adding.add(request.transactional_id, client, session.id, wanted) as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return self._refuse_mixed(exchange, request, str(decision.side))
             if decision.side != OWN:
                 await require_transactional(session, request.transactional_id, request.group_id)
-                code = await self._elsewhere(exchange, request, producer, decision.side)
+                code = await self._elsewhere(exchange, request, producer, decision.side, wanted)
                 if await self._transactions.has_newer(producer, decision.side, code):
-                    code = await self._elsewhere(exchange, request, producer, decision.side)
+                    code = await self._elsewhere(exchange, request, producer, decision.side, wanted)
                 return lambda: self._reply(exchange, code)
             return forward_own(session, exchange, producer, lambda: self._begin(producer, name))
 
@@ -97,7 +96,12 @@ class AddOffsetsToTxnHandler:
         return lambda answer: self._adding.taken(producer, opened, [answer.error_code])
 
     async def _elsewhere(
-        self, exchange: Exchange, request: Any, producer: TransactionalProducer, side: TransactionSide
+        self,
+        exchange: Exchange,
+        request: Any,
+        producer: TransactionalProducer,
+        side: TransactionSide,
+        wanted: Wanted,
     ) -> int:
         transactions = self._transactions
         identity = await transactions.identity_at(producer, side)
@@ -107,7 +111,7 @@ class AddOffsetsToTxnHandler:
             producer_epoch=identity.epoch,
             group_id=self._routing.current.group_at(side.cluster, request.group_id),
         )
-        with self._adding.begun(producer, side, {as_name(request.group_id)}) as opened:
+        with self._adding.begun(producer, side, wanted) as opened:
             cap = min(_CAP, exchange.api_version)
             answer = await transactions.coordinators.call(side, request.transactional_id, message, cap)
         transactions.coordinators.noticed(side, request.transactional_id, answer.error_code)

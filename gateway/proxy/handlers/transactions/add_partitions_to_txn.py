@@ -10,7 +10,7 @@ identity that the gateway has for the producer there, on the target otherwise, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -18,7 +18,7 @@ import structlog
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.proxy.handlers.transactions.txn_codes import answered_code
 from gateway.proxy.rules.transactional_ids import OWN, TARGET, ProducerIdentity, TransactionSide, id_at
-from gateway.proxy.rules.transactional_producers import Admission, Decision, TransactionalProducer
+from gateway.proxy.rules.transactional_producers import Admission, Decision, TopicPlacement, TransactionalProducer
 from gateway.proxy.transactions.coordinator_calls import (
     Action,
     forward_own,
@@ -92,9 +92,7 @@ class _Call:
         transactions = self._handler.transactions
         came_by = self._session.id
         await require_transactional_first(self._session, self._name)
-        async with self._handler.adding.add(
-            self._name, self._client, came_by, lambda _: self._handler.placements.of(self._topics)
-        ) as (producer, decision):
+        async with self._handler.adding.add(self._name, self._client, came_by, self._wanted) as (producer, decision):
             if decision.verdict is Admission.REFUSE:
                 producer.turned_away()
                 return lambda: self._refuse_mixed(decision)
@@ -104,6 +102,9 @@ class _Call:
             if await transactions.has_newer(producer, decision.side, next(iter(codes.values()), 0)):
                 codes = await self._elsewhere(producer, decision.side)
             return lambda: self._reply(codes)
+
+    def _wanted(self, _: TransactionalProducer) -> Mapping[str, TopicPlacement]:
+        return self._handler.placements.of(self._topics)
 
     def _begin(self, producer: TransactionalProducer) -> Callable[[Any], None]:
         opened = producer.begin(OWN, set(self._topics), self._handler.clock())
@@ -125,7 +126,7 @@ class _Call:
         identity = await transactions.identity_at(producer, side)
         names = self._names(side)
         request = _request(id_at(self._name, side), identity, {names[t]: ps for t, ps in self._topics.items()})
-        with self._handler.adding.begun(producer, side, set(self._topics)) as opened:
+        with self._handler.adding.begun(producer, side, self._wanted) as opened:
             try:
                 answer = await transactions.coordinators.call(
                     side, self._name, request, min(self._exchange.api_version, 3)
