@@ -1,7 +1,7 @@
 """What the operations of one term of leadership are made of, and how the larger ones are put together.
 
-Only what wires a control plane looks here: `control_plane.py`, `runtime/term.py`, and the tests. No operation is handed
-the parts: each names in its constructor what it needs. They are built in this order, each of those before it:
+Only what wires a control plane looks here: `control_operations.py`, `runtime/term.py`, and the tests. No operation is
+handed the parts: each names in its constructor what it needs. They are built in this order, each of those before it:
 
     tools = failback_tools(parts, ...)
     runs = FailbackRuns(tools, parts.background)          # a promote of a mirror back sets one going

@@ -1,0 +1,119 @@
+"""The control plane in numbers, read from records and from what its operations have at hand: for a scrape."""
+
+from __future__ import annotations
+
+from gateway.control_parts import ControlParts
+from gateway.cutover.write_pause.rules.routing_build import written_on_target
+from gateway.groups.reports import GroupReports, Lags
+from gateway.operations.partners import TopicPromoter
+from gateway.operations.sources import LinkHealth
+from gateway.state.link_config import parse
+from gateway.state.mirror_states import shown
+from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from gateway.telemetry.numbers import ControlNumbers, GroupNumbers, LinkNumbers, MirrorNumbers
+from gateway.topics.auto_create import AutoCreate
+from gateway.topics.catch_up import CatchUps
+from gateway.topics.mirrors import Mirrors
+
+
+class ControlNumbersReader:
+    """`read` is called at a scrape. It asks nobody, and a number costs no more than a look-up."""
+
+    def __init__(
+        self,
+        parts: ControlParts,
+        *,
+        mirrors: Mirrors,
+        catch_ups: CatchUps,
+        auto_create: AutoCreate,
+        promoter: TopicPromoter,
+        reports: GroupReports,
+    ) -> None:
+        self._store = parts.records.store
+        self._engine = parts.engine
+        self._health = parts.health
+        self._tasks = parts.tasks
+        self._drift = parts.drift
+        self._gates = parts.gates
+        self._clock = parts.clock
+        self._mirrors = mirrors
+        self._catch_ups = catch_ups
+        self._auto_create = auto_create
+        self._promoter = promoter
+        self._reports = reports
+
+    def read(self) -> ControlNumbers:
+        """Of all links, mirror topics and mirror groups."""
+        store, health = self._store, self._health
+        return ControlNumbers(
+            links={name: name not in health or health[name].available for name in store.links},
+            mirrors=[self._mirror(mirror) for mirror in store.mirrors.values()],
+            groups=[self._group(link, name, group) for (link, name), group in store.groups.items()],
+            link_numbers=[self._link(link) for link in store.links.values()],
+        )
+
+    def shown(self, mirror: MirrorRecord) -> MirrorState:
+        """The state of a mirror topic as people see it."""
+        link = self._store.links.get(mirror.link)
+        return shown(mirror, link_paused=link is not None and parse(link.configs).paused)
+
+    def _mirror(self, mirror: MirrorRecord) -> MirrorNumbers:
+        link, topic = mirror.link, mirror.mirror_topic
+        return MirrorNumbers(
+            link,
+            topic,
+            self.shown(mirror),
+            self._engine.status(link, topic),
+            sum(self._promoter.records_after_cutover(link, topic).values()),
+            sum(lost.count for lost in mirror.lost),
+            mirror.is_reverse,
+            sum(count for count in mirror.cutover.not_mirrored if count > 0),
+            state_since_ms=mirror.state_since_ms,
+            partition_count=len(mirror.starts),
+            translated=mirror.mode is MirrorMode.TRANSLATE,
+            readable=mirror.readable or written_on_target(mirror),
+            error=mirror.error,
+            promote_failed=self._mirrors.promote_failed(link, topic),
+            retries_unknown=len(mirror.cutover.retries_unknown),
+            catch_up=self._catch_ups.of(link, topic),
+            set_back=len(self._drift.of(mirror)),
+            transition_errors=len(self._mirrors.transition_errors(mirror)),
+        )
+
+    def _link(self, link: LinkRecord) -> LinkNumbers:
+        health = self._health.get(link.name, LinkHealth(True, link.created_ms))
+        return LinkNumbers(
+            link=link.name,
+            state="PAUSED" if parse(link.configs).paused else health.state,
+            state_since_ms=health.since_ms,
+            error="" if health.available else health.code.value,
+            tasks=self._tasks.of(link.name),
+            auto_created=self._auto_create.counted(link.name),
+        )
+
+    def _group(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:
+        reports, key = self._reports, (link, group)
+        sync = reports.offset_sync.get(key)
+        lags = reports.lags.get(key, Lags({}, {}))
+        waiters, now = self._gates.waiters(group), self._clock()
+        return GroupNumbers(
+            link,
+            group,
+            record.state.value,
+            len(waiters),
+            reports.members_after_promote.get(key, 0),
+            commits_after_promote=reports.commits_after_promote.get(key, 0),
+            synced_ms=None if sync is None else sync.synced_ms,
+            sync_lag=0 if sync is None else sync.behind,
+            held_back=0 if sync is None else len(sync.held_back),
+            sync_committed=0 if sync is None else sync.committed,
+            sync_errors=0 if sync is None else sync.errors,
+            sync_round_s=0.0 if sync is None else sync.round_s,
+            sync_failing=sync is not None and bool(sync.error),
+            state_since_ms=record.state_since_ms,
+            carried=len(record.offsets),
+            members=None if record.state is GroupState.PROMOTED else reports.members_on_source.get(key),
+            longest_wait_s=max((now - waiter.since for waiter in waiters), default=0.0),
+            source_lag=lags.source,
+            target_lag=lags.target,
+        )
