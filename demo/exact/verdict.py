@@ -42,6 +42,15 @@ class ExactVerdict:
         faults = self.lost + self.duplicated + self.reordered + self.aborted_seen + len(self.errors)
         return not faults and self.offsets_exact and self.round_trip and self.acknowledged > 0 and self.aborted > 0
 
+    @property
+    def counts(self) -> str:
+        """For the last line."""
+        return (
+            f"lost={self.lost} duplicated={self.duplicated} reordered={self.reordered}"
+            f" aborted_seen={self.aborted_seen} offsets_exact={str(self.offsets_exact).lower()}"
+            f" client_errors={len(self.errors)} round_trip={str(self.round_trip).lower()}"
+        )
+
 
 def judge_logs(
     history: History,

@@ -36,6 +36,14 @@ class TopologyVerdict:
         faults = self.lost + self.duplicated + self.reordered + self.unequal + len(self.errors)
         return not faults and self.loops_refused == len(LOOPS) and self.acknowledged > 0
 
+    @property
+    def counts(self) -> str:
+        """For the last line."""
+        return (
+            f"lost={self.lost} duplicated={self.duplicated} reordered={self.reordered}"
+            f" loops_refused={self.loops_refused} client_errors={len(self.errors)}"
+        )
+
 
 def judge_logs(history: History, logs: Mapping[tuple[str, str], TopicLog], *, loops_refused: int) -> TopologyVerdict:
     """Judge a run. `logs`: by cluster and topic, as they are at the end."""
