@@ -12,6 +12,7 @@ import pytest
 
 from gateway.devcluster import DevCluster, java_command
 from gateway.devcluster.class_archive import class_archive
+from tests.support.brokers.clusters import SOON_MISSED
 from tests.support.waiting import wait_until
 
 
@@ -96,7 +97,7 @@ def test_a_pid_that_is_somebody_elses_is_not_ours(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_three_brokers_live_on_when_one_is_killed(tmp_path: Path, topic: str) -> None:
-    cluster = DevCluster.create("three", kafka="4.3.1", brokers=3, parent=tmp_path)
+    cluster = DevCluster.create("three", kafka="4.3.1", brokers=3, parent=tmp_path, properties=SOON_MISSED)
     try:
         cluster.up()
         assert [node.up for node in cluster.status().nodes] == [True, True, True]

@@ -14,7 +14,7 @@ from gateway.kafka.admin import create_topic as create_replicated
 from gateway.kafka.offsets import EARLIEST
 from gateway.mirror.partition.log_start import plan_start
 from gateway.state.records import MirrorRecord
-from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.brokers.logs import assert_equal, assert_nothing_lost, create_topic, read_logs
 from tests.support.clients.writer import Writer
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
@@ -38,7 +38,7 @@ async def replicated(lab: Lab, topic: str) -> MirrorRecord:
 @pytest.mark.faults
 async def test_killed_target_brokers(source: DevCluster, topic: str, tmp_path: Path) -> None:
     create_topic(source.bootstrap, topic, partitions=PARTITIONS)
-    with running_cluster("three", "4.3.1", tmp_path, brokers=3) as target:
+    with running_cluster("three", "4.3.1", tmp_path, brokers=3, properties=SOON_MISSED) as target:
         async with (
             mirror_lab(source.bootstrap, target.bootstrap) as lab,
             mirror_lab(source.bootstrap, target.bootstrap) as other,

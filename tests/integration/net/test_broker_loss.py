@@ -11,7 +11,7 @@ from gateway.kafka import admin
 from gateway.kafka.groups import commit_offsets, committed_offsets, describe_group, list_groups
 from gateway.kafka.offsets import LATEST, list_offsets
 from tests.integration.net.conftest import OpenCluster
-from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.clusters import SOON_MISSED, running_cluster
 from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,8 @@ _PARTITIONS = 6
 
 @pytest.fixture
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    with running_cluster("three", "4.3.1", tmp_path_factory.mktemp("three"), brokers=3) as cluster:
+    folder = tmp_path_factory.mktemp("three")
+    with running_cluster("three", "4.3.1", folder, brokers=3, properties=SOON_MISSED) as cluster:
         yield cluster
 
 

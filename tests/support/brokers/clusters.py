@@ -13,6 +13,8 @@ from pathlib import Path
 from gateway.devcluster import DevCluster, DevClusterError, claim_ports
 
 KEEP = "LOCKGATE_KEEP_CLUSTERS"
+SOON_MISSED = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
+"""For tests that kill a broker: it is missed after four seconds instead of nine, and may be back as soon."""
 
 
 @contextmanager
