@@ -19,9 +19,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 @pytest.hookimpl(trylast=True)  # behind pytest-randomly, whose order stays within each kind
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unit tests last: workers take a file each, so at the end of a run only short files may be left."""
+    """Slow files first, unit tests last: workers take a file each, and none is to end long after the others."""
     here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.is_relative_to(here / "unit"))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path not in slow, item.path.is_relative_to(here / "unit")))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from tests.model.fleet_state import BROKEN, LIMITS
 from tests.model.fleet_world import FleetWorld
 from tests.support.models.search import Violation, search
 
+pytestmark = pytest.mark.slow
+
 DEEP = os.environ.get("LOCKGATE_MODEL") == "deep"
 # What a group's demote needs: nothing to drain and nothing that may land late, so no grace hides a lease.
 NOTHING_TO_DRAIN = replace(LIMITS, grace_s=0, unknown_grace_s=0)

@@ -16,6 +16,8 @@ from tests.support.brokers.logs import read_logs
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "the-password-of-the-source"
 SECURE = {
     "listener.security.protocol.map": (

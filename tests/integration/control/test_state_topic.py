@@ -23,6 +23,8 @@ from gateway.state.topic import StateTopic
 from tests.support.control.mirror_records import mirror_record
 from tests.support.waiting import wait_until_async
 
+pytestmark = pytest.mark.slow
+
 LINK = LinkRecord(name="l", link_id=1, source_cluster_id="S", client={"bootstrap.servers": "s:1"})
 
 Opened = Callable[[], StateStore]

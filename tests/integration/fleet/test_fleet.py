@@ -9,6 +9,8 @@ import pytest
 from tests.support.gateways.fleet import GatewayFleet, go_on, pause
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"fleet": {"lease_s": 8}}
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.clients.group_lab import Reader
 from tests.support.gateways.fleet import GatewayFleet
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def group_of(gateway: GatewayProcess, fleet: GatewayFleet, group: str) -> dict[str, object]:

@@ -17,6 +17,8 @@ from tests.support.gateways.fleet import PARTITIONS, GatewayFleet
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def fleet(tmp_path: Path, source: DevCluster, target: DevCluster, topic: str) -> Iterator[GatewayFleet]:

@@ -20,6 +20,8 @@ from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create
 from tests.support.waiting import wait_until_async
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[DevCluster]:

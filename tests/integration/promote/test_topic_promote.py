@@ -18,6 +18,8 @@ from tests.support.clients.raw_client import RawClient, error_codes
 from tests.support.clients.writer import Writer
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def assert_cut_over(mirrored: Mirrored, writer: Writer) -> None:
     """The target has everything; what the source has is its beginning."""

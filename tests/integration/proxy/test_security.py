@@ -27,6 +27,8 @@ from tests.support.brokers.secured_cluster import login
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SECURE = {
     "listener.security.protocol.map": (

@@ -20,7 +20,7 @@ from tests.support.brokers.toxiproxy import Proxy
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PROGRAM = [sys.executable, "-c", "from gateway.cli.main import main; main()"]
 
 

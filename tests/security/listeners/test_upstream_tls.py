@@ -20,7 +20,7 @@ from tests.support.gateways.gateway import GatewayProcess
 from tests.support.identities.certificates import Certificates
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 FAULTS = {
     "expired": r"certificate has expired",
     "elsewhere": r"IP address mismatch|Hostname mismatch",

@@ -16,7 +16,7 @@ from tests.support.gateways.gateway import GatewayProcess
 from tests.support.gateways.identity_scene import Scene
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 USER = "gateway"
 RECORDS = 20
 

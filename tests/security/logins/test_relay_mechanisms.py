@@ -21,7 +21,7 @@ from tests.support.clients.raw_client import RawClient
 from tests.support.gateways.identity_scene import Scene, produce
 from tests.support.waiting import wait_until, wait_until_async
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 WRITES = 1 << 4
 
 

@@ -13,7 +13,7 @@ from tests.support.brokers.secured_cluster import CREATE_TOKENS, TOPIC, USER, WR
 from tests.support.gateways.identity_scene import LIFETIME_MS, QUIET, Scene, produce
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def bear(scene: Scene, name: str, topic: str, timeout_s: float = 20.0, **claims: Any) -> tuple[list[Any], str]:

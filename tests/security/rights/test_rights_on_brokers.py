@@ -38,7 +38,7 @@ from tests.support.gateways.identity_scene import QUIET, Scene
 from tests.support.mirror.batches import make_batch
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 NO_TOPIC: Final = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 NO_GROUP: Final = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -34,11 +34,13 @@ K = StepKind
 # -- every interleaving of a small world -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gateways", "faults", "writes"), [(1, 0, 2), (1, 1, 2), (2, 1, 1)])
 def test_every_interleaving(gateways: int, faults: int, writes: int) -> None:
     _all_end_well(World(gateways, faults, writes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "left_out",
     [("release", "leave", "copy loses"), ("bypass", "outage", "break", "ack lost")],
