@@ -41,7 +41,12 @@ class Lab:
         for log in folder.glob("*.log"):
             log.unlink()
         self.source = DevCluster.create(
-            "source", kafka=SOURCE_KAFKA, parent=folder, properties=_BROKER, heap_mb=512, long_lived=True
+            "source",
+            kafka=SOURCE_KAFKA,
+            parent=folder,
+            properties=_BROKER,
+            heap_mb=512,
+            long_lived=profile.long_lived,
         )
         self.target = DevCluster.create(
             "target",
@@ -49,7 +54,7 @@ class Lab:
             parent=folder,
             properties=_BROKER,
             heap_mb=768,
-            long_lived=True,
+            long_lived=profile.long_lived,
             advertised_ports=self._ports,
         )
         self.certificate = Certificate(folder / "tls")

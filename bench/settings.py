@@ -14,6 +14,7 @@ class Profile:
         budget_s: a load begins no further round when that would take it beyond its share of this (without the
             micro-benchmarks, which follow).
         rounds: most rounds of the loads that the bench is known by; the others have three at most.
+        long_lived: whether brokers run as Kafka's start script runs them, and not small and soon up.
         warm_up: whether each contestant has an uncounted turn of a tenth of the size first.
         produce_mb, produce_big_mb, fetch_mb, mirror_mb: megabytes of record values per turn.
         rest_s, small_s, busy_s, gate_s: seconds per turn.
@@ -25,6 +26,7 @@ class Profile:
     name: str
     budget_s: float
     rounds: int
+    long_lived: bool = True
     warm_up: bool = True
     rest_s: float
     produce_mb: int
@@ -98,6 +100,7 @@ SMOKE: Final = replace(
     name="smoke",
     budget_s=30.0,
     rounds=1,
+    long_lived=False,
     rest_s=0.3,
     produce_mb=2,
     produce_big_mb=4,
