@@ -15,7 +15,15 @@ import structlog
 
 from gateway.errors import Conflict, NotFound
 from gateway.fleet.rules.leases import Presumptions
-from gateway.fleet.rules.membership import Gateway, Registered, admit, newest, predecessor
+from gateway.fleet.rules.membership import (
+    Gateway,
+    Registered,
+    admit,
+    departed_unheard,
+    must_acknowledge,
+    newest,
+    predecessor,
+)
 from gateway.state.codec import Record
 from gateway.state.gateway_records import OLDER, FleetRecord, GatewayRecord
 from gateway.state.store import StateStore
@@ -210,7 +218,7 @@ class FleetRegistry:
     def required(self) -> frozenset[str]:
         """Who has to acknowledge a write pause: everybody who was admitted, but those whose leases are certainly
         over."""
-        return (frozenset(self._store.gateways) | frozenset(self._members)) - self._presumed()
+        return must_acknowledge(frozenset(self._store.gateways) | frozenset(self._members), self._presumed())
 
     def lost(self) -> str:
         """See `Coverage`: of the required ones those that cannot be asked, and until when they count."""
@@ -218,7 +226,7 @@ class FleetRegistry:
 
     def departed(self, since: float, besides: Collection[str]) -> int:
         """How many gateways have departed since then (monotonic) who are not among `besides`."""
-        return sum(1 for at, name in self._departed if at >= since and name not in besides)
+        return len(departed_unheard(self._departed, since, besides))
 
     def last_departure(self) -> float:
         """When the last one departed (monotonic); what it had sent may land for a while."""

@@ -12,7 +12,7 @@ from gateway.cutover.promote.rules.snapshot import CopyReading, EndReading, Prom
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.write_pause import Recorded
 from gateway.fleet.rules.leases import Presumptions
-from gateway.fleet.rules.membership import pause_quorum
+from gateway.fleet.rules.membership import departed_unheard, must_acknowledge
 from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
 from gateway.state.records import MirrorState, ProducerEntry
 from tests.model.fleet_state import COPY, DRIFT, LEASE, NODES, TOPIC, Event, FleetState
@@ -84,8 +84,8 @@ class LedFleet(FleetState):
             registry.discard("2")
         epoch = self.records[-1][1]
         acks = [g for g, ack in self.memory.acks(TOPIC).items() if ack.epoch == epoch]
-        quorum = pause_quorum(registry, presumed, acks)
-        return quorum.required, len(quorum.departed)
+        gone = [(0.0, g) for g in sorted(presumed & registry)]  # also before the pause: that is waited out here, too
+        return must_acknowledge(registry, presumed), len(departed_unheard(gone, 0.0, acks))
 
     def _next(self) -> StepKind:
         return next_step(self._snapshot(), self.limits).kind

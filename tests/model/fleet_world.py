@@ -3,7 +3,7 @@
 Gateways 0 and 1 are nodes that may lead, 2 is a sidecar. The leader's decisions are those of the real resolver
 (`cutover/promote/rules/promote.py`) and its memory; each gateway's are those of the real `WritePause` and
 `WriteLease`; who is waited
-for is told by the real `Presumptions` and `pause_quorum`. Played are: the group's coordinator, the state topic, the
+for is told by the real `Presumptions` and `must_acknowledge`. Played are: the group's coordinator, the state topic, the
 network, the source's log and the mirror.
 
 Time is in ticks. Clocks are as bad as allowed, always in the dangerous direction: a holder's runs slow, the

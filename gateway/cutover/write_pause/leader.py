@@ -83,7 +83,7 @@ class FleetPauses(Mapping[str, PausesWrites]):
 
     Args:
         name: this gateway's; `local` is itself.
-        required: all gateways that may write to a source now, this one too (`membership.pause_quorum`).
+        required: all gateways that may write to a source now, this one too (`membership.must_acknowledge`).
         publisher: of this gateway.
     """
 

@@ -7,7 +7,7 @@ already forgotten a member. Pure: `control` asks the coordinator and writes the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heapify, heapreplace
@@ -125,20 +125,19 @@ def admit(members: Iterable[Gateway], registry: Mapping[str, Registered]) -> Adm
     return Admission(tuple(new), tuple(replaced), tuple(succeeded))
 
 
-class PauseQuorum(NamedTuple):
-    """Who has to acknowledge a write pause. `departed`: gone without an answer; their last writes may land yet."""
-
-    required: frozenset[str]
-    departed: frozenset[str]
+def must_acknowledge(admitted: Collection[str], presumed: frozenset[str]) -> frozenset[str]:
+    """Those who have to acknowledge a write pause: who was admitted, but for those whose leases are certainly over."""
+    return frozenset(admitted) - presumed
 
 
-def pause_quorum(registry: Collection[str], presumed: frozenset[str], acknowledged: Collection[str]) -> PauseQuorum:
-    """Every registered gateway but those whose leases are certainly over.
+def departed_unheard(
+    departures: Iterable[tuple[float, str]], since: float, acknowledged: Collection[str]
+) -> Sequence[str]:
+    """Gateways that have gone since then without an answer to the write pause: their last writes may land yet.
 
-    A gateway that acknowledged and then died is required no longer, and owes nothing: it had nothing in flight.
+    One that acknowledged and then died owes nothing: it had nothing in flight. `departures`: when, and who.
     """
-    required = frozenset(registry) - presumed
-    return PauseQuorum(required, presumed.intersection(registry) - frozenset(acknowledged))
+    return [name for at, name in departures if at >= since and name not in acknowledged]
 
 
 # -- who mirrors what ------------------------------------------------------------------------------------------

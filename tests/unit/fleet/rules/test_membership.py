@@ -13,8 +13,9 @@ from gateway.fleet.rules.membership import (
     admit,
     assign,
     balanced,
+    departed_unheard,
+    must_acknowledge,
     newest,
-    pause_quorum,
     steps_back,
 )
 from gateway.mirror.rules.mirror_partition import MirrorPartition
@@ -58,9 +59,13 @@ def test_the_younger_process_of_a_name_is_not_told_by_a_clock() -> None:
 
 
 def test_a_write_pause_waits_for_every_registered_gateway_that_may_still_write() -> None:
-    quorum = pause_quorum({"a", "b", "c", "d"}, frozenset("cdx"), {"a", "d"})
-    assert quorum.required == {"a", "b"}
-    assert quorum.departed == {"c"}, "d acknowledged before it died and owes nothing"
+    assert must_acknowledge({"a", "b", "c", "d"}, frozenset("cdx")) == {"a", "b"}
+
+
+def test_who_went_without_an_answer_may_have_writes_under_way() -> None:
+    departures = [(4.0, "before"), (5.0, "c"), (6.0, "d"), (7.0, "c")]
+    assert departed_unheard(departures, 5.0, {"a", "d"}) == ["c", "c"], "d acknowledged before it died and owes nothing"
+    assert departed_unheard(departures, 5.0, {"c", "d"}) == []
 
 
 owned_sets = st.dictionaries(
