@@ -5,24 +5,10 @@ from __future__ import annotations
 from struct import Struct
 
 from protocol.errors import MalformedFrame
-from protocol.wire import Buffer, parser
+from protocol.wire import Buffer
 
 SIZE_BYTES = 4
 _SIZE = Struct(">i")
-
-
-@parser
-def frame_size(buf: Buffer, at: int = 0) -> int:
-    """Read the size of the frame that begins at `at` (the frame itself follows at `at + 4`).
-
-    Raises:
-        IncompleteFrame: fewer than 4 bytes.
-        MalformedFrame: a negative size.
-    """
-    size: int = _SIZE.unpack_from(buf, at)[0]
-    if size < 0:
-        raise MalformedFrame(f"a frame of {size} bytes")
-    return size
 
 
 class FrameReader:

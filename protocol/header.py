@@ -83,13 +83,6 @@ def response_body_offset(key: int, version: int, frame: Buffer) -> int:
     return skip_tags(frame, 4)
 
 
-@parser
-def response_correlation_id(frame: Buffer) -> int:
-    """The correlation id at the start of a response frame."""
-    correlation_id: int = INT32.unpack_from(frame, 0)[0]
-    return correlation_id
-
-
 def response_prefix(key: int, version: int, correlation_id: int, body_size: int) -> bytes:
     """The size and header that go before a response body of `body_size` bytes."""
     if response_header_version(key, version) == 0:

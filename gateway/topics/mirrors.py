@@ -48,7 +48,7 @@ class MirrorView:
     process started. `waiting_for`: what a running promote waits for, or the mirror. `records_after_cutover`: by
     partition, what came to the source after the cutover. `catch_up`: the job that copies it now, instead of the engine.
     `paused_by_link`: its link is paused, and so it is, whatever its own state. `provenance`: from where its records
-    are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what the way back
+    are; None for a mirror whose link is gone. `transition_errors`: those that its record keeps, and what its failback
     meets just now. `set_back`: configs that somebody changed on the copy. `configs_on_target`: what is set on the topic
     itself beside what is synced or lifted; only in describe, None where the target did not tell.
     """
@@ -131,10 +131,6 @@ class Mirrors:
         """What `create` would do; see `MirrorCreator.plan`."""
         return await self._creator.plan(link, source_topic, mirror_topic, wanted)
 
-    async def resume_create(self, intent: MirrorRecord) -> None:
-        """Go on with a create that was begun, once; see `MirrorCreator.resume`."""
-        await self._creator.resume(intent)
-
     async def finish_create(self, link: str, topic: str) -> None:
         """Go on with it until it is done or dropped; see `MirrorCreator.finish`."""
         await self._creator.finish(link, topic)
@@ -191,7 +187,7 @@ class Mirrors:
     async def pause(self, link: str, topic: str) -> MirrorView:
         """Stop mirroring until `resume`; writes of the gateway's clients go on where they go.
 
-        A mirror that is on its way back is not stopped on it: it will be PAUSED when it begins.
+        A mirror that is being reversed is not stopped: it will be PAUSED when it begins.
         """
         async with self._locks.hold(f"mirror/{topic}"):
             mirror = await self._records.change(link, topic, MirrorOperation.PAUSE, _begins_paused)

@@ -40,15 +40,14 @@ class Violation(Exception):
 
 @dataclass(slots=True)
 class Transaction:
-    """`topics`: names that clients use. `confirmed`: its coordinator has answered that it is open.
+    """`topics`: names that clients use. `since`: monotonic seconds.
 
-    `result`: what the end that was sent asked for (True = commit), None before. `since`: monotonic seconds.
+    `result`: what the end that was sent asked for (True = commit), None before.
     """
 
     side: TransactionSide
     since: float
     topics: set[str] = field(default_factory=set)
-    confirmed: bool = False
     result: bool | None = None
 
 
@@ -143,7 +142,7 @@ class TransactionalProducer:
     def blocks(self, topic: str, closing: Set[str]) -> bool:
         """True while a write pause of the topic must wait for this producer.
 
-        Its transaction is open and has the topic, or another one whose fence is closing (it may take this one in yet);
+        Its transaction is open and has the topic, or another one whose write pause begins (it may yet add this one);
         or it is over, and the markers may not be written.
         """
         if self.open is not None and (topic in self.open.topics or not closing.isdisjoint(self.open.topics)):
@@ -197,10 +196,7 @@ class TransactionalProducer:
     def confirm(self) -> None:
         """Its coordinator has taken the request: the transaction is open, and the one before is wholly ended."""
         self.completed.clear()
-        if self.open is not None:
-            self.open.confirmed = True
-        if self.last is not None:
-            self.last = Ended(self.last.side, self.last.topics, markers_written=True)
+        self.mark_written()
 
     def refused(self) -> None:
         """The coordinator has refused the request that was to open the transaction."""
@@ -258,7 +254,6 @@ class TransactionalProducer:
         here, there = self.open, found.open
         if there is not None and here is not None and here.side == there.side:
             here.topics |= there.topics  # coordinators do not name groups
-            here.confirmed = True
         else:
             if here is not None and there is None:
                 self.ended_unseen = here.side

@@ -101,7 +101,7 @@ class ProducerLookup:
     def _saw(self, producer: TransactionalProducer, side: TransactionSide, seen: SeenTransaction) -> None:
         identity, topics = producer.record.at(side), self._placements.names(side, seen.topics)
         if seen.identity == identity and seen.is_open:
-            producer.open = Transaction(side, self._clock(), set(topics), confirmed=True)
+            producer.open = Transaction(side, self._clock(), set(topics))
         elif seen.is_ending or seen.identity != identity:
             producer.last = Ended(side, frozenset(topics), markers_written=not seen.is_ending)
         elif seen.state.startswith("Complete"):

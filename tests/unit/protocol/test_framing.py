@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import IncompleteFrame, MalformedFrame
-from protocol.framing import FrameReader, frame_size
+from protocol.errors import MalformedFrame
+from protocol.framing import FrameReader
 
 
 def framed(frame: bytes) -> bytes:
@@ -65,11 +65,3 @@ def test_a_claimed_size_takes_no_memory() -> None:
 
 def test_the_largest_frame_allowed_passes() -> None:
     assert list(map(bytes, FrameReader(max_bytes=3).feed(framed(b"abc")))) == [b"abc"]
-
-
-def test_frame_size() -> None:
-    assert frame_size(b"\0\0\0\0\0\0\1\0", 4) == 256
-    with pytest.raises(IncompleteFrame):
-        frame_size(b"\0\0\0", 0)
-    with pytest.raises(MalformedFrame):
-        frame_size(b"\xff\xff\xff\xff")

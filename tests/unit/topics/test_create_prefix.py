@@ -52,7 +52,7 @@ async def test_a_create_under_a_prefix_that_a_crash_cut_short_is_finished(plane)
     intent = MirrorRecord(link="l", source_topic="clicks", mirror_topic="usa_clicks", mirror_id=0, created=False)
     await plane.store.put(intent)
 
-    await plane.service.mirrors.resume_create(intent)
+    await plane.service.mirrors.finish_create("l", "usa_clicks")
 
     assert plane.store.mirrors["l", "usa_clicks"].created
     assert set(plane.target.existing) >= {"usa_clicks"}

@@ -311,10 +311,6 @@ class GroupGates:
             for callback in self._answered.pop(group, ()):
                 callback()
 
-    def commits_under_way(self, group: str) -> int:
-        """Commits of the group that passed its gate and were not answered yet."""
-        return self._commits.get(group, 0)
-
     def when_answered(self, group: str, callback: Callable[[], None]) -> None:
         """Call `callback` once none of the group's commits is under way; now, if that is so."""
         if group in self._commits:

@@ -17,7 +17,7 @@ from protocol.errors import ErrorCode
 from protocol.header import frame_request, frame_response, peek_request_header
 from protocol.messages import OffsetCommitRequest
 from protocol.produce import PartitionResult, build_response_body
-from tests.support.control.gates import gate
+from tests.support.control.gates import commits_under_way, gate
 from tests.unit.proxy.handlers.test_produce import answers, produce, route, source_answers
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ async def test_commits_of_an_open_group_pass_only_with_a_lease(leased: Conversat
     leased.broker_says(2, b"\x00" * 8)
     assert leased.client.take() == b""
     assert leased.session.closed
-    assert not leased.gates.commits_under_way("readers")
+    assert not commits_under_way(leased.gates, "readers")
 
 
 class Coordinator:
