@@ -1,4 +1,4 @@
-"""What happens, in order: a backlog, the copy with everything that can go wrong in it, the hand-over, the proof."""
+"""What happens, in order: a backlog, the copy with everything that can go wrong in it, the hand-off, the proof."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class FleetEvents:
         self._tell(LOST, link, topic, partition, first, following)
 
     def topic_readable(self, link: str, topic: str) -> None:
-        """All partitions that run here are padded; the leader runs all of a topic that is not settled yet."""
+        """All partitions that run here are padded; the leader runs all of a topic that is not readable yet."""
         self._tell(READABLE, link, topic)
 
     def topic_translated(self, link: str, topic: str, reason: str) -> None:

@@ -164,7 +164,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     ),
     Transition(_S.PENDING_SETUP_FOR_RESTORE, _Op.RECREATED, _S.PENDING_RESTORE_MIRROR, "it was created anew"),
     Transition(_S.PENDING_RESTORE_MIRROR, _Op.BEGIN_MIRROR, _S.ACTIVE, "mirrored from the target's log start on"),
-    # on its way back: whether it will be paused when it begins
+    # being reversed: whether it will be paused when it begins
     *_each((_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR), _Op.PAUSE, None, "the mirror will begin PAUSED"),
     *_each((_S.PENDING_SYNCHRONIZE, _S.PENDING_MIRROR), _Op.RESUME, None, "the mirror will begin ACTIVE"),
     # out of FAILED

@@ -207,7 +207,7 @@ class MirrorCutover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorFailback:
-    """Which way a topic is mirrored, since when, and what its way back needs.
+    """Which way a topic is mirrored, since when, and what its failback needs.
 
     `direction`: which cluster is written; STOPPED is forward. `epoch`: how often the topic's writes have failed back
     (see `state/producer_ids.py`). `handed_over_at[p]`: the copy's log end when the present mirror began to write there,

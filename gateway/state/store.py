@@ -136,7 +136,7 @@ class StateStore(StateViews):
                 raises is raised here, and nothing is written.
 
         Raises:
-            StoreError: nothing was written (StoreUncertain: unknown, settled at the next write).
+            StoreError: nothing was written (StoreUncertain: unknown, resolved before the next write).
             ProducerFenced: this process does not lead, or another has taken over.
         """
         await self.write([(key_of(record), record) for record in records], guard)

@@ -23,7 +23,11 @@ _GROUP: Final[Table[GroupNumbers]] = (
         "Members on the source of a group that is not promoted: they have not moved.",
         lambda g: g.members,
     ),
-    ("lockgate_group_members_after_promote", "Members of a promoted group on the source.", lambda g: g.late),
+    (
+        "lockgate_group_members_after_promote",
+        "Members of a promoted group on the source.",
+        lambda g: g.members_after_promote,
+    ),
     (
         "lockgate_group_commits_after_promote",
         "Partitions for which a promoted group has committed on the source since.",

@@ -64,7 +64,7 @@ class ProxyNumbers:
 
 @dataclass(frozen=True, slots=True)
 class MirrorNumbers:
-    """One mirror topic; `late`: records that came to the source after its promote; `lost`: deleted there too early.
+    """One mirror topic; `records_after_cutover`: on the source; `lost`: records deleted there too early.
 
     `reverse`: it is mirrored back. `not_mirrored`: records that a failover is known to have left behind.
     `state_since_ms`: wall clock. `partition_count`: also while none is measured. `error`: why it FAILED, or NO_ERROR.
@@ -77,7 +77,7 @@ class MirrorNumbers:
     topic: str
     state: MirrorState
     partitions: Sequence[PartitionStatus]
-    late: int = 0
+    records_after_cutover: int = 0
     lost: int = 0
     reverse: bool = False
     not_mirrored: int = 0
@@ -95,7 +95,7 @@ class MirrorNumbers:
 
 @dataclass(frozen=True, slots=True)
 class GroupNumbers:
-    """One mirror group; `waiting`: members held at its gate; `late`: members on the source after its promote.
+    """One mirror group; `waiting`: members held at its gate; `members_after_promote`: on the source.
 
     `synced_ms`: wall clock of its last offset sync, None while it has none; `sync_lag`: records read on the source that
     the mirror does not have yet; `held_back`: partitions whose offset the sync would have to lower; `sync_committed`,
@@ -108,7 +108,7 @@ class GroupNumbers:
     group: str
     state: str
     waiting: int
-    late: int = 0
+    members_after_promote: int = 0
     commits_after_promote: int = 0
     synced_ms: int | None = None
     sync_lag: int = 0

@@ -104,7 +104,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Every offset of its range has a record (no hole from compaction)."""
+        """Every offset of its range has a record (compaction has left no offset gap)."""
         return self.count == self.last_offset_delta + 1
 
 

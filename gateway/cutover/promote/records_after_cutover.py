@@ -1,10 +1,10 @@
-"""Looks after promoted topics: records that arrive on the source too late, and configs still to be restored.
+"""Looks after promoted topics: records that arrive on the source after the cutover, and configs still to be restored.
 
 Wired by `runtime/term.py`, after `service.start`:
 
-    late = RecordsAfterCutover(records=..., ...)
-    late.start()                                  # its loop runs in `background`
-    late.of(link, topic)                          # partition -> records that came after the cutover
+    watch = RecordsAfterCutover(records=..., ...)
+    watch.start()                                  # its loop runs in `background`
+    watch.of(link, topic)                          # partition -> records that came after the cutover
 """
 
 from __future__ import annotations

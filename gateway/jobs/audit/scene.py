@@ -1,4 +1,4 @@
-"""What an audit compares: settled on once, from what both clusters say when it begins."""
+"""What an audit compares: decided once, from what both clusters say when it begins."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Scene:
 
 
 def prepare(options: AuditOptions, say: Callable[[str], None] = lambda _: None) -> Scene:
-    """Ask both clusters for their logs, wait for the copy, and settle on what to compare.
+    """Ask both clusters for their logs, wait for the copy, and decide what to compare.
 
     Raises:
         ValueError: a topic that a cluster does not have.

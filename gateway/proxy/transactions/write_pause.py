@@ -96,7 +96,7 @@ class TransactionPauses:
 
 
 def _conclude(producer: TransactionalProducer, seen: SeenTransaction | None, identity: ProducerIdentity | None) -> None:
-    """What the coordinator says of a transaction that this process believes to be open, or not to be settled."""
+    """What the coordinator says of a transaction that this process takes for open, or whose end is not resolved."""
     if seen is not None and seen.is_open and seen.identity == identity:
         if producer.open is not None:
             producer.confirm()

@@ -67,7 +67,7 @@ def _under_way(record: MirrorRecord, facts: DeletionFacts) -> str:
     if record.state is MirrorState.PENDING_STOPPED:
         return BEING_PROMOTED
     if record.state in UNDER_WAY:
-        return f"is on its way back ({record.state}); wait for its end, or end it with `mirror failover`"
+        return f"is being reversed ({record.state}); wait for its end, or end it with `mirror failover`"
     if record.cutover.then_reverse:
         return "is about to be reversed; wait for its end"
     if facts.job:
@@ -93,7 +93,7 @@ def _parts(record: MirrorRecord, facts: DeletionFacts, *, topic_too: bool) -> st
         return ""
     if record.is_reverse:
         return (
-            f"is {record.state} on its way back to the source: its copy there would stay behind; end that first with "
+            f"is {record.state} and mirrored back to the source: its copy there would stay behind; end that first with "
             f"`mirror failover`, {_FORCE}"
         )
     return (

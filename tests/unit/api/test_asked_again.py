@@ -153,7 +153,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mirror reverse": Verb(
         ("POST", f"{ONE}:reverse-and-start-mirror", None),
         (409, "is mirrored back already"),
-        "refused (409): it is on its way back, or mirrored back already",
+        "refused (409): it is being reversed, or mirrored back already",
         stopped,
         state(S.ACTIVE, reverse=True),
     ),

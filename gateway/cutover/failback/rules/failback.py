@@ -200,9 +200,9 @@ def why_not_reversed(record: MirrorRecord, source: FailbackDestination) -> str:
             f"topic {name} has {len(source.ends)} partitions on the source, at the cutover it had "
             f"{partitions}; {remedy}"
         )
-    if late := records_after_cutover(record, source):
-        where = ", ".join(f"{count} in partition {partition}" for partition, count in late.items())
-        found = f"{sum(late.values())} records are on the source and not on the target ({where})"
+    if behind := records_after_cutover(record, source):
+        where = ", ".join(f"{count} in partition {partition}" for partition, count in behind.items())
+        found = f"{sum(behind.values())} records are on the source and not on the target ({where})"
         return f"{found}; {remedy}, and throws them away"
     pairs = zip(source.log_end_offsets, stopped_at(record, source), strict=True)
     short = [(partition, top, stopped) for partition, (top, stopped) in enumerate(pairs) if top < stopped]

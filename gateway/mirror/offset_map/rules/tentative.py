@@ -17,10 +17,10 @@ class TentativeChunk(NamedTuple):
     chunk: Chunk
 
     def is_in(self, header: BatchHeader | None) -> bool:
-        """True when the log holds the promised batch. `header`: of the batch that holds `base`, or the next after it.
+        """True when the log holds the batch that was to come. `header`: of the batch with `base` in it, or the next.
 
         None, or a later one: retention or compaction has taken the batch; one that compaction has thinned out cannot be
-        told by its CRC any more. Such old batches are taken for what was promised.
+        told by its CRC any more. Such old batches are taken for it.
         """
         if header is None or header.base_offset > self.base:
             return True

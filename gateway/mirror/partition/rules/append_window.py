@@ -273,7 +273,7 @@ class AppendWindow:
                 "something other than the mirror writes to the target partition",
             )
         flights = self._flights
-        # In order there is one to drop. Behind an append of unknown outcome, this answer also settles that one.
+        # In order there is one to drop. Behind an append of unknown outcome, this answer also resolves that one.
         while flights and flights[0].base <= base:
             _, _, batches, size = flights.popleft()
             self._in_flight -= len(batches)

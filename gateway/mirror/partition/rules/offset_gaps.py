@@ -1,6 +1,6 @@
 """Source offsets at which there is nothing to copy (any more): the mirror goes on behind them, where it may.
 
-A hole cannot be had with equal offsets, so each of these is a matter of the slow path, and of breakpoints.
+A gap cannot be had with equal offsets, so each of these is a matter of the slow path, and of breakpoints.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ source has nothing to copy (any more) the mirror goes on if it may (`partition_g
 `TargetSide` speaks target offsets and `SourceSide` source offsets: the same numbers in mode preserve. In mode translate
 an offset map stands between them (`mirror/partition/rules/translator.py`): the source position is what the map says
 for the target's
-log end, so it is never remembered either. Such a partition is not padded, and settled at once. One in mode preserve
+log end, so it is never remembered either. Such a partition is not padded, and readable at once. One in mode preserve
 that has a ledger goes over to the slow path at the first batch that needs it, and translates from the first breakpoint.
 
 All inputs return the commands to carry out (`partition_commands`). `now` is a monotonic clock in seconds.

@@ -150,7 +150,7 @@ def _ahead(error: MirrorError, end: int, at: int) -> CannotMirror:
 
 
 def go_on_to_readable(state: PartitionState) -> Commands:
-    """More is on the target, not settled yet: is the padding done, or enough copied to trim the log?"""
+    """More is on the target, not readable yet: is the padding done, or enough copied to trim the log?"""
     position, start = state.window.position, state.start
     if state.phase is PartitionPhase.PADDING:
         if position >= start.pad_to:

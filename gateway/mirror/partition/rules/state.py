@@ -43,7 +43,7 @@ class PartitionState:
 
     Attributes:
         window, source, target, padding, translator: what this partition's queue, its two sides and so on know.
-        settled: the partition may be read.
+        readable: the partition may be read.
         target_start: the target's log start as last seen.
         target_known: while starting: the target's log end was read.
         tail: the target's last batch as last seen; None: its log is empty.
