@@ -196,8 +196,12 @@ class Gateway:
             progress=self._progress,
             publisher=self._publisher,
         )
-        self._peering = peering = Peering(self.settings, shared, group, self._fail, self._host)
-        self._data = DataPlane(
+        self._peering = Peering(self.settings, shared, group, self._fail, self._host)
+        self._data = self._new_data_plane(self._peering)
+        self._wire_api(self._peering)
+
+    def _new_data_plane(self, peering: Peering) -> DataPlane:
+        return DataPlane(
             self.settings,
             routing=self._routing,
             gates=self._gates,
@@ -213,6 +217,8 @@ class Gateway:
             host=self._host,
             shares_ports=self._worker.count > 1,
         )
+
+    def _wire_api(self, peering: Peering) -> None:
         siblings = Siblings(self._name, self._worker, peering.peers, self._metrics, self._checks)
         own = (self._host.create_own_app or create_own_app)(
             self._status, siblings, self._data.names, siblings.checks, self._document
