@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gateway.kafka.topic_partition import TopicPartition
 
-def lag_by_topic(committed: Mapping[tuple[str, int], int], ends: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
+
+def lag_by_topic(committed: Mapping[TopicPartition, int], ends: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
     """Topic -> records between what the group has committed and the log ends, summed over partitions.
 
     A partition without a commit, or whose end is not known (None), counts for nothing; a topic without any other is

@@ -13,6 +13,7 @@ from gateway.cutover.write_pause.rules.write_pause import WritePhase
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.producers import active_producers
+from gateway.kafka.topic_partition import TopicPartition
 from gateway.proxy.produce.mirrored_retries import MirroredRetries
 from gateway.proxy.produce.produce_plan import Part, ProducePlan, record_count
 from gateway.proxy.rules.cutover_order import CutoverOrder, SentBatch
@@ -49,7 +50,7 @@ class AfterCutover:
         self._clock = clock
         self._spawn = spawn
         self._order = CutoverOrder()
-        self._asked: set[tuple[str, int]] = set()  # topics' partitions whose leaders are asked now
+        self._asked: set[TopicPartition] = set()  # whose leaders are asked now
         routing.subscribe(self._routing_changed)
 
     def _routing_changed(self, routing: Routing, changed: Collection[str]) -> None:

@@ -23,13 +23,14 @@ class PromoteLimits:
 
     `pause_timeout_s` bounds the time that writes pause; `grace_s` is how long the source's ends must stand
     still, `unknown_grace_s` when forwarded writes ended without an answer; `source_timeout_s` is how long the
-    source may be unreachable before the write pause until the promote is given up.
+    source may be unreachable before the write pause until the promote is given up. Defaults of what is an option are
+    in `gateway/config/`.
     """
 
-    lag_threshold: int = 1000
-    pause_timeout_s: float = 5.0
-    grace_s: float = 0.03
-    unknown_grace_s: float = 2.0
+    lag_threshold: int
+    pause_timeout_s: float
+    grace_s: float
+    unknown_grace_s: float
     source_timeout_s: float = 30.0
 
 

@@ -29,6 +29,7 @@ from tests.support.models.promote_model import COPY, LIMITS, World
 from tests.support.models.search import Violation, search
 
 K = StepKind
+AS_SET = PromoteLimits(lag_threshold=1000, pause_timeout_s=5.0, grace_s=0.03, unknown_grace_s=2.0)
 
 
 # -- every interleaving of a small world -----------------------------------------------------------------------
@@ -159,7 +160,7 @@ class Script:
     """A promote of one topic with two partitions, told step by step."""
 
     def __init__(self, *topics: str, limits: PromoteLimits | None = None) -> None:
-        self.limits = limits or PromoteLimits()
+        self.limits = limits or AS_SET
         self.now = 100.0
         first = TopicSnapshot(
             topic=T, state=MirrorState.ACTIVE, phases={"g": WritePhase.FORWARD}, lag=5, positions=(10, 20)
