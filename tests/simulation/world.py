@@ -29,6 +29,7 @@ from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
+from tests.simulation.looks import Looks
 from tests.simulation.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
@@ -119,6 +120,7 @@ class World:
         self.cast = Cast()
         self.branches: dict[str, Branch] = {}  # by mirror topic
         self.more_topics: list[str] = []
+        self.looks = Looks(loop.time)
         elsewhere = joined_topics(plan)
         self.judge = Judge(
             self.recorder,
@@ -129,6 +131,7 @@ class World:
             pipelines=pipelines(plan),
             links=(LINK,) if elsewhere else (),
             told=lambda topic: topic not in elsewhere,
+            looked=self.looks.of,
         )
         self.trouble = Trouble(self.source, self.target, self.recorder)
 
@@ -256,7 +259,7 @@ class World:
         stuck: list[str] = []
         watching = self.loop.spawn(self.loop.lab, self._watch(), "judge")
         try:
-            with watched(self._aim.stepped):
+            with watched(self._aim.stepped), self.looks.noted():
                 await self._set_up()
                 for act in self.plan.acts:
                     await asyncio.sleep(act.pause_s)

@@ -12,6 +12,7 @@ from gateway.state.records import (
     PartitionStart,
 )
 from gateway.state.topic import TOPIC
+from tests.simulation.looks import Look
 from tests.support.brokers.two_clusters import Scene, a_whole_migration, found
 
 
@@ -130,6 +131,32 @@ def test_a_member_behind_the_last_look_of_a_promote_that_can_be_read_much_later(
     verdict = scene.judge.verdict()
     assert bool(verdict.counts["wrong_offsets"]) != excused
     assert bool(verdict.counts["gated_reads"]) != excused
+
+
+@pytest.mark.parametrize(
+    ("looked_before_s", "joins_before_s", "excused"),
+    [(0.8, 0.6, True), (0.8, 0.9, False), (0.0, 0.1, False), (8.0, 0.6, True), (8.0, 5.0, False)],
+    ids=["behind it", "before it", "before one just now", "behind one too old", "within the time that one is too old"],
+)
+def test_a_member_behind_a_look_that_the_promote_tells_of(
+    looked_before_s: float, joins_before_s: float, excused: bool
+) -> None:
+    """A gateway that is stopped right behind its last look stores the record when it wakes up, or not at all."""
+    looks: list[Look] = []
+    scene = Scene(looked=lambda _link, _group: looks[-1])
+    for _ in range(4):
+        scene.send()
+    scene.read("m-source", scene.source, 0, 3)
+    scene.recorder.write("ok", "m-source", "revoke", ["plain/0"])
+    stored_at = scene.now + 20
+    looks.append(Look(stored_at - looked_before_s, stored_at - looked_before_s))
+    scene.now = stored_at - joins_before_s
+    scene.recorder.opened("visitor", "source", group="g", reset="earliest")
+    scene.recorder.write("ok", "visitor", "assign", ["plain/0"])
+    scene.now = stored_at
+    scene.promote_group(3, 3)
+    scene.read("visitor", scene.source, 3, 4)
+    assert bool(scene.judge.verdict().counts["gated_reads"]) != excused
 
 
 def test_a_member_of_a_group_that_is_given_back_before_its_record_can_be_read(scene: Scene) -> None:
