@@ -25,6 +25,7 @@ from tests.simulation.fleet import GatewayNode, NotServing
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.groups.group_offsets import CommittedOffset
+from tests.simulation.late_ends import LateEnds
 from tests.simulation.network_events import NetworkEvents, woken
 from tests.simulation.operator import LINK
 from tests.simulation.plan import GROUP, PLAIN, SET, TOPICS, Event, EventKind
@@ -57,6 +58,7 @@ class Events:
         self._later: list[asyncio.Task[None]] = []
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             **NetworkEvents(stage).table,
+            **LateEnds(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

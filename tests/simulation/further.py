@@ -1,7 +1,7 @@
 """What the random runs from FURTHER_FROM on have beside the others: steps that an operation takes only in trouble, a
 link that is deleted and created anew, or changed, paused and resumed under load, a topic that is mirrored when its
-group is known already, and one whose mirror the link creates by itself; a mirror that is deleted
-with its topic, and mirrored again. What `wider.py` has comes on top.
+group is known already, and one whose mirror the link creates by itself; a mirror that is deleted with its topic, and
+mirrored again; a gateway that is late with the end of a transaction. What `wider.py` has comes on top.
 
 Drawn with dice of its own, and by later seeds only: the plans of the seeds before stay as they were. Pure.
 """
@@ -12,7 +12,19 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.plan import AUTO, MORE_STEPS, PLAIN, Act, Event, EventKind, Fault, FaultKind, Operation, RunPlan
+from tests.simulation.plan import (
+    AUTO,
+    MORE_STEPS,
+    PLAIN,
+    SET,
+    Act,
+    Event,
+    EventKind,
+    Fault,
+    FaultKind,
+    Operation,
+    RunPlan,
+)
 from tests.simulation.wider import wider
 
 _RELINK: Final = 90
@@ -34,6 +46,7 @@ _RESTARTS: Final = (
 )
 """A gateway that nothing of the target reaches cannot start, which says nothing of the fleet."""
 
+_PAUSES: Final = (FaultKind.LEADER_PAUSED, FaultKind.FOLLOWER_PAUSED)
 _DELETES: Final = ("keep", "delete", "create")
 
 
@@ -51,7 +64,7 @@ def further(plan: RunPlan, dice: random.Random) -> RunPlan:
         plan = _updated(plan, dice)
     if dice.random() < 0.5:
         plan = _auto_created(plan, dice)
-    plan = _configs_read(plan, dice)
+    plan = _ends_late(_configs_read(plan, dice))
     return wider(_unmirrored(plan, dice) if dice.random() < 0.4 else plan)
 
 
@@ -142,6 +155,26 @@ def _heard_late(plan: RunPlan, dice: random.Random) -> RunPlan:
         Event(EventKind.SOURCE_HEARS_LATE, act.number, dice.choice(_DELETES), 0.0, round(dice.uniform(0.5, 20.0), 2))
         for act in plan.acts
         if act.operation is Operation.RESTORE and dice.random() < 0.5
+    ]
+    return replace(plan, events=(*plan.events, *events))
+
+
+def _ends_late(plan: RunPlan) -> RunPlan:
+    """Once the transactional producer writes by gateways, of which there is another one to go to. With dice of its own.
+
+    Not where a gateway is paused: who sleeps with a client's request in its hand wakes up to send it, whatever has
+    become of the client, and no more can be asked of Kafka's first version of transactions.
+    """
+    dice = random.Random(f"ends/{plan.seed}")
+    created = [at for at, act in enumerate(plan.acts) if act.operation is Operation.CREATE and act.topics == SET[1:]]
+    if not created or plan.gateways < 2 or dice.random() < 0.4:
+        return plan
+    paused = {fault.act for fault in plan.faults if fault.kind in _PAUSES}
+    acts = [act for act in plan.acts[created[-1] + 1 :] if act.number not in paused]
+    kinds = (EventKind.END_HELD, EventKind.END_ON_ITS_WAY)
+    events = [
+        Event(kind, act.number, "", round(dice.uniform(0.0, 2.0), 2), round(dice.uniform(1.5, 5.0), 2))
+        for kind, act in zip(kinds, dice.sample(acts, min(len(acts), 2)), strict=False)
     ]
     return replace(plan, events=(*plan.events, *events))
 

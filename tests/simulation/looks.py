@@ -53,8 +53,12 @@ class Looks:
                 self._marked[record.link, record.group] = self._last[id(progress)][1]
             await mark(promotions, record, progress)
 
-        GroupGatherer.look, GroupPromotions._mark_promoted = looking, marking  # type: ignore[method-assign]
+        _put(looking, marking)
         try:
             yield
         finally:
-            GroupGatherer.look, GroupPromotions._mark_promoted = look, mark  # type: ignore[method-assign]
+            _put(look, mark)
+
+
+def _put(look: Any, mark: Any) -> None:
+    GroupGatherer.look, GroupPromotions._mark_promoted = look, mark  # type: ignore[method-assign]

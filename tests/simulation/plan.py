@@ -150,6 +150,11 @@ class EventKind(StrEnum):
     CUT_ONE_WAY = "cut-one-way"
     """Nothing of a gateway reaches one of the brokers, which reach it."""
     SOURCE_BROKER_PAUSED = "source-broker-paused"
+    END_HELD = "end-held"
+    """A gateway hears nothing of the target when a client asks it to end a transaction; the client goes on by another
+    gateway, and then the first one has the target back."""
+    END_ON_ITS_WAY = "end-on-its-way"
+    """The same, of a gateway whose request to end it is on its way to the source, and gets no further."""
     COMMITTED_ELSEWHERE = "committed-elsewhere"
     """The group has an offset on the source of a topic that is not mirrored yet."""
 
@@ -311,7 +316,7 @@ class RunPlan:
     `synced`: the offsets of groups are synced all the time. `auto_create`: the link creates the mirror of `AUTO` by
     itself, once there is such a topic. `cast`: who else takes part, see `cast.py`.
     `lease_s`: shorter than the longest pauses, so that leases do end. `in_order`: nothing of the run gives a producer
-    a reason to begin a new epoch.
+    a reason to begin a new epoch, nor ends a transaction but its client.
     """
 
     seed: int

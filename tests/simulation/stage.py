@@ -11,12 +11,14 @@ from tests.simulation.fleet import GatewayNode
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.operator import Operator
 from tests.simulation.plan import Act
+from tests.simulation.story import Story
 
 
 class Stage(Scene, Protocol):
     """What events need of the world, beside what faults do."""
 
     gateways: list[GatewayNode]
+    story: Story
 
     @property
     def operator(self) -> Operator:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway.state.records import MirrorMode, MirrorState
+from protocol.errors import ErrorCode, error_name
 from tests.simulation import logs
 from tests.simulation.acts import Acts
 from tests.simulation.aim import Aim, named
@@ -271,6 +272,7 @@ class World:
         watching.cancel()
         if self.plan.in_order:
             self._look_at_epochs()
+            self._look_at_transactions()
         outcome.virtual_s = self.loop.time() - began
         outcome.verdict = self.judge.verdict(
             stuck=stuck, at_rest=not stuck, lossy=self.cast.lossy, clients=self.cast.to_end
@@ -288,6 +290,14 @@ class World:
             if isinstance(client, Producer) and client.sequences.bumps:
                 what = "a batch of its was refused for its sequence: it overtook another one, and a new epoch was begun"
                 self.judge.findings.add("reordered", f"client {client.name}", what, self.loop.time())
+
+    def _look_at_transactions(self) -> None:
+        """Who is told that there is no transaction to commit has begun one, and not ended it."""
+        for client in self.writers:
+            for line in client.errors if isinstance(client, TransactionalProducer) else ():
+                if error_name(ErrorCode.INVALID_TXN_STATE) in line:
+                    what = f"somebody else has ended a transaction of its: {line}"
+                    self.judge.findings.add("torn", f"client {client.name}", what, self.loop.time())
 
     @property
     def link_options(self) -> LinkOptions:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 
 import pytest
 
@@ -193,6 +194,28 @@ def test_a_cut_breaks_a_connection_that_gives_up_on_what_is_not_acknowledged(loo
         with pytest.raises(TimeoutError):
             await reader.readline()
         assert loop.time() - began == pytest.approx(3)
+
+    run(loop, story)
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_what_a_cut_holds_arrives_behind_an_abort_unless_the_kernel_forgets_it(loop, forgets):
+    async def story():
+        echo = Echo(loop)
+        await echo.start()
+        reader, writer = await call()
+        await reader.readline()
+        loop.network.cut("client", "broker")
+        writer.write(b"late\n")
+        if forgets:
+            at_once = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        writer.transport.abort()
+        await asyncio.sleep(5)
+        loop.network.heal()
+        await asyncio.sleep(1)
+        assert echo.lines == [b"hello\n", *([] if forgets else [b"late\n"])]
+        assert echo.ends == ["ConnectionResetError"]
 
     run(loop, story)
 
