@@ -10,10 +10,10 @@ from typing import Final
 
 from gateway.groups.promote import MARK_S
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord, MirrorState
+from tests.simulation.fleet.looks import Look
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.logs import Pair, data, identity, places
 from tests.simulation.judge.state import LogRecord, Logs
-from tests.simulation.looks import Look
 from tests.simulation.recorder import SOURCE, Op
 
 Pairs = Mapping[tuple[str, int], Pair]

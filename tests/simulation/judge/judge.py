@@ -17,6 +17,7 @@ from math import inf
 from typing import Any, Final
 
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from tests.simulation.fleet.looks import Look
 from tests.simulation.judge.excused import Excused
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.groups import (
@@ -57,7 +58,6 @@ from tests.simulation.judge.state import (
     was_failed_over,
 )
 from tests.simulation.judge.torn import judge_transactions
-from tests.simulation.looks import Look
 from tests.simulation.recorder import SOURCE, TARGET, Op, Recorder, final_log
 
 WATCH: Final = "watch"
