@@ -6,8 +6,10 @@ import errno
 import os
 import socket
 import ssl
+import struct
 
 # Seconds; a peer that vanished without a word is noticed after about idle + count * interval.
+_AT_ONCE = struct.pack("ii", 1, 0)  # struct linger: on, 0 s
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
@@ -27,6 +29,15 @@ def keep_alive(sock: socket.socket) -> None:
     for name, value in _KEEPALIVE:
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def forget_unsent(sock: socket.socket | None) -> None:
+    """Have the kernel drop what the peer has not acknowledged when the socket closes (SO_LINGER of 0 s).
+
+    Without this it goes on sending, and what was written before the close arrives whenever the way is free again.
+    """
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
 
 
 def peer_host(sock: socket.socket) -> str:

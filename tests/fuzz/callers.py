@@ -13,9 +13,9 @@ from gateway.api.access.guard import PEER
 from gateway.fleet.peers.wire import encode, proof
 from tests.fuzz.loop import CAUSE
 from tests.fuzz.stage import API_HOST, PEER_PORT, TOKENS, Stage
-from tests.simulation.fleet import BOOTSTRAP_PORT
+from tests.simulation.fleet.gateway_node import BOOTSTRAP_PORT
+from tests.simulation.fleet.rest import http_scope
 from tests.simulation.kernel.node import CURRENT
-from tests.simulation.rest import http_scope
 
 _PEER_SIZE: Final = 4
 

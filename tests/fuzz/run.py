@@ -28,7 +28,7 @@ from tests.fuzz.judge import Finding, Judge
 from tests.fuzz.spies import spying
 from tests.fuzz.stage import STAGES, Stage
 from tests.fuzz.steps import Conversation, Do, Step
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 
 _CPU_S: Final = 60
 _LOOKS: Final = 3

@@ -25,11 +25,11 @@ from protocol.messages import OffsetCommitRequest
 from tests.fuzz.login_broker import GATEWAY, LoginSession, secured
 from tests.fuzz.loop import FuzzLoop
 from tests.fuzz.values import Filler
-from tests.simulation import logs
-from tests.simulation.fleet import GatewayNode
+from tests.simulation.fleet import logs
+from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.broker import Session
 from tests.simulation.kafka.cluster import ClusterModel
-from tests.simulation.operator import Operator
+from tests.simulation.operations.operator import Operator
 from tests.support.fakes.model_cluster import batch_of, produce_request
 
 NAME: Final = "gw-0"

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from tests.simulation import logs
-from tests.simulation.fleet import GatewayNode
+from tests.simulation.fleet import logs
+from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.node import CURRENT

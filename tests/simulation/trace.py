@@ -13,9 +13,9 @@ from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
-from tests.simulation import logs
 from tests.simulation.clients.producer import Producer
-from tests.simulation.fleet import GatewayNode
+from tests.simulation.fleet import logs
+from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment

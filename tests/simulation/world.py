@@ -13,23 +13,26 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway.state.records import MirrorMode, MirrorState
-from tests.simulation import logs
-from tests.simulation.acts import Acts
-from tests.simulation.aim import Aim, named
-from tests.simulation.branches import Branch
-from tests.simulation.cast import Cast, compacted, pipelines
 from tests.simulation.clients import GroupMember, Producer, TransactionalProducer
-from tests.simulation.ending import Ending
-from tests.simulation.events import EARLY, Events
-from tests.simulation.fleet import GatewayNode, NotServing
-from tests.simulation.giving_up import Trouble
+from tests.simulation.clients.cast import Cast
+from tests.simulation.faults.aim import Aim, named
+from tests.simulation.faults.events import EARLY, Events
+from tests.simulation.faults.giving_up import Trouble
+from tests.simulation.faults.steps import watched
+from tests.simulation.fleet import logs
+from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
+from tests.simulation.fleet.looks import Looks
 from tests.simulation.judge import Judge
+from tests.simulation.judge.in_order import judge_in_order
 from tests.simulation.judge.state import side_of
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.kernel.loop import SimLoop, Spinning
 from tests.simulation.kernel.node import State
-from tests.simulation.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
+from tests.simulation.operations.acts import Acts
+from tests.simulation.operations.branches import Branch
+from tests.simulation.operations.ending import Ending
+from tests.simulation.operations.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
     AUTO,
@@ -45,8 +48,8 @@ from tests.simulation.plan import (
     RunPlan,
     joined_topics,
 )
+from tests.simulation.plan.roles import compacted, pipelines
 from tests.simulation.recorder import Recorder
-from tests.simulation.steps import watched
 from tests.simulation.story import Line, Story
 
 SOURCE: Final = "source"
@@ -119,6 +122,7 @@ class World:
         self.cast = Cast()
         self.branches: dict[str, Branch] = {}  # by mirror topic
         self.more_topics: list[str] = []
+        self.looks = Looks(loop.time)
         elsewhere = joined_topics(plan)
         self.judge = Judge(
             self.recorder,
@@ -129,6 +133,7 @@ class World:
             pipelines=pipelines(plan),
             links=(LINK,) if elsewhere else (),
             told=lambda topic: topic not in elsewhere,
+            looked=self.looks.of,
         )
         self.trouble = Trouble(self.source, self.target, self.recorder)
 
@@ -256,7 +261,7 @@ class World:
         stuck: list[str] = []
         watching = self.loop.spawn(self.loop.lab, self._watch(), "judge")
         try:
-            with watched(self._aim.stepped):
+            with watched(self._aim.stepped), self.looks.noted():
                 await self._set_up()
                 for act in self.plan.acts:
                     await asyncio.sleep(act.pause_s)
@@ -267,7 +272,7 @@ class World:
             stuck.append(f"{named(self._act)}: {exc}")
         watching.cancel()
         if self.plan.in_order:
-            self._look_at_epochs()
+            judge_in_order(self.writers, self.judge.findings, self.loop.time())
         outcome.virtual_s = self.loop.time() - began
         outcome.verdict = self.judge.verdict(
             stuck=stuck, at_rest=not stuck, lossy=self.cast.lossy, clients=self.cast.to_end
@@ -278,13 +283,6 @@ class World:
             outcome.broken = outcome.broken or f"unhandled: {error.get('message')}: {error.get('exception')!r}"
         outcome.story, outcome.digest = self.story.lines, self.story.digest()
         return outcome
-
-    def _look_at_epochs(self) -> None:
-        """Who begins one sends again what may be there already, and no log tells whose fault that is."""
-        for client in self.writers:
-            if isinstance(client, Producer) and client.sequences.bumps:
-                what = "a batch of its was refused for its sequence: it overtook another one, and a new epoch was begun"
-                self.judge.findings.add("reordered", f"client {client.name}", what, self.loop.time())
 
     @property
     def link_options(self) -> LinkOptions:

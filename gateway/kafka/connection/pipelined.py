@@ -15,7 +15,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import ConnectionClosed, RequestTimedOut
 from gateway.kafka.connection.pipeline import OnResponse, Pipeline
 from gateway.transport.inbound import InboundFrames
-from gateway.transport.sockets import connect_reason, tune
+from gateway.transport.sockets import connect_reason, forget_unsent, tune
 from protocol.apis import api_name
 from protocol.errors import MalformedFrame
 from protocol.wire import Buffer
@@ -134,6 +134,12 @@ class PipelinedConnection(asyncio.BufferedProtocol):
         self._resume_writers()
         for callback in tuple(self.on_closed):
             self._call(callback, self)
+
+    def take_back(self, reason: str) -> None:
+        """`close`; and what has not come to the broker by now never will, however long it is out of reach."""
+        if self._transport is not None and not self.close_reason:
+            forget_unsent(self._transport.get_extra_info("socket"))
+        self.close(reason)
 
     def _take_waiting(self) -> list[OnResponse]:
         """Who waits for a response, when none can come any more."""

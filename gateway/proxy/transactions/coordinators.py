@@ -282,7 +282,7 @@ class TransactionCoordinators:
 def _abandon(connection: Connection, message: Any) -> None:
     """Nobody waits for the answer any more. What only asks may come as late as it likes."""
     if not isinstance(message, DescribeTransactionsRequest):
-        connection.close("a request of a client that has gone may be on its way")
+        connection.take_back("a request of a client that has gone may be on its way")
 
 
 def _unconnected(cluster: Cluster, message: Any, error: NetError) -> ErrorCode:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
+from gateway.groups.promote import MARK_S
 from gateway.state.records import CarriedOffset, GroupRecord, GroupState, MirrorRecord, MirrorState
+from tests.simulation.fleet.looks import Look
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.logs import Pair, data, identity, places
 from tests.simulation.judge.state import LogRecord, Logs
@@ -21,11 +23,24 @@ Committed = Mapping[tuple[str, int], int]
 _AS_OF: Final = re.compile(r"offsets as the source had them (\d+) s before")
 _ROUNDED_S: Final = 1.0
 _UNSEEN_S: Final = 0.15
-"""From the last look at the members to when the record may have been stored (its move's `invoke`): a commit.
-
-When it is seen says nothing: while a replica of the state topic is gone a record can be read seconds after it was
-stored.
+"""From the last look at the members to when the record may have been stored (its move's `invoke`), where nobody tells
+of that look: a commit.
 """
+
+
+def last_look(since: float, told: Look | None) -> float:
+    """Behind which nobody who came could be seen by a promote, in seconds.
+
+    When its record can be read says nothing: while a replica of the state topic is gone that is seconds after it was
+    stored.
+
+    Args:
+        since: when the promote's record was not stored yet.
+        told: by the promote. One that ended more than MARK_S before may not be gone by any more.
+    """
+    if told is None:
+        return since - _UNSEEN_S
+    return told.began if told.ended >= since - MARK_S else since - MARK_S
 
 
 def judge_carried(group: GroupRecord, pairs: Pairs, findings: Findings, now: float) -> None:
@@ -126,25 +141,27 @@ def judge_known(
             findings.add("wrong_offsets", f"group {group.group}, {key}", what, now)
 
 
-def members_after_promote(ops: Iterable[Op], sides: Mapping[str, str]) -> dict[str, float]:
-    """Processes that joined a group on the source when it was promoted already, or right behind the last look at it;
-    until when each of them is one, in seconds.
+def members_after_promote(
+    ops: Iterable[Op], sides: Mapping[str, str], last_looks: Mapping[str, float]
+) -> dict[str, float]:
+    """Processes that joined a group on the source when it was promoted already, or behind the last look at it; until
+    when each of them is one, in seconds.
 
     Nobody can keep them from that; the product tells of them, and what they read there is their owner's affair.
+
+    Args:
+        last_looks: by the process of the promote's move, see `last_look`.
     """
     groups: dict[str, str] = {}
     promoted: dict[str, float] = {}  # group -> since when, where it reads on the target
     joined: dict[str, tuple[str, float]] = {}  # process -> its group, and when, on the source
     late = dict[str, float]()
-    begun: dict[str, float] = {}  # of the move that a process makes: when its record was not there yet
     for op in ops:
         who, now = op["process"], op["time"] / 1e9
         if op["f"] == "open":
             groups[who] = op["value"].get("group") or ""
         elif op["f"] == "move":
             group = op["value"]["group"]
-            if op["type"] == "invoke":
-                begun[who] = now
             if op["value"]["to"] == SOURCE:
                 promoted.pop(group, None)  # whoever comes once it may be given back is none
                 if op["type"] != "ok":
@@ -155,8 +172,8 @@ def members_after_promote(ops: Iterable[Op], sides: Mapping[str, str]) -> dict[s
             if op["type"] != "ok":
                 continue
             promoted[group] = now
-            last_look = begun.get(who, now) - _UNSEEN_S
-            just_now = (each for each, (its, at) in joined.items() if its == group and at > last_look)
+            looked = last_looks.get(who, now)
+            just_now = (each for each, (its, at) in joined.items() if its == group and at > looked)
             late.update(dict.fromkeys(just_now, inf))
         elif op["f"] == "assign" and sides.get(who) == SOURCE and who not in joined:
             joined[who] = groups.get(who, ""), now
@@ -165,10 +182,10 @@ def members_after_promote(ops: Iterable[Op], sides: Mapping[str, str]) -> dict[s
     return late
 
 
-def came_unseen(group: str, ops: Iterable[Op], sides: Mapping[str, str], since: float) -> float:
+def came_unseen(group: str, ops: Iterable[Op], sides: Mapping[str, str], looked: float) -> float:
     """When the first member of those came to a group on the source that a promote had no look at any more.
 
-    Seconds; inf when none did. `since`: when the promote's record was not stored yet.
+    Seconds; inf when none did. `looked`: see `last_look`.
     """
     joined: dict[str, float] = {}  # process -> when; inf while it has not
     for op in ops:
@@ -177,7 +194,7 @@ def came_unseen(group: str, ops: Iterable[Op], sides: Mapping[str, str], since: 
             joined[who] = inf
         elif op["f"] == "assign" and joined.get(who) == inf:
             joined[who] = op["time"] / 1e9
-    return min((at for at in joined.values() if at > since - _UNSEEN_S), default=inf)
+    return min((at for at in joined.values() if at > looked), default=inf)
 
 
 def _judge_one(group: str, carried: CarriedOffset, pair: Pair, findings: Findings, now: float) -> None:

@@ -17,6 +17,7 @@ from math import inf
 from typing import Any, Final
 
 from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorMode, MirrorRecord, MirrorState
+from tests.simulation.fleet.looks import Look
 from tests.simulation.judge.excused import Excused
 from tests.simulation.judge.findings import Findings
 from tests.simulation.judge.groups import (
@@ -28,6 +29,7 @@ from tests.simulation.judge.groups import (
     judge_failed_over,
     judge_known,
     judge_source,
+    last_look,
     members_after_promote,
 )
 from tests.simulation.judge.history import judge_history, writes_of
@@ -63,9 +65,9 @@ _FAILED: Final = (MirrorState.FAILED, MirrorState.LINK_FAILED)
 _MADE_ANEW: Final = (MirrorState.PENDING_RESTORE_MIRROR, MirrorState.ACTIVE)
 _SEEN_LATE_S: Final = 1.0
 """A record is looked at within that time."""
-_REMEMBERED_S: Final = 1.0
+_REMEMBERED_S: Final = 12.0
 """For so long before a record what a group had committed is remembered: longer than a promote may be without a look at
-its members."""
+its members, and than a look lasts."""
 _RESTING: Final = (MirrorState.ACTIVE, MirrorState.PAUSED, MirrorState.STOPPED, *_FAILED)
 
 
@@ -80,6 +82,7 @@ class Judge:
     pipelines: topics that are read, and those that are written from them, once per record.
     links: those whose mirrors and groups are judged here; all when there are none.
     told: whether a topic, by its name on either side, has its history here; else its logs are compared, no more.
+    looked: by link and group: the last look at the members that a promote went by, if that is known.
     """
 
     def __init__(
@@ -95,10 +98,12 @@ class Judge:
         pipelines: Collection[tuple[str, str]] = (),
         links: Collection[str] = (),
         told: Callable[[str], bool] = lambda _topic: True,
+        looked: Callable[[str, str], Look | None] = lambda _link, _group: None,
     ) -> None:
         self.findings = Findings()
         self.state = StateView(target, self.findings, links=frozenset(links))
-        self._told = told
+        self._told, self._looked = told, looked
+        self._last_looks: dict[str, float] = {}  # by the process of a group's move
         self.cutovers = self.moves = 0
         self._recorder, self._source, self._target, self._clock = recorder, source, target, clock
         self._compacted = frozenset(compacted)
@@ -208,6 +213,8 @@ class Judge:
         if side == SOURCE:
             self._demoted.add(said.group)
             return
+        told = None if failed_over(said) else self._looked(said.link, said.group)
+        looked = self._last_looks[self._mover] = last_look(since, told)
         ours = [each for each in self.state.mirrors if each.link == said.link]
         judge_failed_over(said, ours, self._target, self.findings, now)
         if failed_over(said):
@@ -222,15 +229,20 @@ class Judge:
         }
         judge_carried(said, pairs, self.findings, now)
         name = said.source_name
-        came = came_unseen(name, self._recorder.ops, self._recorder.sides, since)
+        came = came_unseen(name, self._recorder.ops, self._recorder.sides, looked)
         before = [committed for at, committed in self._committed.get(name, ()) if at <= came]
         unseen = before[-1] if came < inf and before else None
         judge_source(said, pairs, self._source.committed(name), unseen, self.findings, now)
 
+    @property
+    def _mover(self) -> str:
+        """The process of the cutover or move that was seen last."""
+        return f"{WATCH}-{self.cutovers + self.moves}"
+
     def _changed(self, f: str, value: Any, entry: Entry) -> float:
         """From the last look that did not find its record in the log, to this one, it happened. When it began."""
         since, at = next((ops, at) for end, ops, at in reversed(self._looks) if end <= entry.offset)
-        self._recorder.changed(f, value, since, at, f"{WATCH}-{self.cutovers + self.moves}")
+        self._recorder.changed(f, value, since, at, self._mover)
         self._looks = [(end, ops + (ops > since), then) for end, ops, then in self._looks]
         return at
 
@@ -397,7 +409,7 @@ class Judge:
         found = self._recorder.operations(topics, logs, groups=self._homes(), lossy=lossy, at_target=at_target)
         kept_from = self._kept_from()
         translated = {topic for topic, mirror in mirrors.items() if mirror.mode is MirrorMode.TRANSLATE}
-        late = members_after_promote(self._recorder.ops, self._recorder.sides)
+        late = members_after_promote(self._recorder.ops, self._recorder.sides, self._last_looks)
         seen = (
             op for op in found if op["f"] not in ("poll", "commit") or op["time"] / 1e9 >= late.get(op["process"], 0)
         )

@@ -75,6 +75,7 @@ class Endpoint(asyncio.Transport):
         self._under_way = 0
         self._high, self._low = _HIGH_WATER, _HIGH_WATER // 4
         self._told_to_pause = False
+        self._forgets = False  # SO_LINGER of 0 s
         self._unacknowledged_s = 0.0  # TCP_USER_TIMEOUT; 0: as long as it takes
         self._watched = False
         link.endpoints[self] = None
@@ -93,7 +94,8 @@ class Endpoint(asyncio.Transport):
     # -- asyncio's transport -------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """`peername` and `sockname` as (node, port); `socket` takes options: TCP_USER_TIMEOUT has an effect."""
+        """`peername` and `sockname` as (node, port); `socket` takes options: TCP_USER_TIMEOUT and
+        SO_LINGER of 0 s have an effect."""
         if name == "peername":
             return (self.peer.node.name, self.peer.own_port)
         if name == "sockname":
@@ -182,9 +184,12 @@ class Endpoint(asyncio.Transport):
             self._finish(None)
 
     def abort(self) -> None:
-        """RST; what is not on its way yet is lost."""
+        """RST; what is not on its way yet is lost. With SO_LINGER of 0 s so is what a cut link holds, which the kernel
+        would send again otherwise."""
         self._closing = True
         self._drop_unsent()
+        if self._forgets and self.link.is_cut and not self._gone:
+            self._out.clear()
         self._finish(None, reset=True)
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -273,6 +278,10 @@ class Endpoint(asyncio.Transport):
     def give_up_after(self, seconds: float) -> None:
         """Lose the connection when what was written is not acknowledged for so long (TCP_USER_TIMEOUT)."""
         self._unacknowledged_s = seconds
+
+    def forget_unsent(self) -> None:
+        """See `abort`."""
+        self._forgets = True
 
     def _is_acknowledged(self, since: float) -> None:
         self._watched = False
@@ -393,10 +402,12 @@ class _Socket:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
 
-    def setsockopt(self, level: int, option: int, value: int) -> None:
+    def setsockopt(self, level: int, option: int, value: Any) -> None:
         """As the socket's."""
         if (level, option) == (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT):
             self._endpoint.give_up_after(value / 1000)
+        elif (level, option) == (socket.SOL_SOCKET, socket.SO_LINGER):
+            self._endpoint.forget_unsent()
 
 
 def _into_buffer(protocol: Any, data: bytes) -> None:

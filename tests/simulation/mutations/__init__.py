@@ -19,6 +19,7 @@ def mutations() -> Mapping[str, Mutation]:
         mirror_faults,
         past,
         topic_faults,
+        transaction_faults,
     )
 
     tables = (
@@ -28,6 +29,7 @@ def mutations() -> Mapping[str, Mutation]:
         mirror_faults.MUTATIONS,
         joined_faults.MUTATIONS,
         past.MUTATIONS,
+        transaction_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}
     for mutation in (each for table in tables for each in table):

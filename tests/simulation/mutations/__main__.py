@@ -23,10 +23,10 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from tests.simulation import operator
 from tests.simulation.mutations import mutations, patched
 from tests.simulation.mutations.not_here import NOT_HERE, OPEN
 from tests.simulation.mutations.patching import Mutation, Patching
+from tests.simulation.operations import operator
 from tests.simulation.plan import RunPlan
 from tests.simulation.world import simulate
 

@@ -17,7 +17,6 @@ from gateway.proxy.rules.leader_order import LeaderOrder
 from gateway.state.records import MirrorRecord, MirrorState
 from gateway.state.store import StoreUncertain
 from gateway.state.views import StateViews
-from tests.simulation.cast import TABLE
 from tests.simulation.mutations.lives import (
     Event,
     EventKind,
@@ -32,6 +31,7 @@ from tests.simulation.mutations.lives import (
 )
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import NEWCOMER, SET
+from tests.simulation.plan.roles import TABLE
 
 _CREATE, _PROMOTE, _REVERSE, _FAILBACK = Operation.CREATE, Operation.PROMOTE, Operation.REVERSE, Operation.FAILBACK
 

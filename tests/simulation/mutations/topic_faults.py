@@ -36,11 +36,11 @@ from gateway.state.records import MirrorCutover, MirrorFailback, MirrorMode
 from gateway.state.store import StoreError
 from gateway.topics.create import MirrorCreator
 from gateway.topics.status import Measure
-from tests.simulation.cast import TABLE
 from tests.simulation.kernel.node import CURRENT
 from tests.simulation.mutations.lives import Event, EventKind, Fault, FaultKind, Operation, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import SET
+from tests.simulation.plan.roles import TABLE
 
 _CREATE, _PROMOTE, _FAILOVER = Operation.CREATE, Operation.PROMOTE, Operation.FAILOVER
 

@@ -116,11 +116,12 @@ class Side:
 class Scene:
     """See the module. `send` acknowledges unless told otherwise; time goes on by one second with each call."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
+        """`options`: as `Judge`'s."""
         self.now = 1000.0
         self.source, self.target = Side(), Side()
         self.recorder = Recorder(lambda: self.now)
-        self.judge = Judge(self.recorder, self.source, self.target, lambda: self.now)
+        self.judge = Judge(self.recorder, self.source, self.target, lambda: self.now, **options)
         self.target.create(TOPIC)
         self.mirror = MirrorRecord(
             link="l",

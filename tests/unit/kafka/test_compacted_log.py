@@ -14,7 +14,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.transport.host import Host
 from protocol.apis import ApiKey
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment

@@ -15,7 +15,7 @@ from gateway.runtime import audit_topic
 from gateway.runtime.audit_topic import AuditTopic
 from gateway.telemetry.logs import AUDIT
 from gateway.transport.host import Host
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.support.waiting import wait_until_async

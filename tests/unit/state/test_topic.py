@@ -20,7 +20,7 @@ from protocol.batch.record_reader import Record
 from protocol.codec import decode_request
 from protocol.errors import ErrorCode
 from protocol.header import peek_request_header
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.kernel.network import Segment

@@ -166,6 +166,18 @@ async def test_close_is_told_once_and_keeps_the_first_reason(connect: OpenConnec
         assert told == ["first"]
 
 
+@pytest.mark.parametrize("taken_back", [True, False])
+async def test_what_is_taken_back_is_sent_no_more(connect: OpenConnection, taken_back: bool) -> None:
+    """The kernel of a socket that closes goes on sending what was written to it; after a reset it does not."""
+    async with FakeBroker({METADATA: lambda _: SILENCE}) as broker:
+        connection = await connect(broker.port)
+        sock = connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
+        (connection.take_back if taken_back else connection.close)("the client has gone")
+        assert connection.close_reason == "the client has gone"
+        lingers = struct.unpack("ii", sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+        assert lingers == ((1, 0) if taken_back else (0, 0))
+
+
 async def test_an_overdue_request_closes_the_connection(connect: OpenConnection) -> None:
     async with FakeBroker({METADATA: lambda _: SILENCE}) as broker:
         connection = await connect(broker.port, request_timeout_ms="200")

@@ -35,7 +35,7 @@ class Connection:
             raise RequestTimedOut("no answer")
         await asyncio.Event().wait()
 
-    def close(self, reason: str) -> None:
+    def take_back(self, reason: str) -> None:
         self.closed = reason
 
 

@@ -12,7 +12,7 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.proxy.rules.transactional_ids import ProducerIdentity, ProducerRecord, TransactionSide
 from gateway.proxy.transactions.identities import TOPIC, Identities
 from gateway.transport.host import Host
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 

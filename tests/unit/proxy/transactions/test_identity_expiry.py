@@ -18,7 +18,7 @@ from gateway.proxy.transactions.identities import TOPIC, Identities
 from gateway.proxy.transactions.identity_expiry import IdentityExpiry
 from gateway.proxy.transactions.transactions import Transactions
 from gateway.transport.host import Host
-from tests.simulation import logs
+from tests.simulation.fleet import logs
 from tests.simulation.kafka.cluster import EPOCH_MS, ClusterModel
 from tests.simulation.kernel.loop import SimLoop
 

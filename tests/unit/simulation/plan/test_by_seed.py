@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import blake2b
+
+from tests.simulation.operations.repairs import HOWS
+from tests.simulation.plan import (
+    FURTHER_FROM,
+    GIVEN_UP,
+    MORE_PAIRS,
+    MORE_STEPS,
+    PAIRS,
+    RANDOM_FROM,
+    STEPS,
+    EventKind,
+    Operation,
+    plan,
+    systematic,
+    systematic_runs,
+)
+
+MENDING = Operation.SPOIL, Operation.REPAIR
+
+
+def test_a_seed_is_a_plan():
+    assert plan(7) == plan(7)
+    assert plan(RANDOM_FROM + 7) == plan(RANDOM_FROM + 7)
+    assert plan(7) != plan(8)
+
+
+def test_systematic_runs_go_through_every_pair():
+    met = Counter(
+        (act.operation, fault.step, fault.kind)
+        for number in range(systematic_runs())
+        for run in [systematic(number)]
+        for fault in run.faults
+        for act in run.acts
+        if act.number == fault.act
+    )
+    assert set(met) == set(PAIRS)
+
+
+_LATER = {
+    Operation.RELINK,
+    Operation.UPDATE_LINK,
+    Operation.AUTO_CREATE,
+    Operation.UNMIRROR,
+    Operation.SPOIL,
+    Operation.REPAIR,
+    Operation.AGGREGATE,
+    Operation.CHAIN,
+    Operation.FAN_OUT,
+    Operation.PROMOTE_JOINED,
+}  # of the seeds from FURTHER_FROM on
+
+
+def test_every_operation_is_in_every_life():
+    assert {act.operation for act in plan(3).acts} == set(Operation) - {*GIVEN_UP, *_LATER}
+    runs = plan(0), plan(systematic_runs() - 1)
+    assert {act.operation for run in runs for act in run.acts} == set(STEPS) == set(Operation) - _LATER
+
+
+def test_random_stories_behind_the_systematic_ones_are_shorter():
+    short = [len(plan(systematic_runs() + n).acts) for n in range(60)]
+    whole = [len(plan(RANDOM_FROM + n).acts) for n in range(60)]
+    assert sum(short) < 0.8 * sum(whole)
+    operations = {act.operation for n in range(60) for act in plan(systematic_runs() + n).acts}
+    assert operations == set(STEPS)
+
+
+def test_later_seeds_have_more_in_them():
+    runs = [plan(FURTHER_FROM + n) for n in range(200)]
+    assert plan(FURTHER_FROM - 1).acts[0].operation is not Operation.RELINK
+    assert {act.operation for run in runs for act in run.acts} == set(Operation)
+    assert {EventKind.SOURCE_HEARS_LATE, EventKind.KILLED_OFTEN} <= {event.kind for run in runs for event in run.events}
+    assert all(run.acts.index(act) == 0 for run in runs for act in run.acts if act.operation is Operation.RELINK)
+    struck = {
+        (act.operation, fault.step)
+        for run in runs
+        for act in run.acts
+        for fault in run.faults
+        if fault.act == act.number
+    }
+    assert {(operation, step) for operation, steps in MORE_STEPS.items() for step in steps} <= struck
+    happened = {event.kind for run in runs for event in run.events}
+    assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
+    assert {EventKind.END_HELD, EventKind.END_ON_ITS_WAY} <= happened
+
+
+def test_repairs_and_further_links_go_through_every_pair():
+    wanted = {Operation.REPAIR, Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT, Operation.PROMOTE_JOINED}
+    struck = {
+        (act.operation, fault.step, fault.kind)
+        for run in (plan(FURTHER_FROM + number) for number in range(1_400))
+        for act in run.acts
+        for fault in run.faults
+        if act.operation in wanted and fault.act == act.number
+    }
+    assert {pair for pair in MORE_PAIRS if pair[0] in wanted} <= struck
+
+
+def test_a_repair_takes_the_step_that_is_struck():
+    resumed = set[bool]()
+    for run in (plan(FURTHER_FROM + number) for number in range(0, 1_200, 3)):
+        spoil, repair = (next(each for each in run.acts if each.operation is one) for one in MENDING)
+        assert run.acts.index(spoil) < run.acts.index(repair)
+        assert spoil.how == repair.how in HOWS
+        step = next(fault.step for fault in run.faults if fault.act == repair.number)
+        resumed.add(step == "resume")
+        assert step == "plan" or (step == "resume") == (repair.how in ("refused", "overtaken"))
+    assert resumed == {False, True}
+
+
+def test_plans_of_the_seeds_below_stay_as_they_were():
+    """A proof of them stands: whoever adds to the plans adds to later seeds."""
+    told = blake2b(digest_size=8)
+    for seed in (*range(FURTHER_FROM), *range(RANDOM_FROM, RANDOM_FROM + 100)):
+        there = plan(seed).as_json()
+        there["acts"] = [{name: value for name, value in act.items() if name != "how"} for act in there["acts"]]
+        told.update(json.dumps(there, sort_keys=True).encode())
+    assert told.hexdigest() == "921f1e48568705c0"
+
+
+def test_every_event_of_the_random_runs_is_drawn():
+    drawn = {event.kind for n in range(400) for event in plan(systematic_runs() + n).events}
+    # those are for the plans of single mutations
+    never = {EventKind.PRODUCER_EARLY, EventKind.CREATE_UNANSWERED, EventKind.FAILOVER_ASKED, EventKind.NAME_TAKEN}
+    never |= {EventKind.PROMOTE_ASKED, EventKind.REVERSE_ASKED, EventKind.STATE_LATE, EventKind.MAP_UNKNOWN}
+    never |= {EventKind.SOURCE_DOWN, EventKind.SOURCE_LEADER_CUT, EventKind.SOURCE_LEADER_MOVES_AWAY}
+    never |= {EventKind.SOURCE_REWRITTEN, EventKind.TARGET_LOSES}
+    never |= {EventKind.STATE_UNHEARD, EventKind.ASSIGNMENT_LATE}
+    never |= {
+        EventKind.COMMITTED_ELSEWHERE,
+        EventKind.COPY_REPLACED,
+        EventKind.SOURCE_HEARS_LATE,
+        EventKind.KILLED_OFTEN,
+        EventKind.END_HELD,
+        EventKind.END_ON_ITS_WAY,
+    }  # of the runs from FURTHER_FROM on
+    assert drawn == set(EventKind) - never
