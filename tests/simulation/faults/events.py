@@ -21,6 +21,7 @@ from tests.simulation.clients.client import addresses
 from tests.simulation.clients.sender import Sender
 from tests.simulation.faults.faults import started
 from tests.simulation.faults.late_ends import LateEnds
+from tests.simulation.faults.late_identities import LateIdentities
 from tests.simulation.faults.network_events import NetworkEvents, woken
 from tests.simulation.faults.stage import Stage
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
@@ -59,6 +60,7 @@ class Events:
         self._do: Mapping[EventKind, Callable[[Event], str]] = {
             **NetworkEvents(stage).table,
             **LateEnds(stage).table,
+            **LateIdentities(stage).table,
             EventKind.GROUP_ASKS: self._group_asks,
             EventKind.PRODUCER_EARLY: self._producer_early,
             EventKind.FAILOVER_ASKED: self._failover_asked,

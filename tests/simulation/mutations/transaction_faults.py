@@ -1,13 +1,17 @@
-"""What ends a transaction that its client has not asked to end: the ways there were for an abort to come too late."""
+"""What ends a transaction that its client has not asked to end: the ways there were for an abort to come too late; and
+what begins one where it has no place any more."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from gateway.kafka.connection.pipelined import PipelinedConnection
 from gateway.proxy.rules.transactional_ids import OWN
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
 from gateway.proxy.transactions import coordinator_calls, coordinators
+from gateway.proxy.transactions.adding import TransactionAdding
 from tests.simulation.mutations.lives import Event, EventKind, Operation, brief, life, sought
 from tests.simulation.mutations.patching import Mutation, Patching
 from tests.simulation.plan import SET
@@ -47,10 +51,33 @@ def confirm_by_an_older_one(patching: Patching) -> None:
     patching.replace(TransactionalProducer, "end_place", end_place)
 
 
+def decide_once(patching: Patching) -> None:
+    """What was decided for a request counts until it is sent, whatever has begun meanwhile."""
+
+    @contextmanager
+    def begun(self: Any, producer: Any, side: Any, wanted: Any) -> Iterator[bool]:
+        opened = producer.begin(side, set(wanted(producer)), self._clock())
+        with coordinator_calls.in_transit(producer):
+            yield opened
+
+    patching.replace(TransactionAdding, "begun", begun)
+
+
 _BOTH: Final = ((_CREATE, SET[:1]), (_CREATE, SET[1:]))
 _ONCE: Final = life(*_BOTH, Operation.REBALANCE, Operation.REBALANCE, pause_s=2.0)
 _BACK: Final = life(
     *_BOTH, Operation.PROMOTE_SET, (Operation.REVERSE, SET), Operation.FAILBACK_SET, Operation.REBALANCE, pause_s=2.0
+)
+
+
+_AGAIN: Final = life(
+    *_BOTH,
+    Operation.PROMOTE_SET,
+    (Operation.REVERSE, SET),
+    Operation.FAILBACK_SET,
+    Operation.PROMOTE_SET,
+    (Operation.REVERSE, SET),
+    pause_s=0.1,
 )
 
 
@@ -60,6 +87,13 @@ def _late(name: str, patch: Any, kind: EventKind) -> Mutation:
 
 
 MUTATIONS: Final = (
+    sought(
+        "past: a transaction begins by what was decided before a write pause",
+        decide_once,
+        _AGAIN,
+        runs=12,
+        events=[Event(EventKind.IDENTITY_LATE, 4, "", 0.0, 0.3)],
+    ),
     _late("past: a gateway goes on for a client that has gone", go_on_for_a_client_that_has_gone, EventKind.END_HELD),
     _late("past: what a client has given up is left on its way", leave_on_its_way, EventKind.END_ON_ITS_WAY),
     _late("a socket that closes goes on sending", close_only, EventKind.END_ON_ITS_WAY),
