@@ -1,12 +1,10 @@
-"""Fixtures for the Kafka client: uvloop, as in production, and clients that are closed at the end."""
+"""Fixtures for the Kafka client: clients and connections that are closed at the end."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-import uvloop
 
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
@@ -14,10 +12,6 @@ from gateway.kafka.connection.connection import Connection
 
 OpenCluster = Callable[..., Awaitable[Cluster]]
 OpenConnection = Callable[..., Awaitable[Connection]]
-
-
-def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
 
 
 def quick(bootstrap: str, **properties: str) -> ClusterConfig:
