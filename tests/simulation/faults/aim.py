@@ -40,6 +40,7 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.AGGREGATE: ("link", "create"),
     Operation.CHAIN: ("link", "create"),
     Operation.FAN_OUT: ("link", "create"),
+    Operation.BOTH_WAYS: ("link", "create"),
     Operation.PROMOTE_JOINED: ("promote",),
 }
 """Which families of steps an operation takes; see `steps.py`."""

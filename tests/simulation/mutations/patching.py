@@ -18,6 +18,8 @@ from typing import Any, Final
 from tests.simulation.plan import RunPlan
 
 _MISSING: Final = object()
+_FAULTS: Final = (Path(__file__).parent, Path(__file__).parents[2] / "mutations")
+"""Where faults are written down: an error there is of the fault, and none of the code that it is put into."""
 _STUMBLES: Final = (AttributeError, NameError, TypeError, KeyError, IndexError, AssertionError)
 
 
@@ -98,8 +100,8 @@ class Patching:
 
     def _look_at(self, name: str, exc: BaseException) -> None:
         """Whose error it is: of the code that is patched, or of the patch."""
-        where = _innermost(exc.__traceback__)
-        if "mutations" in Path(where).parts:
+        where = Path(_innermost(exc.__traceback__))
+        if any(where.is_relative_to(faults) for faults in _FAULTS):
             self.broken = self.broken or f"{name}: {exc!r}"
 
     def undo(self) -> None:

@@ -29,7 +29,7 @@ class Acts:
         repairs, joined = RepairActs(world), JoinedActs(world)
         self._do_spoil, self._do_repair = repairs.spoil, repairs.repair
         self._do_aggregate, self._do_chain, self._do_fan_out = joined.aggregate, joined.chain, joined.fan_out
-        self._do_promote_joined = joined.promote
+        self._do_both_ways, self._do_promote_joined = joined.both_ways, joined.promote
 
     async def perform(self, act: Act) -> None:
         """One operation. Raises Stuck and TopicFailed."""

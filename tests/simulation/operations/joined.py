@@ -1,8 +1,8 @@
-"""Operations over more than two clusters: two sources of one target, a chain, and two targets of one source.
+"""Operations over more than one link: two sources of one target, a chain, two targets of one source, links both ways.
 
 Each builds what it needs, then is open to faults, and leaves mirrors that run and writers that go on to the end of the
 run. What is not safe is asked for as well, and must be refused with its reason: a link straight to the brokers of a
-cluster that is a mirror's target, and a chain that is promoted from its end.
+cluster that is a mirror's target, a chain that is promoted from its end, and a loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.simulation.clients import Producer
 from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.operations.branches import FAR, Branch
-from tests.simulation.operations.operator import Stuck
+from tests.simulation.operations.operator import Operator, Stuck
 from tests.simulation.plan import CHAINED, EAST, NORTH, ORDERS, Act
 from tests.simulation.recorder import SOURCE, TARGET
 
@@ -32,6 +32,7 @@ _ASK_AGAIN_S: Final = 1.0
 
 BEHIND_A_MIRROR: Final = "would land behind that mirror"
 NOT_PROMOTED_YET: Final = "promote it there first"
+A_LOOP: Final = "it would be a loop"
 """What the refusals say."""
 
 
@@ -90,11 +91,16 @@ class JoinedActs:
         straight = branch.operator_of("straight")
         await straight.create_link(branch.source.bootstrap)
         await self._refused(branch.topic, lambda: straight.ask_to_mirror(branch.topic), BEHIND_A_MIRROR)
+        await self._gone(straight)
+
+    @staticmethod
+    async def _gone(operator: Operator) -> None:
+        """Its link is deleted."""
 
         async def gone() -> bool:
-            return (await straight.ask("GET", "/v3/links/straight"))[0] == 404
+            return (await operator.ask("GET", f"/v3/links/{operator.link}"))[0] == 404
 
-        await straight.until(gone, straight.delete_link, "/v3/links")
+        await operator.until(gone, operator.delete_link, "/v3/links")
 
     async def fan_out(self, act: Act) -> None:
         """One source of two targets; who writes at the other one's gateways comes over before a promote here."""
@@ -128,6 +134,30 @@ class JoinedActs:
             await self._gets_on(writer)
         await there.restart(world.gateway_bootstrap, TARGET)
 
+    async def both_ways(self, act: Act) -> None:
+        """A topic goes from the target to the source, whose gateways are another fleet; and may not come back."""
+        world, topic = self._world, act.topics[0]
+        fleet = await self._fleet(world.source)
+        world.target.create_topic(topic, 1, 3, _TOPIC)
+        branch = Branch(
+            world, "back", topic, source=world.target, target=world.source, gateways=fleet, asked_as_source="target-"
+        )
+        writer = branch.writer("crossed-writer")
+        writer.start()
+        world.arm(act)
+        await branch.operator.create_link(world.target.bootstrap)
+        await branch.operator.create(topic)
+        await self._no_loop(topic)
+        await writer.restart(branch.bootstrap, TARGET)
+        await self._gets_on(writer)
+
+    async def _no_loop(self, topic: str) -> None:
+        """Under another name its records would come back to where they are from, and from there again."""
+        again = self._world.operator.of_link("again", "again.")
+        await again.create_link(self._world.source.bootstrap)
+        await self._refused(topic, lambda: again.ask_to_mirror(f"again.{topic}"), A_LOOP)
+        await self._gone(again)
+
     async def promote(self, act: Act) -> None:
         """A topic of another link. In a chain: once the link before it is promoted, and its producers' retries are
         over."""
@@ -151,9 +181,12 @@ class JoinedActs:
         """A third cluster, and a fleet before it."""
         third = self._world.cluster("third", "4.3.1")
         await third.start()
-        fleet = [self._world.gateway(f"{FAR}{number}", third) for number in range(_FLEET)]
+        return third, await self._fleet(third)
+
+    async def _fleet(self, target: ClusterModel) -> list[GatewayNode]:
+        fleet = [self._world.gateway(f"{FAR}{number}", target) for number in range(_FLEET)]
         await asyncio.gather(*(gateway.start() for gateway in fleet))
-        return third, fleet
+        return fleet
 
     def _is_promoted(self, topic: str) -> bool:
         judge = self._world.judge

@@ -60,6 +60,10 @@ class Operator:
         self._tell = tell
         self._said: tuple[int, Any] = (0, "")
 
+    def of_link(self, link: str, prefix: str = "") -> Operator:
+        """Somebody who asks the same gateways for another link."""
+        return Operator(self._gateways, self._clock, self._tell, link, prefix)
+
     # -- operations ------------------------------------------------------------------------------------------------
 
     async def create_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:

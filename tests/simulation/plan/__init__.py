@@ -7,6 +7,7 @@ from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan, joined_to
 from tests.simulation.plan.topics import (
     AUTO,
     CHAINED,
+    CROSSED,
     EAST,
     FANNED,
     GROUP,
@@ -24,6 +25,7 @@ __all__ = [
     "AUTO",
     "BUILT_FIRST",
     "CHAINED",
+    "CROSSED",
     "EAST",
     "FANNED",
     "FURTHER_FROM",

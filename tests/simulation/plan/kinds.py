@@ -33,6 +33,7 @@ class Operation(StrEnum):
     AGGREGATE = "aggregate"
     CHAIN = "chain"
     FAN_OUT = "fan-out"
+    BOTH_WAYS = "both-ways"
     PROMOTE_JOINED = "promote-joined"
 
 

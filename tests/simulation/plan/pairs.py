@@ -93,13 +93,14 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.AGGREGATE: _JOIN,
     Operation.CHAIN: _JOIN,
     Operation.FAN_OUT: _JOIN,
+    Operation.BOTH_WAYS: _JOIN,
     Operation.PROMOTE_JOINED: _PROMOTE,
 }
 """Steps of the runs from FURTHER_FROM on (`further.py`). `settle` and `take_back` are taken only where a change of the
 state is refused, or not known to be made, for which these runs have an event.
 """
 
-BUILT_FIRST: Final = (Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT)
+BUILT_FIRST: Final = (Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT, Operation.BOTH_WAYS)
 """Operations that put clusters and gateways together before they begin."""
 JOINED: Final = (*BUILT_FIRST, Operation.PROMOTE_JOINED)
 """Operations of other links than the run's own, or of another fleet."""

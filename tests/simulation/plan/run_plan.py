@@ -113,7 +113,6 @@ class RunPlan:
 
 def joined_topics(run: RunPlan) -> frozenset[str]:
     """Topics of a run whose history is judged beside the others': by the names that they have on any cluster."""
-    names = {
-        topic for act in run.acts if act.operation in (Operation.AGGREGATE, Operation.CHAIN) for topic in act.topics
-    }
+    elsewhere = Operation.AGGREGATE, Operation.CHAIN, Operation.BOTH_WAYS
+    names = {topic for act in run.acts if act.operation in elsewhere for topic in act.topics}
     return frozenset(names | {ORDERS}) if any(name.endswith(f".{ORDERS}") for name in names) else frozenset(names)

@@ -1,9 +1,10 @@
 """What seeds from FURTHER_FROM on have of repairs and of further links, systematically: run by run another pair.
 
 Of three runs the first has a mirror that FAILs and is repaired, the second a further link: a chain, two targets of one
-source, or two sources of one target. Their faults go through every pair of step and fault, as those of the systematic
-runs do: number n of them has the n-th pair. The steps that a repair takes depend on what has happened to the mirror, so
-that is chosen by the step. Drawn with dice of its own, since the other acts of these seeds had theirs before. Pure.
+source, links both ways, or two sources of one target. Their faults go through every pair of step and fault, as those of
+the systematic runs do: number n of them has the n-th pair. The steps that a repair takes depend on what has happened to
+the mirror, so that is chosen by the step. Drawn with dice of its own, since the other acts of these seeds had theirs
+before. Pure.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from tests.simulation.plan.kinds import FaultKind, Operation
-from tests.simulation.plan.pairs import MORE_STEPS
+from tests.simulation.plan.pairs import MORE_STEPS, STEPS
 from tests.simulation.plan.run_plan import Act, Fault, RunPlan
-from tests.simulation.plan.topics import CHAINED, EAST, FANNED, MENDED, NORTH, ORDERS
+from tests.simulation.plan.topics import CHAINED, CROSSED, EAST, FANNED, MENDED, NORTH, ORDERS
 
 FURTHER_FROM: Final = 2_000
 """The first seed of those that have more in them."""
@@ -24,6 +25,9 @@ _REPAIR: Final = 95
 _PROMOTE: Final = 96
 _JOIN: Final = 97
 _THEN: Final = 98
+_WAY_HOME: Final = ((80, Operation.REVERSE), (81, Operation.FAILBACK))
+"""Of a chain's first link: behind the promote of its second one, or before it, which takes another one of the first."""
+_AGAIN: Final = 82
 """Numbers of the acts. Those of a cast's begin at 100."""
 _LAST: Final = 99
 
@@ -32,11 +36,14 @@ _RESUMED: Final = ("refused", "overtaken")
 _RECREATED: Final = ("written", "deleted", "made-anew", "overtaken-anew")
 _HOWS: Final[dict[str, tuple[str, ...]]] = {"plan": (*_RESUMED, *_RECREATED), "resume": _RESUMED}
 """Step -> what must have happened to the mirror, so that a repair takes it; any other step is one of a `recreate`."""
+_APART: Final = 38
+"""A quarter of the pairs of a promote: each topology begins with others, so that they go through all together."""
 _GOES_ON: Final = 0.7
 """How often a topic is promoted afterwards."""
 _JOINED: Final = (
     (Operation.CHAIN, (CHAINED,)),
     (Operation.FAN_OUT, (FANNED,)),
+    (Operation.BOTH_WAYS, (CROSSED,)),
     (Operation.AGGREGATE, (f"{NORTH}{ORDERS}", f"{EAST}{ORDERS}")),
 )
 
@@ -64,11 +71,20 @@ def _joined(plan: RunPlan, number: int, dice: random.Random) -> RunPlan:
     operation, topics = _JOINED[which]
     acts, faults = [Act(_JOIN, operation, topics)], [_struck(operation, _JOIN, nth, dice)]
     faults += _more(operation, _JOIN, dice)
-    if operation is not Operation.AGGREGATE:
+    if operation in (Operation.CHAIN, Operation.FAN_OUT):
         acts.append(Act(_THEN, Operation.PROMOTE, topics))
+    way_home = [Act(number, each, topics) for number, each in _WAY_HOME] if operation is Operation.CHAIN else []
+    before_the_next = dice.random() < 0.5
+    if way_home and before_the_next:
+        acts += [*way_home, Act(_AGAIN, Operation.PROMOTE, topics)]
     if operation is not Operation.FAN_OUT:
         acts += [Act(_LAST - at, Operation.PROMOTE_JOINED, (topic,)) for at, topic in enumerate(topics)]
-        faults.append(_struck(Operation.PROMOTE_JOINED, _LAST, nth, dice))
+        faults.append(_struck(Operation.PROMOTE_JOINED, _LAST, nth + which * _APART, dice))
+    if way_home and not before_the_next:
+        acts += way_home
+    for act in way_home:
+        step = dice.choice(STEPS[act.operation])
+        faults.append(Fault(dice.choice(tuple(FaultKind)), act.number, step, 0.0, _hold(dice)))
     return _with(plan, acts, faults, dice)
 
 

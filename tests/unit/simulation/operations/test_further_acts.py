@@ -10,9 +10,9 @@ from gateway.state.records import MirrorState
 from tests.simulation.fleet import logs
 from tests.simulation.kernel.loop import SimLoop
 from tests.simulation.mutations.lives import Operation, brief, life
-from tests.simulation.operations.joined import BEHIND_A_MIRROR, NOT_PROMOTED_YET
+from tests.simulation.operations.joined import A_LOOP, BEHIND_A_MIRROR, NOT_PROMOTED_YET
 from tests.simulation.operations.repairs import HOWS
-from tests.simulation.plan import CHAINED, EAST, FANNED, MENDED, NORTH, ORDERS, Act
+from tests.simulation.plan import CHAINED, CROSSED, EAST, FANNED, MENDED, NORTH, ORDERS, Act
 from tests.simulation.world import World, simulate
 
 _BOTH = (f"{NORTH}{ORDERS}", f"{EAST}{ORDERS}")
@@ -66,6 +66,16 @@ def test_two_sources_of_one_target() -> None:
     assert {name: mirror.link for name, mirror in found.items()} == dict(zip(_BOTH, ("north", "east"), strict=True))
     assert {mirror.state for mirror in found.values()} == {MirrorState.STOPPED}
     assert {mirror.source_topic for mirror in found.values()} == {ORDERS}
+
+
+def test_links_both_ways() -> None:
+    ways = life(Operation.CREATE, (Operation.BOTH_WAYS, (CROSSED,)), (Operation.PROMOTE_JOINED, (CROSSED,)))
+    world, story = lived(*ways)
+    assert A_LOOP in story
+    (there,), (back,) = world.judge.state.mirrors, world.branches[CROSSED].judge.state.mirrors
+    assert (there.mirror_topic, there.state) == ("plain", MirrorState.ACTIVE)
+    assert (back.mirror_topic, back.state) == (CROSSED, MirrorState.STOPPED)
+    assert world.source.log_range(CROSSED, 0)[1] > world.target.log_range(CROSSED, 0)[1] > 0
 
 
 def test_what_comes_of_acts_that_were_left_out_is_let_be() -> None:

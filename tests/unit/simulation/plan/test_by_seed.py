@@ -6,8 +6,10 @@ from hashlib import blake2b
 
 from tests.simulation.operations.repairs import HOWS
 from tests.simulation.plan import (
+    CHAINED,
     FURTHER_FROM,
     GIVEN_UP,
+    JOINED,
     MORE_PAIRS,
     MORE_STEPS,
     PAIRS,
@@ -51,6 +53,7 @@ _LATER = {
     Operation.AGGREGATE,
     Operation.CHAIN,
     Operation.FAN_OUT,
+    Operation.BOTH_WAYS,
     Operation.PROMOTE_JOINED,
 }  # of the seeds from FURTHER_FROM on
 
@@ -89,7 +92,7 @@ def test_later_seeds_have_more_in_them():
 
 
 def test_repairs_and_further_links_go_through_every_pair():
-    wanted = {Operation.REPAIR, Operation.AGGREGATE, Operation.CHAIN, Operation.FAN_OUT, Operation.PROMOTE_JOINED}
+    wanted = {*JOINED, Operation.REPAIR}
     struck = {
         (act.operation, fault.step, fault.kind)
         for run in (plan(FURTHER_FROM + number) for number in range(1_400))
@@ -98,6 +101,16 @@ def test_repairs_and_further_links_go_through_every_pair():
         if act.operation in wanted and fault.act == act.number
     }
     assert {pair for pair in MORE_PAIRS if pair[0] in wanted} <= struck
+
+
+def test_the_first_link_of_a_chain_fails_back_and_is_promoted_before_the_second_one():
+    orders = set[tuple[Operation, ...]]()
+    for run in (plan(FURTHER_FROM + 1 + 12 * number) for number in range(20)):
+        orders.add(tuple(act.operation for act in run.acts if act.topics == (CHAINED,)))
+        assert len({act.number for act in run.acts}) == len(run.acts)
+    there, home = (Operation.CHAIN, Operation.PROMOTE), (Operation.REVERSE, Operation.FAILBACK)
+    on = Operation.PROMOTE_JOINED
+    assert orders == {(*there, *home, Operation.PROMOTE, on), (*there, on, *home)}
 
 
 def test_a_repair_takes_the_step_that_is_struck():
