@@ -66,7 +66,7 @@ class Shipped:
             clock=lambda: self.now,
         )
         self.asked: Asked = {}
-        self.mirrors._releases.ask = self.asked.__setitem__
+        vars(self.mirrors._releases)["ask"] = self.asked.__setitem__
 
     def apply(self, record: MirrorRecord, stored: MirrorRecord | None) -> None:
         self.views.apply([(key_of(record), stored)], self.views.applied + 1)
