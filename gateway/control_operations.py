@@ -101,7 +101,11 @@ def mirror_creator(
         engine=parts.engine,
         publisher=parts.publisher,
         planner=MirrorPlanner(
-            sources=parts.sources, target=parts.target, plan_start=plan_start, state_topic=state_topic
+            sources=parts.sources,
+            target=parts.target,
+            plan_start=plan_start,
+            clock=parts.clock,
+            state_topic=state_topic,
         ),
         fleet=parts.fleet,
         locks=parts.locks,

@@ -19,7 +19,11 @@ class PartitionAssigner:
 
     def __init__(self, views: StateViews, rebalance: Callable[[], None]) -> None:
         self._views = views
+        self._changes = views.mirror_changes()
         self._rebalance = rebalance
+        self._assignment: FleetAssignment | None = None  # as looked at last
+        self._given: frozenset[MirrorPartition] = frozenset()  # in it
+        self._unlooked: set[str] = set()  # topics that may have settled since they were seen to be given out
         self._due: asyncio.TimerHandle | None = None
 
     def owners(self, members: Iterable[Gateway]) -> dict[str, frozenset[MirrorPartition]]:
@@ -32,11 +36,21 @@ class PartitionAssigner:
 
     def records_changed(self, assignment: FleetAssignment | None) -> None:
         """Mirrors that have settled are given out, together if several do."""
+        self._unlooked.update(self._changes.take()[0])
         if assignment is None or self._due is not None or len(assignment.owners) < 2:
             return
-        given = frozenset[MirrorPartition]().union(*assignment.owners.values())
-        if spread(self._views.mirrors.values()) - given:
+        if assignment is not self._assignment:
+            self._assignment = assignment
+            self._given = frozenset[MirrorPartition]().union(*assignment.owners.values())
+            self._unlooked.update(topic for _, topic in self._views.mirrors)
+        self._unlooked = {topic for topic in self._unlooked if not self._is_given(topic)}
+        if self._unlooked:
             self.soon()
+
+    def _is_given(self, topic: str) -> bool:
+        """All of its mirror is given out that is to be."""
+        mirror = self._views.mirror_of(topic)
+        return mirror is None or spread([mirror]) <= self._given
 
     def soon(self) -> None:
         """There is a reason."""

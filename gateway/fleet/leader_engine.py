@@ -51,6 +51,10 @@ class LedEngine:
         """As the engine."""
         return self._engine.started()
 
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """As the engine."""
+        return self._engine.started_as(link, topic)
+
     async def stop_mirror(self, link: str, topic: str) -> None:
         """As the engine; the others stop by the records, and under a write pause before they acknowledge it."""
         await self._engine.stop_mirror(link, topic)

@@ -1,9 +1,11 @@
 """Which partitions this gateway mirrors, from moment to moment: the shell of `fleet/rules/ownership.py`.
 
 Every gateway of a fleet has one, sidecars too: it sends heartbeats (`heartbeats.py`), and knows from the others'
-heartbeats how far
-their mirrors are. How a partition goes from one gateway to the next is in `fleet/rules/ownership_transfer.py` and
-`releases.py`.
+heartbeats how far their mirrors are. How a partition goes from one gateway to the next is in
+`fleet/rules/ownership_transfer.py` and `releases.py`.
+
+`decide` goes by what has changed since the last time: a record costs its own partitions, however many others there are.
+All are looked at when the assignment is another one, while somebody is absent, and while this gateway leaves.
 """
 
 from __future__ import annotations
@@ -16,13 +18,12 @@ from typing import Any
 
 from gateway.fleet.claims import OwnershipOverrides
 from gateway.fleet.heartbeats import FleetHeartbeats
-from gateway.fleet.mirror_map import Key, MirrorMap
+from gateway.fleet.mirror_map import Division, Key, MirrorMap
 from gateway.fleet.peer_progress import PeerProgress
 from gateway.fleet.peers.channel import Peers
 from gateway.fleet.releases import Releases
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.heartbeats import tag_of
-from gateway.fleet.rules.ownership import partitions_of
 from gateway.fleet.rules.ownership_transfer import OwnershipTransfer
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.topic_partition import TopicPartition
@@ -30,6 +31,7 @@ from gateway.mirror.interface import OwnedMirrors, PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.state.records import MirrorRecord, MirrorState
+from gateway.state.views import StateViews
 
 LEAVE_S = 2.0
 
@@ -47,7 +49,7 @@ class FleetMirrors:
         engine: links and mirrors are started and stopped in it by others, as the records say; this decides which of
             their partitions run here. Nothing does before the first assignment.
         progress: advanced for the partitions that others mirror, too.
-        records: the mirrors of the state topic, as read now.
+        records: as read from the state topic.
 
     Attributes:
         on_silent: told who is suspected, when that changes; the leader has the group drop them.
@@ -65,18 +67,20 @@ class FleetMirrors:
         peers: Peers,
         engine: OwnedMirrors,
         progress: MirrorProgress,
-        records: Callable[[], Iterable[MirrorRecord]],
+        records: StateViews,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self._engine = engine
         self._records = records
+        self._changes = records.mirror_changes()
         self._clock = clock
         self._transfer = OwnershipTransfer()
         self._releases = Releases(peers, engine, self._transfer, self._follow, clock, self._kept)
         self._places: set[TopicPartition] = set()  # what runs here
-        self._followed: frozenset[MirrorPartition] = frozenset()  # likewise
-        self._known: Mapping[Key, MirrorRecord] = {}  # the records that were decided on
+        self._partitions: dict[Key, int] = {}  # of the records that were decided on
+        self._kept_keys: frozenset[Key] = frozenset()  # likewise
+        self._banned_keys: frozenset[Key] = frozenset()
         self._mirrors: dict[str, tuple[str, str]] = {}  # topic -> (link, tag)
         self._tags: dict[str, str] = {}
         self._progress = PeerProgress(peers, progress, self._tags, lambda place: place in self._places, clock)
@@ -218,50 +222,90 @@ class FleetMirrors:
         """Work out what is to run here, and have it so."""
         changed = self._read_records()
         absent = self._heartbeats.silent | self._heartbeats.leaving
-        found = self._map.find(self._known, changed, absent)
-        wanted, holders = self.here(), dict[MirrorPartition, str]()
+        found = self._map.find(self._records.mirrors, changed, absent)
+        concerned = self._concerned(found, changed)
+        holders = dict[MirrorPartition, str]()
         if not self._leaving:
-            wanted = found.mine | self._kept()
-            holders = dict(self._map.whom_to_ask(wanted - self.here(), self._others()))
-        ask = self._transfer.want(wanted, holders, self._clock(), at_once=self._banned(), silent=absent)
+            new = [each for each in concerned if not self._transfer.runs(each)]
+            holders = dict(self._map.whom_to_ask(new, self._others()))
         self._map.keep(found)
+        ask = self._transfer.want_some(
+            concerned,
+            {each for each in concerned if self._is_wanted(each)},
+            holders,
+            self._clock(),
+            at_once=[each for each in concerned if (each.link, each.topic) in self._banned_keys],
+            silent=absent,
+        )
         self._follow()
         for holder, partitions in ask.items():
             self._releases.ask(holder, partitions)
 
+    def _concerned(self, found: Division, changed: Mapping[Key, int]) -> set[MirrorPartition]:
+        """The partitions of which something else may be to be said than the last time. Notes what is kept and banned.
+
+        Args:
+            changed: as `_read_records` tells.
+        """
+        kept, banned = self._keys_kept(), self._keys_banned()
+        keys = {*found.topics, *changed, *(kept ^ self._kept_keys), *(banned ^ self._banned_keys)}
+        self._kept_keys, self._banned_keys = kept, banned
+        out = set(self._transfer.unsettled)
+        if self._leaving or not found.partial:
+            out |= self._transfer.known
+        for link, topic in keys:
+            count = max(self._partitions.get((link, topic), 0), changed.get((link, topic), 0))
+            out.update(MirrorPartition(link, topic, index) for index in range(count))
+        return out
+
+    def _is_wanted(self, partition: MirrorPartition) -> bool:
+        """It is to run here. What runs already is kept by whoever leaves, until it is asked for."""
+        if not self._leaving and self._map.is_mine(partition):
+            return True
+        is_kept = self._leaving or (partition.link, partition.topic) in self._kept_keys
+        return is_kept and self._transfer.runs(partition)
+
+    def _keys_kept(self) -> frozenset[Key]:
+        """What runs here of these stays: a promote or a failover of this gateway stands on it."""
+        mirrors = self._records.mirrors
+        under_way = (mirrors[key] for key in self.promoted() if key in mirrors)
+        return frozenset(self._map.overridden).union(
+            (one.link, one.mirror_topic) for one in under_way if one.state is MirrorState.PENDING_STOPPED
+        )
+
     def _kept(self) -> frozenset[MirrorPartition]:
-        """What runs here and stays: a promote or a failover of this gateway stands on it."""
-        under_way = frozenset(self.promoted())
-        keys = set(self._map.overridden)
-        if under_way:
-            keys |= {
-                key
-                for record in self._records()
-                if record.state is MirrorState.PENDING_STOPPED
-                and (key := (record.link, record.mirror_topic)) in under_way
-            }
+        """What runs here and stays, whoever asks for it."""
+        keys = self._keys_kept()
         return frozenset(each for each in self.here() if (each.link, each.topic) in keys) if keys else frozenset()
 
     def _others(self) -> frozenset[str]:
         """The other nodes that can be asked: also those that are leaving."""
         return self._map.nodes(self._heartbeats.silent - self._heartbeats.leaving)
 
-    def _banned(self) -> frozenset[MirrorPartition]:
+    def _keys_banned(self) -> frozenset[Key]:
         """What must not run here: paused by another gateway, or copied by a job. The leader knows what it does."""
-        paused, paused_for_job = frozenset(self.paused()), self._heartbeats.paused_for_job
-        if self.leader == self._name or not (paused or paused_for_job):
+        if self.leader == self._name:
             return frozenset()
-        out = (record for key, record in self._known.items() if key[1] in paused or key in paused_for_job)
-        return frozenset(each for record in out for each in partitions_of(record))
+        paused = ((self._mirrors[topic][0], topic) for topic in self.paused() if topic in self._mirrors)
+        return frozenset(paused).union(key for key in self._heartbeats.paused_for_job if key in self._partitions)
 
-    def _read_records(self) -> Collection[Key]:
-        """Which mirrors have other records than before, or none any more."""
-        before, self._known = self._known, {(one.link, one.mirror_topic): one for one in self._records()}
-        gone = sorted(before.keys() - self._known.keys())
-        changed = [key for key, record in self._known.items() if before.get(key) is not record]
-        for key in (*gone, *changed):  # a topic may be another link's now
-            self._note(key, self._known.get(key))
-        return (*gone, *changed)
+    def _read_records(self) -> Mapping[Key, int]:
+        """Which mirrors have other records than before, or none any more, and how many partitions they had."""
+        changed: dict[Key, int] = {}
+        topics, _ = self._changes.take()
+        for topic in sorted(topics):
+            record, before = self._records.mirror_of(topic), self._mirrors.get(topic)
+            if before is not None and (record is None or record.link != before[0]):  # it may be another link's now
+                self._read((before[0], topic), None, changed)
+            if record is not None:
+                self._read((record.link, topic), record, changed)
+        return changed
+
+    def _read(self, key: Key, record: MirrorRecord | None, changed: dict[Key, int]) -> None:
+        changed[key] = self._partitions.pop(key, 0)
+        if record is not None:
+            self._partitions[key] = len(record.starts)
+        self._note(key, record)
 
     def _note(self, key: Key, record: MirrorRecord | None) -> None:
         """A topic whose mirror is another one now, or gone: what was known of it counts no more."""
@@ -279,10 +323,10 @@ class FleetMirrors:
 
     def _follow(self) -> None:
         """Have the engine run what is to run here."""
-        here, before = self._transfer.here, self._followed
-        if here is not before:
-            self._places.difference_update([(each.topic, each.partition) for each in before - here])
-            self._places.update([(each.topic, each.partition) for each in here - before])
-            self._followed = here
-        self._engine.own(here)
+        moved = self._transfer.moved()
+        ended = [each for each in moved if not self._transfer.runs(each)]
+        begun = [each for each in moved if self._transfer.runs(each)]
+        self._places.difference_update([(each.topic, each.partition) for each in ended])
+        self._places.update([(each.topic, each.partition) for each in begun])
+        self._engine.own_changed(begun, ended)
         self._changed.set()

@@ -245,10 +245,9 @@ async def describe_topic_configs(
     cluster: Cluster,
     names: Collection[str],
     *,
-    only: Collection[str] | None = None,
     timeout_s: float | None = None,
 ) -> dict[str, dict[str, ConfigEntry]]:
-    """The configs in force of each topic, defaults included; these `only`, if some are named: a topic has some 40.
+    """The configs in force of each topic, defaults included: a topic has some 40 (of a few: `topic_configs.py`).
 
     Raises:
         AdminError: for the first topic that cannot be described, for example UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -256,15 +255,24 @@ async def describe_topic_configs(
     """
     if not names:
         return {}
-    request = DescribeConfigsRequest(
+    response = await cluster.request(topic_configs_request(names), timeout_s=timeout_s)
+    require_described(response)
+    return {result.resource_name: _entries(result.configs) for result in response.results}
+
+
+def topic_configs_request(names: Iterable[str], only: Collection[str] | None = None) -> Any:
+    """A DescribeConfigs request for these topics, with all configs or with these `only`."""
+    return DescribeConfigsRequest(
         resources=[_resource(TOPIC_RESOURCE, name, only) for name in names],
         include_synonyms=False,
         include_documentation=False,
     )
-    response = await cluster.request(request, timeout_s=timeout_s)
+
+
+def require_described(response: Any) -> None:
+    """Raises AdminError for the first topic of a DescribeConfigs response that could not be described."""
     for result in response.results:
         _check(f"describe configs of topic {result.resource_name}", (result,))
-    return {result.resource_name: _entries(result.configs) for result in response.results}
 
 
 async def describe_broker_configs(

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from random import random
+from typing import Any
 
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
@@ -14,6 +15,7 @@ from gateway.kafka.connection.errors import AuthenticationFailed, ClusterUnavail
 from gateway.kafka.view import ClusterView, next_view
 from gateway.transport.background import kept_running
 from gateway.transport.backoff import Backoff
+from protocol.asked_again import MetadataAgain
 from protocol.errors import error_name
 from protocol.messages import MetadataRequest
 
@@ -22,6 +24,7 @@ _log = logging.getLogger(__name__)
 _TRY_S = 4.0  # one broker's time to answer before the next is asked; doubled while nobody does
 _REFUSED_PAUSE_S = 5.0  # after refused credentials: brokers lock accounts that try too often
 _MIN_INTERVAL_S = 0.1  # between refreshes that were only hinted at
+_TOLD_LIMIT = 64  # questions whose answer is known again while the view stays as it is
 _COMPLETE_LIMIT = 2000  # partitions up to which the periodic refresh asks for every topic (about 5 ms to decode)
 
 
@@ -57,6 +60,7 @@ class MetadataKeeper:
         self._follow_all = True
         self._named: set[str] = set()
         self._tracked: set[str] = set()
+        self._told: dict[frozenset[str] | None, bytes] = {}  # digests of answers that the view is made of, by question
         self._waiters: list[asyncio.Future[None]] = []
 
     def start(self, *, everything: bool = True) -> None:
@@ -211,9 +215,19 @@ class MetadataKeeper:
     async def _ask(self, connection: Connection, asked: Collection[str] | None, try_s: float) -> None:
         topics = None if asked is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(asked)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        response = await connection.request(request, timeout_s=try_s)
+        question = None if asked is None else frozenset(asked)
+        told = await connection.request(MetadataAgain(request, self._told.get(question, b"")), timeout_s=try_s)
+        if told.message is None:  # the view is made of it already, and of nothing later
+            self._accept(self.view, asked)
+            return
+        self._accept(self._next_view(told.message, asked, f"{connection.host}:{connection.port}"), asked)
+        if len(self._told) >= _TOLD_LIMIT:
+            self._told.clear()
+        self._told[question] = told.digest
+
+    def _next_view(self, response: Any, asked: Collection[str] | None, where: str) -> ClusterView:
+        """Raises ClusterUnavailable when a broker's answer is of no use."""
         error = getattr(response, "error_code", 0)
-        where = f"{connection.host}:{connection.port}"
         if error:
             raise ClusterUnavailable(f"{where}: Metadata: {error_name(error)}")
         if not response.brokers:
@@ -221,7 +235,7 @@ class MetadataKeeper:
         known = self.view.cluster_id
         if known and response.cluster_id and response.cluster_id != known:
             raise ClusterUnavailable(f"{where} is a broker of another cluster: {response.cluster_id}, not {known}")
-        self._accept(next_view(self.view, response, asked), asked)
+        return next_view(self.view, response, asked)
 
     def _accept(self, view: ClusterView, asked: Collection[str] | None) -> None:
         if self.last_error:
@@ -231,6 +245,7 @@ class MetadataKeeper:
         self._tracked &= view.topics.keys()
         if view != self.view:
             self.view = view
+            self._told.clear()  # what was said to the same question before is news now
             for callback in tuple(self.on_view):
                 try:
                     callback(view)

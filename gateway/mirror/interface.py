@@ -103,6 +103,9 @@ class MirrorEngine(Protocol):
     def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
         """(link, mirror topic) of every mirror that was started and not stopped: the record it was started with."""
 
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """Of one mirror, as `started` says; None when it is not among them."""
+
     async def stop_mirror(self, link: str, topic: str) -> None:
         """Stop fetching and wait for the appends in flight."""
 
@@ -127,6 +130,9 @@ class OwnedMirrors(Protocol):
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
         """Of the mirrors that are started, now or later, run these partitions only; None: all of them."""
+
+    def own_changed(self, begun: Collection[MirrorPartition], ended: Collection[MirrorPartition]) -> None:
+        """As `own`, with these as well, and without those; what is so already stays so."""
 
     def running(self) -> frozenset[MirrorPartition]:
         """What runs here."""

@@ -95,7 +95,10 @@ class ClusterAccess(Protocol):
     async def topic_configs(
         self, names: Iterable[str], only: Collection[str] | None = None
     ) -> Mapping[str, Mapping[str, str]]:
-        """The effective configs of each topic, defaults included; these `only`, if some are named."""
+        """The effective configs of each topic, defaults included; these `only`, if some are named.
+
+        A config that the cluster does not know is not among them. What is told again and again may be the same object.
+        """
 
     async def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]

@@ -15,6 +15,7 @@ from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.topic_configs import TopicConfigs
 from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ListedTopic, TopicView
@@ -32,6 +33,7 @@ from protocol.errors import ErrorCode, error_name
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
 _AT_ONCE = 32
+_TOPICS_AT_ONCE = 1000  # asked for in one Metadata request
 
 
 class NetAccess:
@@ -40,6 +42,7 @@ class NetAccess:
     def __init__(self, config: ClusterConfig, host: Host = MACHINE) -> None:
         self._cluster = Cluster(config, host=host)
         self._fleet_state = FleetState(self._cluster)
+        self._configs = TopicConfigs(self._cluster)
 
     @property
     def cluster(self) -> Cluster:
@@ -94,10 +97,14 @@ class NetAccess:
     async def topics(self, names: Iterable[str]) -> Mapping[str, TopicInfo]:
         """See `ClusterAccess.topics`."""
         wanted = tuple(dict.fromkeys(names))
-        view = await self._cluster.refresh(wanted)
+        seen: dict[str, TopicView] = {}
+        for at in range(0, len(wanted), _TOPICS_AT_ONCE):
+            some = wanted[at : at + _TOPICS_AT_ONCE]
+            view = await self._cluster.refresh(some)
+            seen.update((name, view.topics[name]) for name in some if name in view.topics)
         found = {}
         for name in wanted:
-            topic = view.topics.get(name)
+            topic = seen.get(name)
             if topic is None:
                 continue
             if topic.error and not topic.partitions:
@@ -117,7 +124,9 @@ class NetAccess:
         self, names: Iterable[str], only: Collection[str] | None = None
     ) -> Mapping[str, Mapping[str, str]]:
         """See `ClusterAccess.topic_configs`; sensitive ones, which topics have none of, are left out."""
-        described = await admin.describe_topic_configs(self._cluster, tuple(names), only=only)
+        if only is not None:
+            return await self._configs.read(names, only)
+        described = await admin.describe_topic_configs(self._cluster, tuple(names))
         return {
             topic: {name: entry.value for name, entry in configs.items() if entry.value is not None}
             for topic, configs in described.items()
@@ -256,13 +265,13 @@ class NetAccess:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _VISIBLE_S
         while True:
-            view = await self._cluster.refresh((name,))
-            topic = view.topics.get(name)
+            topic = self._cluster.view.topics.get(name)  # who has made the change has asked once, too
             if topic is not None and sum(part.leader >= 0 for part in topic.partitions.values()) >= partitions:
                 return
             if loop.time() >= deadline:
                 raise ClusterUnavailable(f"topic {name} has no leaders {_VISIBLE_S:g} s after it was created")
             await asyncio.sleep(_LOOK_AGAIN_S)
+            await self._cluster.refresh((name,))
 
 
 def _info(name: str, topic: TopicView) -> TopicInfo:

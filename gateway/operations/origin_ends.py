@@ -38,12 +38,19 @@ class SourceEnds(Protocol):
     """Reads log ends; tests have one in memory."""
 
     async def read(
-        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+        self,
+        link: LinkRecord,
+        topics: Mapping[str, int],
+        timeout_s: float,
+        *,
+        transactions: bool = False,
+        marks_only: bool = False,
     ) -> Mapping[str, LogEnds]:
         """The ends of source topics (name -> how many partitions to ask for), all read after the call began.
 
         Args:
             transactions: with those that are not complete; every broker is asked.
+            marks_only: nothing but the high watermarks is asked for, and how many partitions there are.
 
         Raises:
             SourceUnreachable: no whole answer within the time.
@@ -58,13 +65,19 @@ class NetSourceEnds:
         self._sources = sources
 
     async def read(
-        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+        self,
+        link: LinkRecord,
+        topics: Mapping[str, int],
+        timeout_s: float,
+        *,
+        transactions: bool = False,
+        marks_only: bool = False,
     ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`."""
         with source_errors(link.name):
             async with asyncio.timeout(timeout_s):
                 access = await self._sources.reach(link)
-                return await _ends(access.cluster, topics, timeout_s, transactions=transactions)
+                return await _ends(access.cluster, topics, timeout_s, transactions=transactions, marks_only=marks_only)
 
 
 class NetTargetEnds:
@@ -74,17 +87,31 @@ class NetTargetEnds:
         self._target = target
 
     async def read(
-        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+        self,
+        link: LinkRecord,
+        topics: Mapping[str, int],
+        timeout_s: float,
+        *,
+        transactions: bool = False,
+        marks_only: bool = False,
     ) -> Mapping[str, LogEnds]:
         """See `SourceEnds.read`; raises TargetUnreachable instead of SourceUnreachable."""
         with target_errors():
             async with asyncio.timeout(timeout_s):
-                return await _ends(self._target.cluster, topics, timeout_s, transactions=transactions)
+                return await _ends(
+                    self._target.cluster, topics, timeout_s, transactions=transactions, marks_only=marks_only
+                )
 
 
 async def _ends(
-    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, transactions: bool
+    cluster: Cluster, topics: Mapping[str, int], timeout_s: float, *, transactions: bool, marks_only: bool
 ) -> Mapping[str, LogEnds]:
+    if marks_only:
+        marks, counts = await asyncio.gather(_latest(cluster, topics, timeout_s), _counts(cluster, topics, timeout_s))
+        return {
+            topic: LogEnds(tuple(marks[topic, index] for index in range(partitions)), None, counts[topic])
+            for topic, partitions in topics.items()
+        }
     marks, ends, stable, counts, unended = await asyncio.gather(
         _latest(cluster, topics, timeout_s),
         _log_ends(cluster, topics, timeout_s),

@@ -63,10 +63,9 @@ async def run_by_records(engine: MirrorEngine, records: Callable[[], Iterable[Mi
 
 async def run_as(engine: MirrorEngine, record: MirrorRecord) -> None:
     """A mirror that runs, and not as its record says now, begins anew. One that does not run is left alone."""
-    key = record.link, record.mirror_topic
-    found = engine.started().get(key)
+    found = engine.started_as(record.link, record.mirror_topic)
     if found is not None and _is_another(found, record):
-        await engine.stop_mirror(*key)
+        await engine.stop_mirror(record.link, record.mirror_topic)
         engine.start_mirror(record)
 
 

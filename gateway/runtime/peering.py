@@ -98,7 +98,7 @@ class Peering:
             peers=self.peers,
             engine=self.engine,
             progress=shared.progress,
-            records=shared.store.mirrors.values,
+            records=shared.store,
             clock=host.monotonic,
         )
         self.replica = Replica(shared.store, shared.sources, self.engine)

@@ -144,6 +144,8 @@ def mirror_of(values: Mapping[str, Any]) -> MirrorRecord:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in (str, int):  # most are: a promoted topic's record names its whole set
+        return value
     if isinstance(value, StrEnum):
         return value.value
     if is_dataclass(value):

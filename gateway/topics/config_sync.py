@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import structlog
 
@@ -73,6 +74,7 @@ class ConfigSync:
         self._clock = clock
         self._drift = drift
         self._last: dict[str, float] = {}
+        self._settled: dict[tuple[str, bool], Mapping[str, _Seen]] = {}  # by link and way, then by mirror topic
         # By link, whether it is mirrored back, and whether it is paused.
         self._log_starts: dict[tuple[str, bool, bool], LogStartSync] = {}
         self._paused_looked: dict[str, float] = {}
@@ -152,18 +154,24 @@ class ConfigSync:
             return
         origin_configs = await origin.topic_configs([pair.origin_topic for pair in present], CONCERNED)
         copy_configs = await copy.topic_configs([pair.copy_topic for pair in present], CONCERNED)
-        for pair in present:
-            await self._sync_configs(pair, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
-            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
-        copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
         link, is_reverse = present[0].mirror.link, present[0].mirror.is_reverse
+        before, settled = self._settled.get((link, is_reverse), {}), dict[str, _Seen]()
+        for pair in present:
+            seen = _Seen(pair.mirror, pair.include, origin_configs[pair.origin_topic], copy_configs[pair.copy_topic])
+            topic = pair.mirror.mirror_topic
+            if seen.is_as(before.get(topic)) or await self._sync_configs(pair, seen.origin, seen.copy):
+                settled[topic] = seen
+            await self._sync_partitions(pair, found[pair.origin_topic].partitions)
+        self._settled[link, is_reverse] = settled
+        copies = [pair.as_copy() for pair in present if follows_log_starts(pair.include)]
         log_starts = self._log_starts.setdefault((link, is_reverse, False), LogStartSync(self._status))
         await log_starts.follow(self._maps.between(link), copies, copy)
 
     def _status(self, mirror: MirrorRecord) -> Sequence[PartitionStatus]:
         return self._engine.status(mirror.link, mirror.mirror_topic)
 
-    async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> None:
+    async def _sync_configs(self, pair: _Pair, origin: Mapping[str, str], copy: Mapping[str, str]) -> bool:
+        """True when all was as it must be."""
         mirror = pair.mirror
         wanted = synced_configs(origin, copy, pair.include, mirror.restore_configs)
         own, reset = set_back(given_back(mirror.restore_configs, wanted))
@@ -172,8 +180,10 @@ class ConfigSync:
         if changes or reset:
             _log.info("topic configs synced", link=mirror.link, topic=mirror.mirror_topic, changes=changes, reset=reset)
             await pair.copy.alter_topic_configs(pair.copy_topic, changes, reset)
-        if dict(wanted.restore) != dict(mirror.restore_configs):
+        is_noted = dict(wanted.restore) == dict(mirror.restore_configs)
+        if not is_noted:
             await self._store.replace(mirror, replace(mirror, restore_configs=dict(wanted.restore)))
+        return is_noted and not changes and not reset
 
     async def _sync_partitions(self, pair: _Pair, partitions: int) -> None:
         """Follow the origin's growth: new partitions begin at 0, whatever the link's start offset is.
@@ -258,6 +268,25 @@ class _Pair:
     def as_copy(self) -> Copy:
         """For the log starts."""
         return Copy(self.mirror, self.origin_topic, self.copy_topic)
+
+
+class _Seen(NamedTuple):
+    """What a mirror's configs are decided on. Clusters that say what they said before may give the same objects."""
+
+    mirror: MirrorRecord
+    include: tuple[str, ...]
+    origin: Mapping[str, str]
+    copy: Mapping[str, str]
+
+    def is_as(self, other: _Seen | None) -> bool:
+        """The same was decided on, so the same would be: without a look at what it says."""
+        return (
+            other is not None
+            and self.mirror is other.mirror
+            and self.include == other.include
+            and self.origin is other.origin
+            and self.copy is other.copy
+        )
 
 
 def _is_itself(pair: _Pair, found: TopicInfo | None) -> bool:

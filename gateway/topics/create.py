@@ -318,7 +318,8 @@ class MirrorCreator:
         if found is None or found.partitions != plan.source.partitions:
             raise TargetUnreachable(f"topic '{topic}' on the target is not the one that was created yet; try again")
         if plan.target is not None:
-            changes = config_changes(plan.configs.apply, (await target.topic_configs([topic]))[topic])
+            wanted = plan.configs.apply
+            changes = config_changes(wanted, (await target.topic_configs([topic], tuple(wanted)))[topic])
             if changes:
                 await target.alter_topic_configs(topic, changes)
         return found

@@ -58,6 +58,10 @@ class PausedForJob:
         """As the engine."""
         return self._engine.started()
 
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """As the engine."""
+        return self._engine.started_as(link, topic)
+
     async def stop_mirror(self, link: str, topic: str) -> None:
         """As the engine."""
         await self._engine.stop_mirror(link, topic)

@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.errors import BadRequest, Conflict, NotFound
 from gateway.kafka.connection.errors import BrokerError
-from gateway.kafka.rules.topic_configs import SyncedConfigs, mirror_configs, unmirrorable, why_no_override
+from gateway.kafka.rules.topic_configs import CONCERNED, SyncedConfigs, mirror_configs, unmirrorable, why_no_override
 from gateway.operations.cluster_access import ClusterAccess, TopicInfo
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.sources import Sources
@@ -21,6 +21,9 @@ from gateway.state.topic import TOPIC
 from gateway.topics.rules import start_point
 from gateway.topics.rules.start_point import StartPoint
 from protocol.errors import ErrorCode
+
+NAMES_S: Final = 10.0
+"""For how long the target's answer counts which topic configs it knows."""
 
 _ASK_AGAIN_S: Final = (0.1, 0.3, 0.6)
 _BAD_VALUES: Final = (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST, ErrorCode.POLICY_VIOLATION)
@@ -73,17 +76,25 @@ class MirrorPlan:
 class MirrorPlanner:
     """Args.
 
-    plan_start: where each partition begins. state_topic: a topic of ours, whose configs tell which ones the target
-        knows.
+    plan_start: where each partition begins. clock: monotonic seconds. state_topic: a topic of ours, whose configs tell
+        which ones the target knows.
     """
 
     def __init__(
-        self, *, sources: Sources, target: ClusterAccess, plan_start: PlanStart, state_topic: str = TOPIC
+        self,
+        *,
+        sources: Sources,
+        target: ClusterAccess,
+        plan_start: PlanStart,
+        clock: Callable[[], float],
+        state_topic: str = TOPIC,
     ) -> None:
         self._sources = sources
         self._target = target
         self._plan_start = plan_start
+        self._clock = clock
         self._state_topic = state_topic
+        self._names: tuple[float, frozenset[str]] | None = None  # since when they are known
 
     async def plan(
         self,
@@ -111,7 +122,7 @@ class MirrorPlanner:
             found = await _find(source, topic)
             if found is None:
                 raise NotFound(f"topic '{topic}' does not exist on the source of link '{link.name}'")
-            source_configs = (await source.topic_configs([topic]))[topic]
+            source_configs = (await source.topic_configs([topic], CONCERNED))[topic]
         if found.internal:
             raise BadRequest(f"topic '{topic}' cannot be mirrored: it is an internal topic")
         upstream = await upstream_of_new(source, link, topic, self._target.cluster_id())
@@ -120,15 +131,15 @@ class MirrorPlanner:
             raise BadRequest(f"topic '{topic}' cannot be mirrored while mirror.offsets is preserve: {translated}")
         with target_errors():
             target = await _adoptable(self._target, config.mirror_topic(topic), found.partitions, instead_of)
-            present = await self._present_configs(target)
+            known = await self._known_names()
         if target is not None and own is None:
             await self._require_not_the_origin(source, link, found, upstream)
         with target_errors():
             if own is None:
                 own = await self._target.topic_overrides(target.name) if target else {}
-        if refused := why_no_override(wanted.configs, present):
+        if refused := why_no_override(wanted.configs, known):
             raise BadRequest(f"configs: {refused}")
-        configs = mirror_configs(source_configs, present, config.sync_include, own, wanted.configs)
+        configs = mirror_configs(source_configs, known, config.sync_include, own, wanted.configs)
         with source_errors(link.name):
             starts = await self._starts(link, source, found, config, start)
         replicas = self._replicas(link, config, found, wanted)
@@ -189,11 +200,15 @@ class MirrorPlanner:
             )
         return min(wanted, brokers)
 
-    async def _present_configs(self, topic: TopicInfo | None) -> Mapping[str, str]:
-        """The configs of the topic; before it exists those of another one, for the names that the target knows."""
-        target = self._target
-        name = topic.name if topic else self._state_topic
-        return (await target.topic_configs([name]))[name]
+    async def _known_names(self) -> frozenset[str]:
+        """The names of the topic configs that the target knows: of all that are created in a while, one answer.
+
+        They are the same for every topic, and change with the version of its brokers only.
+        """
+        name, now = self._state_topic, self._clock()
+        if self._names is None or now - self._names[0] >= NAMES_S:
+            self._names = now, frozenset((await self._target.topic_configs([name]))[name])
+        return self._names[1]
 
 
 async def _find(source: ClusterAccess, topic: str) -> TopicInfo | None:

@@ -130,7 +130,8 @@ class TopicPromoter:
         interrupted = [mirror for mirror in self._store.mirrors.values() if _interrupted(mirror)]
         for link, names in sorted({_set_of(mirror) for mirror in interrupted}):
             left = tuple(mirror.mirror_topic for mirror in interrupted if _set_of(mirror) == (link, names))
-            gone = [name for name in names if name not in left]
+            pending = set(left)
+            gone = [name for name in names if name not in pending]
             reason = f"mirror topic '{gone[0]}' of its set is not being promoted any more" if gone else ""
             self._background.spawn(self._resume(link, left, reason), f"resume promote {link} {','.join(left)}")
 

@@ -149,10 +149,10 @@ class RecordsAfterCutover:
         self, link: LinkRecord, mirrors: Sequence[MirrorRecord]
     ) -> list[tuple[MirrorRecord, Sequence[int]]]:
         wanted = {mirror.source_topic: len(mirror.starts) for mirror in mirrors}
-        found = dict(await self._ends.read(link, wanted, _READ_S))
+        found = dict(await self._ends.read(link, wanted, _READ_S, marks_only=True))
         grown = {topic: found[topic].partitions for topic, count in wanted.items() if found[topic].partitions > count}
         if grown:
-            found |= await self._ends.read(link, grown, _READ_S)
+            found |= await self._ends.read(link, grown, _READ_S, marks_only=True)
         return [(mirror, found[mirror.source_topic].high_watermarks) for mirror in mirrors]
 
     async def _of_others(

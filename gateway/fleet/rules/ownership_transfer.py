@@ -6,11 +6,14 @@ answers. It goes on until it is asked, so that it is nobody's for the time of th
 
 What was given away stays away until it is known here too that it is another's, whoever took it is silent, or `GIVEN_S`
 have passed: the assignment or record that gave it to the other gateway may not have come here yet.
+
+Each partition is decided on by itself. So what has changed is enough (`want_some`), with what is `unsettled`: of every
+other one the same would be said again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 
@@ -22,11 +25,29 @@ class OwnershipTransfer:
     """What runs in this gateway (`here`), what is asked for, and what it still runs for others."""
 
     def __init__(self) -> None:
-        self.here: frozenset[MirrorPartition] = frozenset()
-        self._wanted: frozenset[MirrorPartition] = frozenset()
+        self._here: set[MirrorPartition] = set()
+        self._told: frozenset[MirrorPartition] | None = frozenset()  # `here`, while nothing has changed
+        self._moved: set[MirrorPartition] = set()
+        self._wanted: set[MirrorPartition] = set()
         self._asked: set[MirrorPartition] = set()
         self._lingering: dict[MirrorPartition, float] = {}
         self._given: dict[MirrorPartition, tuple[float, str]] = {}  # until when, to whom
+
+    @property
+    def here(self) -> frozenset[MirrorPartition]:
+        """All that runs in this gateway."""
+        if self._told is None:
+            self._told = frozenset(self._here)
+        return self._told
+
+    def runs(self, partition: MirrorPartition) -> bool:
+        """It is one of `here`."""
+        return partition in self._here
+
+    def moved(self) -> frozenset[MirrorPartition]:
+        """What began or ended to run here since that was asked last; some perhaps both."""
+        found, self._moved = frozenset(self._moved), set()
+        return found
 
     def reassigned(self) -> None:
         """A new assignment is there: what was given away is decided by it."""
@@ -34,7 +55,7 @@ class OwnershipTransfer:
 
     def want(
         self,
-        wanted: frozenset[MirrorPartition],
+        wanted: Set[MirrorPartition],
         holders: Mapping[MirrorPartition, str],
         now: float,
         *,
@@ -48,34 +69,67 @@ class OwnershipTransfer:
             at_once: what must not be run a moment longer, whoever runs it next.
             silent: gateways that run nothing any more, or are about to stop.
         """
+        concerned = self.known.union(wanted, at_once)
+        return self.want_some(concerned, wanted, holders, now, at_once=at_once, silent=silent)
+
+    def want_some(
+        self,
+        concerned: Set[MirrorPartition],
+        wanted: Set[MirrorPartition],
+        holders: Mapping[MirrorPartition, str],
+        now: float,
+        *,
+        at_once: Collection[MirrorPartition] = (),
+        silent: Collection[str] = (),
+    ) -> dict[str, frozenset[MirrorPartition]]:
+        """As `want`, of those that are `concerned`: the others are wanted or not as was said before.
+
+        Args:
+            concerned: what is `unsettled`, and whatever else may be wanted now and was not, or the other way round.
+            wanted, at_once: of these.
+        """
         self._given = {
             each: (until, to)
             for each, (until, to) in self._given.items()
             if until > now and to not in silent and each in wanted  # else it is known here too that it is another's
         }
-        self._wanted = wanted = wanted.difference(self._given, at_once)
-        self._asked &= wanted
+        wanted = set(wanted).difference(self._given, at_once)
+        self._wanted -= concerned
+        self._wanted |= wanted
+        self._asked &= self._wanted
         for each in [each for each in self._lingering if each in wanted]:
             del self._lingering[each]
-        for each in self.here - wanted:
-            self._lingering.setdefault(each, now + LINGER_S)
+        for each in concerned - wanted:
+            if each in self._here:
+                self._lingering.setdefault(each, now + LINGER_S)
         ask: dict[str, set[MirrorPartition]] = {}
         start = set()
-        for each in wanted - self.here - self._asked:
+        for each in wanted:
+            if each in self._here or each in self._asked:
+                continue
             holder = holders.get(each)
             if holder is None:
                 start.add(each)
             else:
                 ask.setdefault(holder, set()).add(each)
                 self._asked.add(each)
-        gone = {each for each, until in self._lingering.items() if until <= now}.union(at_once)
-        self._stop(gone)
-        self.here |= start
+        self._stop({each for each, until in self._lingering.items() if until <= now}.union(at_once))
+        self._start(start)
         return {name: frozenset(found) for name, found in ask.items()}
+
+    @property
+    def unsettled(self) -> frozenset[MirrorPartition]:
+        """Of what time and the other gateways decide, too."""
+        return frozenset((*self._given, *self._lingering))
+
+    @property
+    def known(self) -> frozenset[MirrorPartition]:
+        """All of which anything is known: what is not among them does not run here, and is not to."""
+        return frozenset().union(self._here, self._wanted, self._asked, self._given, self._lingering)
 
     def answered(self, partitions: Collection[MirrorPartition]) -> None:
         """They were released, or whoever had them does not answer: those that are still wanted run here now."""
-        self.here |= self._wanted.intersection(self._asked, partitions)
+        self._start(self._asked.intersection(partitions) & self._wanted)
         self._asked.difference_update(partitions)
 
     def give(
@@ -92,9 +146,9 @@ class OwnershipTransfer:
             keep: what goes on here all the same: something of this gateway stands on it. Two appenders do no harm.
         """
         partitions = frozenset(partitions).difference(keep)
-        given = self.here.intersection(partitions)
-        self._given.update(dict.fromkeys(self._wanted.intersection(partitions), (now + GIVEN_S, to)))
-        self._wanted -= frozenset(partitions)
+        given = partitions & self._here
+        self._given.update(dict.fromkeys(partitions & self._wanted, (now + GIVEN_S, to)))
+        self._wanted -= partitions
         self._stop(given)
         return given
 
@@ -107,7 +161,17 @@ class OwnershipTransfer:
         """Asked for, and not here yet."""
         return frozenset(self._asked)
 
+    def _start(self, partitions: Collection[MirrorPartition]) -> None:
+        if partitions:
+            self._told = None
+            self._moved.update(partitions)
+            self._here.update(partitions)
+
     def _stop(self, partitions: Collection[MirrorPartition]) -> None:
-        self.here = self.here.difference(partitions)
         for each in partitions:
             self._lingering.pop(each, None)
+        gone = self._here.intersection(partitions)
+        if gone:
+            self._told = None
+            self._moved |= gone
+            self._here -= gone

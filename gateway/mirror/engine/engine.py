@@ -249,6 +249,11 @@ class Engine(PartlyOwned):
             for name, topic in link_mirror.topics.items()
         }
 
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        """See `gateway.mirror.interface.MirrorEngine`."""
+        found = self._link_mirror_with(link, topic)
+        return None if found is None else found.topics[topic].record
+
     def status(self, link: str, topic: str, partitions: Sequence[int] | None = None) -> Sequence[PartitionStatus]:
         """The partitions of a mirror that run here, in order; of these, or of all. Empty if it is not run."""
         found = self._link_mirror_with(link, topic)

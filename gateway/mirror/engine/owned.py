@@ -20,8 +20,8 @@ class PartlyOwned(ABC):
     """All of them, until `own` says which. Implements `gateway.mirror.interface.OwnedMirrors`."""
 
     def __init__(self) -> None:
-        self._owned: frozenset[MirrorPartition] | None = None
-        self._indexes: dict[tuple[str, str], set[int]] = {}
+        self._owns_all = True
+        self._indexes: dict[tuple[str, str], set[int]] = {}  # else what it owns
         self._carried: dict[MirrorPartition, Sequence[ProducerEntry]] = {}
 
     @abstractmethod
@@ -37,33 +37,42 @@ class PartlyOwned(ABC):
 
         What runs and is not among them is stopped, without waiting for its appends.
         """
-        if partitions != self._owned:
-            self._fit(partitions)
-        self._carried.clear()  # what was not started by now grows old
-
-    def _fit(self, partitions: frozenset[MirrorPartition] | None) -> None:
-        before, self._owned = self._owned, partitions
-        if before is None or partitions is None:
-            self._indexes = {}
+        before = self._owned
+        if before is not None and partitions is not None:
+            self.own_changed(partitions - before, before - partitions)
+            return
+        if partitions != before:
+            self._owns_all, self._indexes = partitions is None, {}
             self._note(partitions or ())
             for link_mirror in self.link_mirrors():
                 for topic in tuple(link_mirror.topics):
                     link_mirror.fit(topic)
             self.runners_changed()
-            return
-        gone, new = before - partitions, partitions - before
-        for link, topic, index in gone:
-            self._indexes[link, topic].discard(index)
-        self._note(new)
-        changed = sorted({(each.link, each.topic) for each in gone | new})
+        self._carried.clear()  # what was not started by now grows old
+
+    def own_changed(self, begun: Collection[MirrorPartition], ended: Collection[MirrorPartition]) -> None:
+        """As `own`, with `begun` as well, and without `ended`; what is so already stays so. For who owns some."""
+        for link, topic, index in ended:
+            self._indexes.get((link, topic), set()).discard(index)
+        self._note(begun)
+        changed = sorted({(each.link, each.topic) for each in (*begun, *ended)})
         for key in changed:
-            if not self._indexes[key]:
+            if not self._indexes.get(key, True):
                 del self._indexes[key]
-        for link_mirror in self.link_mirrors():
+        for link_mirror in self.link_mirrors() if changed else ():
             for link, topic in changed:
                 if link == link_mirror.record.name and topic in link_mirror.topics:
                     link_mirror.fit(topic)
-        self.runners_changed({topic for _, topic in changed})
+        if changed:
+            self.runners_changed({topic for _, topic in changed})
+        self._carried.clear()
+
+    @property
+    def _owned(self) -> frozenset[MirrorPartition] | None:
+        """What was named last; None: all."""
+        if self._owns_all:
+            return None
+        return frozenset(MirrorPartition(*key, index) for key, indexes in self._indexes.items() for index in indexes)
 
     def _note(self, partitions: Iterable[MirrorPartition]) -> None:
         for link, topic, index in partitions:
@@ -101,7 +110,10 @@ class PartlyOwned(ABC):
             if link_mirror.record.name == each.link
             if each.topic in link_mirror.topics and each.partition in link_mirror.topics[each.topic].runners
         }
-        self.own((self.running() if self._owned is None else self._owned) - partitions)
+        if self._owns_all:
+            self.own(self.running() - partitions)
+        else:
+            self.own_changed((), partitions)
         await self.quiet({(each.link, each.topic) for each in partitions})
         return {each: runner.cursor.producers.entries() for each, runner in found.items()}
 
@@ -126,11 +138,11 @@ class PartlyOwned(ABC):
 
     def owned(self, link: str, topic: str) -> Collection[int] | None:
         """The partitions of a mirror topic to run here; None: all."""
-        return None if self._owned is None else self._indexes.get((link, topic), ())
+        return None if self._owns_all else self._indexes.get((link, topic), ())
 
     def max_wait_ms(self) -> int:
         """How long a fetch may wait: shorter where partitions come and go, and none may rest for long."""
-        return MAX_WAIT_MS if self._owned is None else _FLEET_WAIT_MS
+        return MAX_WAIT_MS if self._owns_all else _FLEET_WAIT_MS
 
     def transfer_to(self, link: str, topic: str, runner: PartitionRunner) -> None:
         """A partition is about to begin: with the table that was carried over, or else by reading below its start."""

@@ -26,13 +26,14 @@ class MirrorProgress:
     def __init__(self) -> None:
         self.moved: set[TopicPartition] | None = None
         self.on_wait: Callable[[TopicPartition], None] = lambda key: None
-        self._positions: dict[TopicPartition, int] = {}
+        self._positions: dict[str, dict[int, int]] = {}
         self._waiters: dict[TopicPartition, list[tuple[int, int, Callable[[], None]]]] = {}
         self._ties = count()
 
     def position(self, topic: str, partition: int) -> int | None:
         """The next source offset to be mirrored, or None before the engine knows it."""
-        return self._positions.get((topic, partition))
+        found = self._positions.get(topic)
+        return None if found is None else found.get(partition)
 
     def advance(self, topic: str, partition: int, position: int) -> None:
         """Set the position and call every waiter it satisfies, lowest offset first."""
@@ -43,23 +44,23 @@ class MirrorProgress:
 
     def heard(self, topic: str, partition: int, position: int) -> None:
         """Another gateway mirrors it and says that it has come so far. What it says late is left."""
-        if position > self._positions.get((topic, partition), -1):
+        known = self.position(topic, partition)
+        if position > (-1 if known is None else known):
             self._reached((topic, partition), position)
 
     def _reached(self, key: TopicPartition, position: int) -> None:
-        self._positions[key] = position
+        self._positions.setdefault(key[0], {})[key[1]] = position
         waiters = self._waiters.get(key)
         while waiters and waiters[0][0] <= position:
             heapq.heappop(waiters)[2]()
 
     def forget(self, topic: str) -> None:
         """Drop a topic's positions (mirror deleted). Its waiters are left to their own deadlines."""
-        for key in [k for k in self._positions if k[0] == topic]:
-            del self._positions[key]
+        self._positions.pop(topic, None)
 
     def when(self, topic: str, partition: int, position: int, callback: Callable[[], None]) -> None:
         """Call `callback` once the position is reached; at once if it already is."""
-        now = self._positions.get((topic, partition))
+        now = self.position(topic, partition)
         if now is not None and now >= position:
             callback()
             return

@@ -46,8 +46,9 @@ class TransactionPauses:
 
     def blocking(self, topic: str) -> list[TransactionalProducer]:
         """The producers that a pause of the topic must wait for."""
-        closing = self._placements.closing()
-        return [producer for producer in self._transactions.producers() if producer.blocks(topic, closing)]
+        producers = self._transactions.producers()
+        closing = self._placements.closing() if producers else set[str]()  # asked per topic of a set, it goes by all
+        return [producer for producer in producers if producer.blocks(topic, closing)]
 
     def blocked_by(self, topic: str) -> str:
         """The transaction that has been open longest, of those that a pause of the topic must wait for; '' if none."""

@@ -92,7 +92,7 @@ def take_what_runs_here(patching: Patching) -> None:
     patching.replace(promote_run, "stopped", stopped)
     patching.replace(promote, "_unlike", lambda snapshot: "")
     patching.replace(promote_checks, "_not_recordable", lambda topic, ends: None)
-    patching.replace(FleetMirrors, "_kept", lambda self: frozenset())
+    patching.replace(FleetMirrors, "_keys_kept", lambda self: frozenset())
     patching.replace(LeaderTerm, "leave", leave, may_rest=True)
 
 

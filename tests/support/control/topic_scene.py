@@ -38,7 +38,13 @@ class FakeEnds:
     on_read: Callable[[int], None] = lambda number: None
 
     async def read(
-        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+        self,
+        link: LinkRecord,
+        topics: Mapping[str, int],
+        timeout_s: float,
+        *,
+        transactions: bool = False,
+        marks_only: bool = False,
     ) -> Mapping[str, LogEnds]:
         self.reads += 1
         self.on_read(self.reads)

@@ -46,6 +46,9 @@ class FakeEngine:
     def started(self) -> Mapping[tuple[str, str], MirrorRecord]:
         return dict(self.running)
 
+    def started_as(self, link: str, topic: str) -> MirrorRecord | None:
+        return self.running.get((link, topic))
+
     async def stop_mirror(self, link: str, topic: str) -> None:
         self.running.pop((link, topic), None)
         self.log.append(("stop_mirror", topic))

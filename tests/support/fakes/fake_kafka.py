@@ -247,7 +247,13 @@ class RangeEnds:
     kafka: FakeKafka
 
     async def read(
-        self, link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, transactions: bool = False
+        self,
+        link: LinkRecord,
+        topics: Mapping[str, int],
+        timeout_s: float,
+        *,
+        transactions: bool = False,
+        marks_only: bool = False,
     ) -> Mapping[str, LogEnds]:
         if self.kafka.down:
             raise SourceUnreachable(f"the source of link '{link.name}': connection refused")

@@ -27,7 +27,9 @@ from gateway.fleet.peers.channel import Peers
 from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.fleet.rules.heartbeats import decode_partitions, encode_partitions
 from gateway.mirror.rules.mirror_partition import MirrorPartition
+from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, PartitionStart
+from gateway.state.views import StateViews
 from tests.support.mirror.mirror_lab import LINK, Lab, mirror_lab
 from tests.support.waiting import wait_until, wait_until_async
 
@@ -163,9 +165,9 @@ async def _run(name: str, source: str, target: str, topics: Mapping[str, int]) -
             mirrors.heard(gateway, said)
 
         peers = Peers(name, "1", lambda: _SECRET, heard)
-        mirrors = FleetMirrors(
-            name=name, peers=peers, engine=lab.engine, progress=lab.progress, records=lambda: records
-        )
+        views = StateViews()
+        views.apply([(key_of(record), record) for record in records], 0)
+        mirrors = FleetMirrors(name=name, peers=peers, engine=lab.engine, progress=lab.progress, records=views)
         _say(port=await peers.listen("127.0.0.1", 0))
         for record in records:
             lab.engine.start_mirror(record)

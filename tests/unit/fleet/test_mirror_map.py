@@ -89,7 +89,7 @@ def test_a_change_is_worked_out_as_all_of_it_would_be(steps: list[list[object]])
         found = one.find(known, changed, absent)
         one.keep(found)
         held = expected(one.assignment, known, absent, one.overridden)
-        assert found.mine == {each for each, name in held.items() if name == "a"}
+        assert all(one.is_mine(each) is (name == "a") for each, name in held.items())
         assert {each: name for name, of in one.by_name().items() for each in of} == held
         assert all(one.holder(each) == name for each, name in held.items())
         for link, topic in KEYS:

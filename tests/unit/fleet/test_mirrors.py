@@ -19,7 +19,9 @@ from gateway.fleet.rules.assignment import FleetAssignment
 from gateway.mirror.interface import PartitionStatus
 from gateway.mirror.rules.mirror_partition import MirrorPartition
 from gateway.mirror.rules.progress import MirrorProgress
+from gateway.state.codec import key_of
 from gateway.state.records import MirrorRecord, MirrorState, PartitionStart, ProducerEntry
+from gateway.state.views import StateViews
 from tests.support.control.mirror_records import changed
 from tests.support.waiting import wait_until_async
 
@@ -50,6 +52,9 @@ class FakeEngine:
 
     def own(self, partitions: frozenset[MirrorPartition] | None) -> None:
         self.owned = partitions
+
+    def own_changed(self, begun: Collection[MirrorPartition], ended: Collection[MirrorPartition]) -> None:
+        self.owned = (self.owned or frozenset()).union(begun).difference(ended)
 
     def running(self) -> frozenset[MirrorPartition]:
         return self.owned or frozenset()
@@ -91,17 +96,18 @@ class FakeEngine:
 
 
 class Gateway:
-    """One gateway; `records` is what it has read."""
+    """One gateway; `views` is what it has read."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.engine, self.progress = FakeEngine(), MirrorProgress()
-        self.records = [RECORD]
+        self.views = StateViews()
+        self.views.apply([(key_of(RECORD), RECORD)], 0)
         self.port = 0
         self.silent: frozenset[str] = frozenset()
         self.peers = Peers(name, "1", lambda: "s", self._heard)
         self.mirrors = FleetMirrors(
-            name=name, peers=self.peers, engine=self.engine, progress=self.progress, records=lambda: self.records
+            name=name, peers=self.peers, engine=self.engine, progress=self.progress, records=self.views
         )
         self.mirrors.on_silent = self._silent
 
@@ -112,7 +118,7 @@ class Gateway:
         self.silent = silent
 
     def reads(self, **changes: Any) -> None:
-        self.records = [changed(RECORD, **changes)]
+        self.views.apply([(key_of(RECORD), changed(RECORD, **changes))], self.views.applied + 1)
         self.mirrors.records_changed()
 
     async def close(self) -> None:

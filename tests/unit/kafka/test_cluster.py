@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import trustme
 
+from gateway.kafka import metadata
 from gateway.kafka.cluster import CONTROL_LANE, BrokerError, Cluster, ClusterUnavailable, ClusterView
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.view import next_view
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorResponse, ListGroupsRequest, ListGroupsResponse
@@ -372,3 +374,35 @@ async def test_files_of_no_use_are_told_by_each_connection_and_found_when_they_c
             await cluster.start(0.3)
     finally:
         await cluster.close()
+
+
+async def test_what_was_told_before_is_not_read_again(
+    three: FakeCluster, client: OpenCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, read = await client(three.bootstrap), list[object]()
+    await cluster.refresh(["a"])
+
+    def noted(*told: Any) -> ClusterView:
+        read.append(told)
+        return next_view(*told)
+
+    monkeypatch.setattr(metadata, "next_view", noted)
+    before = cluster.view
+    await cluster.refresh(["a"])
+    await cluster.refresh(["a"])
+    assert (read, cluster.view) == ([], before)
+    three.leaders["a"] = [1, 3]
+    assert (await cluster.refresh(["a"])).topics["a"].partitions[1].leader == 3
+    three.leaders["a"] = [1, 2]
+    assert (await cluster.refresh(["a"])).topics["a"].partitions[1].leader == 2, "it was told before, and is news"
+
+
+async def test_what_is_told_counts_for_the_view_that_it_made(three: FakeCluster, client: OpenCluster) -> None:
+    """Another question has changed the view since: the answer to the first one is read anew."""
+    cluster = await client(three.bootstrap)
+    await cluster.refresh(["a", "b"])
+    old, three.leaders["a"] = three.leaders["a"], [3, 3]
+    await cluster.refresh(["a"])
+    three.leaders["a"] = old
+    view = await cluster.refresh(["a", "b"])
+    assert [view.topics["a"].partitions[index].leader for index in range(2)] == old

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
 from gateway.control_parts import config_sync
 from gateway.kafka.connection.errors import ClusterUnavailable
-from gateway.kafka.rules.topic_configs import OWN
+from gateway.kafka.rules.topic_configs import OWN, synced_configs
 from gateway.state.per_partition import grown
 from gateway.state.records import MirrorState, PartitionStart
+from gateway.topics import config_sync as config_sync_module
 from gateway.topics.config_sync import ConfigSync
 from tests.support.control.control_plane import Plane
+from tests.support.fakes.fake_kafka import FakeKafka
 from tests.support.waiting import wait_until_async
 
 
@@ -42,6 +47,58 @@ async def test_a_changed_config_is_taken_over_and_nothing_else_touched(plane, sy
     assert (target["delete.retention.ms"], target["segment.bytes"]) == ("77", "12345")
     await sync.sync_link(link)
     assert alters(plane) == 1
+
+
+async def test_what_was_decided_on_already_is_not_decided_on_again(
+    plane: Plane, sync: ConfigSync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = await plane.with_link()
+    mirror = await plane.with_mirror()
+    asked, told = list[object](), dict[str, Mapping[str, str]]()
+
+    def same(*args: Any) -> Any:
+        asked.append(args)
+        return synced_configs(*args)
+
+    for cluster in (plane.source, plane.target):
+        monkeypatch.setattr(cluster, "topic_configs", partial(as_told, told, cluster))
+    monkeypatch.setattr(config_sync_module, "synced_configs", same)
+    await sync.sync_link(link)
+    await sync.sync_link(link)
+    assert len(asked) == 1
+    told.clear()  # the clusters say something else, perhaps
+    await sync.sync_link(link)
+    assert len(asked) == 2
+    await plane.by_hand(replace(plane.store.mirrors["l", "orders"], restore_configs={**mirror.restore_configs}))
+    await sync.sync_link(link)
+    assert len(asked) == 3
+    changed = replace(plane.store.links["l"], configs={"topic.config.sync.include": "retention.bytes"})
+    await sync.sync_link(changed)
+    assert len(asked) == 4
+
+
+async def test_what_had_to_be_set_is_looked_at_once_more(
+    plane: Plane, sync: ConfigSync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that goes on saying what it said before the change: it is set again."""
+    link = await plane.with_link()
+    await plane.with_mirror()
+    plane.source.existing["orders"].configs["delete.retention.ms"] = "77"
+    told = dict[str, Mapping[str, str]]()
+    for cluster in (plane.source, plane.target):
+        monkeypatch.setattr(cluster, "topic_configs", partial(as_told, told, cluster))
+    await sync.sync_link(link)
+    await sync.sync_link(link)
+    assert alters(plane) == 2
+
+
+async def as_told(
+    told: dict[str, Mapping[str, str]], cluster: FakeKafka, names: Iterable[str], only: object = None
+) -> Mapping[str, Mapping[str, str]]:
+    """The same objects as the last time."""
+    for name in names:
+        told.setdefault(f"{id(cluster)} {name}", dict(cluster.existing[name].configs))
+    return {name: told[f"{id(cluster)} {name}"] for name in names}
 
 
 async def test_what_is_set_back_at_promote_follows_too_and_the_limits_stay_lifted(plane, sync):

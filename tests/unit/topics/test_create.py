@@ -13,6 +13,8 @@ from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.rules.topic_configs import LIFTED, OWN
 from gateway.state.producer_ids import first_mirror_id
 from gateway.state.records import GroupRecord, GroupState, MirrorMode, MirrorState, PartitionStart
+from gateway.topics.plan import NAMES_S
+from tests.support.control.control_plane import Plane
 from tests.support.control.refused_create import refused
 from tests.support.fakes.fake_kafka import FakeKafka
 
@@ -216,3 +218,16 @@ async def test_a_promoted_group_that_never_read_the_topic_does_not(plane):
     plane.source.offsets["g"] = {("orders", 0): Committed(70, -1, "")}
 
     assert (await plane.service.mirrors.create("l", "payments")).record.created
+
+
+async def test_the_names_that_the_target_knows_are_asked_for_once_in_a_while(plane: Plane) -> None:
+    await plane.with_link()
+    for topic in ("a", "b", "c"):
+        plane.source.add(topic, 1)
+    await plane.service.mirrors.create("l", "a")
+    plane.target.calls.clear()
+    await plane.service.mirrors.create("l", "b")
+    assert "topic_configs" not in plane.target.calls
+    plane.clock_s += NAMES_S
+    await plane.service.mirrors.create("l", "c")
+    assert plane.target.calls.count("topic_configs") == 1

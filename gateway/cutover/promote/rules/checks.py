@@ -40,8 +40,11 @@ def check_step(snapshot: PromoteSnapshot, step: PromoteStep, limits: PromoteLimi
         InvariantViolated: naming the topic and the condition.
     """
     if step.kind is StepKind.PERSIST_STOPPED and not snapshot.committing:
+        grace = limits.grace_s
+        if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:
+            grace = limits.unknown_grace_s
         for topic in snapshot.topics:
-            if (broken := _not_ready_for_cutover(topic, snapshot, limits)) is not None:
+            if (broken := _not_ready_for_cutover(topic, snapshot.gateways, grace)) is not None:
                 raise InvariantViolated(f"cutover of {topic.topic} without: {broken}")
     if step.kind is StepKind.PUBLISH_SWITCHED:
         _require(snapshot.topics, (MirrorState.STOPPED,), step)
@@ -57,16 +60,17 @@ def _require(topics: Iterable[TopicSnapshot], states: tuple[MirrorState, ...], s
             raise InvariantViolated(f"{step.kind} of {topic.topic} in state {topic.state}")
 
 
-def _not_ready_for_cutover(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> str | None:
-    """The first condition of the cutover that does not hold. Written apart from the decision."""
-    drain, grace = topic.drain, limits.grace_s
-    if any(ack.unknown_outcomes for t in snapshot.topics for ack in t.acks.values()) or snapshot.departed:
-        grace = limits.unknown_grace_s
+def _not_ready_for_cutover(topic: TopicSnapshot, gateways: frozenset[str], grace: float) -> str | None:
+    """The first condition of the cutover that does not hold. Written apart from the decision.
+
+    `grace`: seconds for which the source's ends must stand still.
+    """
+    drain = topic.drain
     if topic.state is not MirrorState.PENDING_STOPPED or not topic.marked:
         return "a PENDING_STOPPED record of this run"
-    if set(topic.phases) != snapshot.gateways or set(topic.phases.values()) != {WritePhase.PAUSED}:
+    if set(topic.phases) != gateways or set(topic.phases.values()) != {WritePhase.PAUSED}:
         return "a pause at every live gateway"
-    if any(g not in topic.acks or topic.acks[g].epoch != topic.epoch for g in snapshot.gateways):
+    if any(g not in topic.acks or topic.acks[g].epoch != topic.epoch for g in gateways):
         return "an acknowledgement of the present epoch by every live gateway"
     if drain is None or drain.first.asked < topic.acked_at:
         return "readings of the source that are younger than the acknowledgements"

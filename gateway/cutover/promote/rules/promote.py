@@ -148,12 +148,13 @@ def _bypass(snapshot: PromoteSnapshot) -> str:
     While outcomes are unknown, a transaction was open, or the source does not tell its leaders' log ends, a first move
     may still be our own; then only the timeout ends a write pause under which the ends never come to rest.
     """
+    unknown = snapshot.unknown_outcomes
     for topic in snapshot.topics:
         drain = topic.drain
         if drain is None or not topic.acknowledged(snapshot.gateways) or drain.first.asked < topic.acked_at:
             continue
         open_at_first = drain.first.open_transactions or drain.first.transactions
-        ours_possible = snapshot.unknown_outcomes or drain.last.log_ends is None or open_at_first
+        ours_possible = unknown or drain.last.log_ends is None or open_at_first
         if drain.moved and not ours_possible:
             return _moves(topic.topic, drain, snapshot.origin)
         if topic.stopped and topic.positions != drain.last.ends:
@@ -225,7 +226,8 @@ def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSte
         return PromoteStep(StepKind.READ_ENDS, "the source's ends")
     if any(_behind(t) or t.cold for t in snapshot.topics):
         return PromoteStep(StepKind.AWAIT_MIRROR, _waiting_for(snapshot, limits))
-    if not all(_quiet(t, snapshot, limits) for t in snapshot.topics):
+    grace_s = _grace_s(snapshot, limits)
+    if not all(_quiet(t, grace_s) for t in snapshot.topics):
         return PromoteStep(StepKind.READ_ENDS, _waiting_for(snapshot, limits), _until_grace(snapshot, limits))
     if not all(t.stopped for t in snapshot.topics):
         return PromoteStep(StepKind.STOP_MIRROR)
@@ -271,12 +273,12 @@ def _grace_s(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
     return limits.unknown_grace_s if snapshot.unknown_outcomes else limits.grace_s
 
 
-def _quiet(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
-    """True when the last reading shows a source that has come to rest, and a mirror that is at its end."""
+def _quiet(topic: TopicSnapshot, grace_s: float) -> bool:
+    """True when the last reading shows a source that has come to rest for that long, and a mirror at its end."""
     drain = topic.drain
     if drain is None or not drain.complete:
         return False
-    return drain.last.stable and drain.stable_s >= _grace_s(snapshot, limits)
+    return drain.last.stable and drain.stable_s >= grace_s
 
 
 def _until_grace(snapshot: PromoteSnapshot, limits: PromoteLimits) -> float:
@@ -299,6 +301,7 @@ def _waiting_for(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
 
 
 def _told(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
+    grace_s = _grace_s(snapshot, limits)
     for topic in snapshot.topics:
         if missing := topic.missing(snapshot.gateways):
             if topic.blocked_by:
@@ -307,7 +310,7 @@ def _told(snapshot: PromoteSnapshot, limits: PromoteLimits) -> str:
         drain = topic.drain
         if waits := _mirror_waits(topic):
             return waits
-        if drain is None or _quiet(topic, snapshot, limits):
+        if drain is None or _quiet(topic, grace_s):
             continue
         if drain.moved:
             return (

@@ -249,6 +249,7 @@ class WritePauses(Mapping[str, WritePause]):
     def __init__(self) -> None:
         self._topics: dict[str, WritePause] = {}
         self._gone: dict[str, _Command] = {}  # what was heard last of topics whose mirrors were deleted
+        self._paused: set[str] = set()  # what was paused, and is not known to be so no more
         self._term = -1
 
     def __getitem__(self, topic: str) -> WritePause:
@@ -274,7 +275,10 @@ class WritePauses(Mapping[str, WritePause]):
     def pause(self, pause: Pause) -> bool:
         """See `WritePause.pause`; False too while the topic is not known here."""
         topic = self._topics.get(pause.topic)
-        return topic is not None and topic.pause(pause.epoch, pause.term)
+        if topic is None or not topic.pause(pause.epoch, pause.term):
+            return False
+        self._paused.add(pause.topic)
+        return True
 
     def resume(self, pause: Pause) -> bool:
         """See `WritePause.resume`."""
@@ -286,8 +290,15 @@ class WritePauses(Mapping[str, WritePause]):
         self._term = max(self._term, term)
         for topic, pause in self._topics.items():
             pause.assigned(term, named.get(topic))
+        self._paused |= named.keys() & self._topics.keys()
 
     def in_force(self, term: int | None = None) -> Mapping[str, int]:
         """The pauses in force here, of one term or of any: mirror topic -> the youngest one's epoch."""
-        found = {topic: pause.in_force(term) for topic, pause in self._topics.items()}
-        return {topic: epoch for topic, epoch in found.items() if epoch is not None}
+        found = {}
+        for topic in sorted(self._paused):
+            known = self._topics.get(topic)
+            if known is None or known.in_force() is None:
+                self._paused.discard(topic)
+            elif (epoch := known.in_force(term)) is not None:
+                found[topic] = epoch
+        return found

@@ -147,7 +147,10 @@ async def test_a_topic_that_is_deleted_does_not_hide_the_others(
     monkeypatch.setattr(late, "_store", SimpleNamespace(mirrors=mirrors, links=scene.plane.store.links))
     read = scene.ends.read
 
-    async def refuses(link: LinkRecord, topics: Mapping[str, int], timeout_s: float) -> Mapping[str, LogEnds]:
+    async def refuses(
+        link: LinkRecord, topics: Mapping[str, int], timeout_s: float, *, marks_only: bool
+    ) -> Mapping[str, LogEnds]:
+        assert marks_only, "log ends and transactions are not looked at"
         if "gone" in topics:
             raise Conflict("the source refuses: UNKNOWN_TOPIC_OR_PARTITION")
         return await read(link, topics, timeout_s)

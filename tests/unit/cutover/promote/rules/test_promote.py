@@ -65,11 +65,11 @@ def test_every_interleaving_with_a_transaction_that_only_its_coordinator_knows(
 def test_the_model_bites_when_such_a_transaction_is_forgotten(monkeypatch: pytest.MonkeyPatch, left_out: str) -> None:
     quiet = promote._quiet
 
-    def forgetful(topic: TopicSnapshot, snapshot: PromoteSnapshot, limits: PromoteLimits) -> bool:
+    def forgetful(topic: TopicSnapshot, grace_s: float) -> bool:
         drain = None if topic.drain is None else replace(topic.drain, complete=True)
         if drain is not None and left_out == "what coordinators tell":
             drain = replace(drain, last=replace(drain.last, transactions=None))
-        return quiet(replace(topic, drain=drain), snapshot, limits)
+        return quiet(replace(topic, drain=drain), grace_s)
 
     monkeypatch.setattr(promote, "_quiet", forgetful)
     with pytest.raises(Violation, match="a marker comes to the source behind the cutover"):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.cutover.write_pause.rules.write_pause import Pause, Recorded, WritePause, WritePauses, WritePhase
 from gateway.state.records import MirrorState
@@ -263,3 +266,31 @@ def test_an_assignment_concerns_every_topic_and_those_that_come_later() -> None:
     assert not pauses.pause(Pause("v", 1, 3))
     assert pauses.pause(Pause("v", 1, 4))
     assert (pauses.in_force(4), len(pauses)) == ({"v": 1}, 2)
+
+
+topics, numbers = st.sampled_from("tuv"), st.integers(0, 3)
+told = st.one_of(
+    st.builds(Pause, topics, numbers, numbers),
+    st.tuples(st.just("resume"), st.builds(Pause, topics, numbers, numbers)),
+    st.tuples(st.just("assigned"), numbers, st.dictionaries(topics, numbers, max_size=2)),
+    st.tuples(st.just("record"), topics, st.none() | st.builds(Recorded, st.sampled_from(MirrorState), numbers)),
+)
+
+
+@given(st.lists(told, max_size=30))
+def test_what_is_in_force_is_known_without_a_look_at_every_topic(story: list[Any]) -> None:
+    pauses = WritePauses()
+    read(pauses, *"tuv")
+    for step in story:
+        match step:
+            case Pause():
+                pauses.pause(step)
+            case ("resume", pause):
+                pauses.resume(pause)
+            case ("assigned", term, named):
+                pauses.assigned(term, named)
+            case ("record", topic, found):
+                pauses.record(topic, found)
+        for term in (None, *range(4)):
+            of_all = {topic: pause.in_force(term) for topic, pause in pauses.items()}
+            assert pauses.in_force(term) == {topic: epoch for topic, epoch in of_all.items() if epoch is not None}
