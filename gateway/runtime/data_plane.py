@@ -18,7 +18,7 @@ from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
-from gateway.proxy.rules.principal_mapping import PrincipalMapping
+from gateway.kafka.rules.principal_mapping import PrincipalMapping
 from gateway.proxy.rules.proxy_protocol import Proxies
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
