@@ -202,7 +202,8 @@ def attribute_of(option: str) -> str:
 
 
 def settled(configs: Mapping[str, str]) -> dict[str, str]:
-    """The options under their first names, as they are stored: switching auto-create or ACL sync off clears its filters.
+    """The options under their first names, as they are stored: who switches auto-create or ACL sync off clears its
+    filters.
 
     Raises:
         LinkConfigError: as `canonical`.

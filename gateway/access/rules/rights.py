@@ -62,9 +62,7 @@ class Rights:
     def may(self, kind: ResourceType, name: str, operation: Operation, host: str = NO_HOST) -> bool:
         """Whether the principal may do it from this host."""
         about = [acl for acl in self._acls.get(kind, ()) if acl.host in (host, ANY_NAME) and acl.covers(name)]
-        denied = any(
-            acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL) for acl in about
-        )
+        denied = any(acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL) for acl in about)
         enough = (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
         return not denied and any(acl.permission is Permission.ALLOW and acl.operation in enough for acl in about)
 

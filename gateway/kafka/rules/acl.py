@@ -21,7 +21,7 @@ class ResourceType(StrEnum):
     GROUP = "GROUP"
     CLUSTER = "CLUSTER"
     TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
-    DELEGATION_TOKEN = "DELEGATION_TOKEN"
+    DELEGATION_TOKEN = "DELEGATION_TOKEN"  # noqa: S105 - the word of the protocol
     USER = "USER"
 
 
