@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway.access.check import AccessCheck
 from gateway.control_numbers import ControlNumbersReader
 from gateway.control_operations import (
     auto_create,
@@ -108,6 +109,7 @@ class ControlService:
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
+        self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)
         self._running_links = running_links(parts)

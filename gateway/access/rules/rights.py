@@ -51,16 +51,19 @@ _IMPLIED_BY: Final[Mapping[Operation, tuple[Operation, ...]]] = {
 
 
 class Rights:
-    """Of one principal on one cluster."""
+    """Of one principal on one cluster. `acls`: None where the cluster has no authorizer: all is allowed there."""
 
-    def __init__(self, acls: Iterable[Acl], principal: str) -> None:
+    def __init__(self, acls: Iterable[Acl] | None, principal: str) -> None:
+        self._is_open = acls is None
         self._acls: dict[ResourceType, list[Acl]] = {}
-        for acl in acls:
+        for acl in acls or ():
             if acl.principal in (principal, EVERYBODY):
                 self._acls.setdefault(acl.resource_type, []).append(acl)
 
     def may(self, kind: ResourceType, name: str, operation: Operation, host: str = NO_HOST) -> bool:
         """Whether the principal may do it from this host."""
+        if self._is_open:
+            return True
         about = [acl for acl in self._acls.get(kind, ()) if acl.host in (host, ANY_NAME) and acl.covers(name)]
         denied = any(acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL) for acl in about)
         enough = (operation, Operation.ALL, *_IMPLIED_BY.get(operation, ()))
