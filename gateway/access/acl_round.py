@@ -54,9 +54,9 @@ class AclError(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """`again_at`: monotonic seconds."""
+    """How many `times` in a row. `again_at`: monotonic seconds."""
 
-    count: int
+    times: int
     again_at: float
     error: AclError
 
@@ -76,9 +76,9 @@ class AclMemory:
 
     def was_refused(self, acl: Acl, exc: BrokerError, now: float, now_ms: int, pause_s: float) -> None:
         """Asked for again after one pause, then two, four, eight and so on."""
-        count = self.refused[acl].count + 1 if acl in self.refused else 1
-        again_s = min(pause_s * 2.0 ** min(count - 1, 30), max(LONGEST_S, pause_s))
-        self.refused[acl] = _Refusal(count, now + again_s, AclError(acl, code_of(exc), str(exc), now_ms))
+        times = self.refused[acl].times + 1 if acl in self.refused else 1
+        again_s = min(pause_s * 2.0 ** min(times - 1, 30), max(LONGEST_S, pause_s))
+        self.refused[acl] = _Refusal(times, now + again_s, AclError(acl, code_of(exc), str(exc), now_ms))
 
     def due(self, acls: Sequence[Acl], now: float) -> list[Acl]:
         """Those that are to be asked for now."""

@@ -44,8 +44,7 @@ _INTERRUPTIBLE = frozenset(
         StepKind.AWAIT_MIRROR,
     }
 )
-"""They only wait, and change nothing that a promote that is given up does not take back. ACLs follow the records of the
-mirror topics, whoever brings them up to date."""
+"""They only wait, and change nothing that a promote that is given up does not take back. ACLs follow the records."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")

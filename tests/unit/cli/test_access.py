@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from gateway.access.rules.transform import principal_on_target
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
+from gateway.state.link_config import parse
+from tests.support.control.control_plane import SOURCE
 
 READ = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*", Operation.READ, Permission.ALLOW)
 
@@ -53,3 +56,19 @@ def test_differences_are_red_on_a_terminal(linked, run, monkeypatch):
 def test_refusals(linked, run):
     assert "is not of the form" in run("access", "check", "--link", "l", "--principal", "alice", code=1).stderr
     assert "Missing option" in run("access", "check", "--link", "l", code=2).stderr
+
+
+def test_an_option_that_is_a_file(server, run, tmp_path):
+    filters, rules = tmp_path / "acl.filters.json", tmp_path / "principals.txt"
+    filters.write_text('{"aclFilters": [\n  {"resourceFilter": {"resourceType": "topic"}}\n]}\n')
+    rules.write_text("RULE:User:CN=alice,.*/User:alice/,\nRULE:User:CN=bob,.*/User:robert/,\nDEFAULT\n")
+    given = ("--set", "acl.sync.enable=true", "--set-file", f"acl.filters={filters}")
+    run("link", "create", "l", "--bootstrap", SOURCE, *given)
+    run("link", "configuration", "update", "l", "--set-file", f"acl.sync.principal.mapping.rules={rules}")
+    config = parse(server.plane.store.links["l"].configs)
+    assert config.acl_filters.resource_types() == {ResourceType.TOPIC}
+    assert principal_on_target("User:CN=bob,OU=x", config.acl_principals) == "User:robert"
+    assert principal_on_target("User:carol", config.acl_principals) == "User:carol"
+    update = ("link", "configuration", "update", "l", "--set-file")
+    assert "--set-file acl.filters: /no/file" in run(*update, "acl.filters=/no/file", code=2).stderr
+    assert "expected KEY=FILE" in run(*update, "acl.filters", code=2).stderr
