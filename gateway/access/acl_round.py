@@ -17,23 +17,28 @@ from typing import Final, NamedTuple
 from gateway.access.rules.changes import (
     FORGET_S,
     Changes,
+    Patterns,
+    Resource,
     TooManyOfOne,
     after_delete,
     changes,
     records_after,
+    records_settled,
     remembered_of,
+    resource_of,
+    settled_of,
 )
 from gateway.access.rules.transform import Granted, LeftOut, TooManyAcls, Topics, Wanted, granted, passing, wanted
 from gateway.cutover.write_pause.rules.routing_build import written_on_target
 from gateway.errors import Conflict, ControlError
 from gateway.kafka.acls import IN_A_REQUEST
 from gateway.kafka.connection.errors import BrokerError, NetError
-from gateway.kafka.rules.acl import Acl, ResourceType
+from gateway.kafka.rules.acl import Acl, PatternType, ResourceType
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.link_tasks import TaskErrorCode, code_of
 from gateway.operations.sources import Sources, SourcesForViews
-from gateway.state.acl_records import AclState
+from gateway.state.acl_records import AclRecord, AclState
 from gateway.state.link_config import ACL_SYNC, parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import StateStore, StoreConflict
@@ -123,6 +128,7 @@ class MirrorTopics:
 class AclScene:
     """All that a round is decided on, and what it is to do.
 
+    `settle`: resources that are left alone once they are as they are to be; `follow`: that are followed again.
     `source_error`: why the source's ACLs are not known; then what is remembered stood in for them.
     """
 
@@ -131,6 +137,8 @@ class AclScene:
     wanted: Wanted
     remembered: Mapping[Acl, AclState]
     changes: Changes
+    settle: frozenset[Resource] = frozenset()
+    follow: frozenset[Resource] = frozenset()
     source_error: Exception | None = None
 
 
@@ -156,11 +164,11 @@ class AclRound:
         self._clock = clock
         self._now_ms = now_ms
 
-    async def look(self, sources: Sources | SourcesForViews, *, stands_in: bool = True) -> AclScene:
+    async def look(self, sources: Sources | SourcesForViews, *, or_remembered: bool = True) -> AclScene:
         """Ask both clusters; nothing is changed.
 
         Args:
-            stands_in: where the source does not answer, go by what is remembered.
+            or_remembered: where the source does not answer, go by what is remembered.
 
         Raises:
             ControlError: a cluster does not answer, or refuses, or has too many ACLs.
@@ -169,21 +177,39 @@ class AclRound:
         try:
             grants = await source_grants(self._link, sources)
         except (ControlError, NetError, TimeoutError, OSError) as exc:
-            if not stands_in:
+            if not or_remembered:
                 raise
             error, grants = exc, None
         with target_errors():
             present = await acls_of(self._target, frozenset(ResourceType), "the target")
-        topics = MirrorTopics.of(self._store, self._link.name)
-        records = self._store.acls.get(self._link.name, {})
-        remembered = remembered_of(records, self._link.link_id)
-        known = Granted(frozenset(remembered)) if grants is None else grants
         try:
-            goal = wanted(known.acls, Topics(topics.mirrored, topics.promoted), self._config.acl_write_hosts)
+            return self._scene(grants, present, error)
         except TooManyAcls as exc:
             raise Conflict(f"link '{self._link.name}': {exc}") from exc
-        found = changes(goal, present, remembered, self._memory.over(self._clock()))
-        return AclScene(topics, known.left_out, goal, remembered, found, error)
+
+    def _scene(self, grants: Granted | None, present: Collection[Acl], error: Exception | None) -> AclScene:
+        topics = MirrorTopics.of(self._store, self._link.name)
+        names = Topics(topics.mirrored, topics.promoted)
+        records = self._store.acls.get(self._link.name, {})
+        settled = settled_of(records, self._link.link_id)
+        follow = frozenset(resource for resource in settled if names.are_mirrored(*resource))
+        left = settled - follow
+        remembered = remembered_of(records, self._link.link_id)
+        known = Granted(frozenset(remembered)) if grants is None else grants
+        followed = [acl for acl in known.acls if resource_of(acl) not in left]
+        goal = wanted(followed, names, self._config.acl_write_hosts)
+        goal = replace(goal, acls=frozenset(acl for acl in goal.acls if resource_of(acl) not in left))
+        stay = goal.acls.union(acl for acl in remembered if resource_of(acl) in left)
+        patterns = Patterns(stay.intersection(present))
+        ours = {
+            acl: state
+            for acl, state in remembered.items()
+            if resource_of(acl) not in left or (acl not in known.acls and patterns.say(acl))
+        }
+        found = changes(goal, present, ours, self._memory.over(self._clock()))
+        settle = {resource_of(acl) for acl in {*goal.acls, *ours} if _is_topic(acl) and names.are_free(acl)}
+        settle |= {(ResourceType.TOPIC.value, PatternType.LITERAL.value, topic) for topic in topics.promoted}
+        return AclScene(topics, known.left_out, goal, ours, found, frozenset(settle - left), follow, error)
 
     async def carry_out(self, scene: AclScene) -> None:
         """Make the changes.
@@ -196,13 +222,23 @@ class AclRound:
         memory, now = self._memory, self._clock()
         memory.waits(scene.changes.waiting, now)
         memory.only({*scene.changes.create, *scene.changes.delete})
-        settled = list(scene.changes.remember.items())
-        for first in range(0, len(settled), IN_A_REQUEST):
-            await self._remember(dict(settled[first : first + IN_A_REQUEST]), scene)
+        await self._settle(scene.follow, scene, settled=False)
+        known = list(scene.changes.remember.items())
+        for first in range(0, len(known), IN_A_REQUEST):
+            await self._remember(dict(known[first : first + IN_A_REQUEST]), scene)
         for acls in _in_requests(memory.due(scene.changes.create, now)):
             await self._create(acls, scene)
         for acls in _in_requests(memory.due(scene.changes.delete, now)):
             await self._delete(acls, scene)
+        unfinished = {resource_of(acl) for acl in (*memory.refused, *scene.changes.waiting)}
+        await self._settle(scene.settle - unfinished, scene, settled=True)
+
+    async def _settle(self, resources: Collection[Resource], scene: AclScene, *, settled: bool) -> None:
+        all_of_them = sorted(resources)
+        for first in range(0, len(all_of_them), IN_A_REQUEST):
+            some, old = all_of_them[first : first + IN_A_REQUEST], self._records()
+            after = records_settled(self._link.name, self._link.link_id, old, some, settled=settled)
+            await self._write(old, after, scene)
 
     async def _create(self, acls: Sequence[Acl], scene: AclScene) -> None:
         """The claim is stored first: a kill in between leaves nothing behind that nobody remembers."""
@@ -239,12 +275,20 @@ class AclRound:
         """Store it; with `scene` only while all is as it was decided on."""
         if not updates:
             return
-        name, link_id = self._link.name, self._link.link_id
-        old = dict(self._store.acls.get(name, {}))
+        name, old = self._link.name, self._records()
         try:
-            after = records_after(name, link_id, old, updates)
+            after = records_after(name, self._link.link_id, old, updates)
         except TooManyOfOne as exc:
             raise Conflict(f"link '{name}': {exc}; name fewer in acl.filters") from exc
+        await self._write(old, after, scene)
+
+    def _records(self) -> Mapping[Resource, AclRecord]:
+        return dict(self._store.acls.get(self._link.name, {}))
+
+    async def _write(
+        self, old: Mapping[Resource, AclRecord], after: Mapping[Resource, AclRecord | None], scene: AclScene | None
+    ) -> None:
+        name, link_id = self._link.name, self._link.link_id
 
         def unchanged() -> None:
             if scene is not None:
@@ -265,6 +309,10 @@ class AclRound:
 
 
 _CLAIMED: Final = (AclState.MAKING, AclState.MADE)
+
+
+def _is_topic(acl: Acl) -> bool:
+    return acl.resource_type is ResourceType.TOPIC
 
 
 async def source_grants(link: LinkRecord, sources: Sources | SourcesForViews) -> Granted:

@@ -216,7 +216,7 @@ class AclSync:
         enabled = parse(link.configs).acl_sync
         memory = AclMemory() if one is None else one.memory
         this = self._a_round(link if enabled else for_all(link), memory)
-        scene = await this.look(self._views, stands_in=False)
+        scene = await this.look(self._views, or_remembered=False)
         detail = "it is given when the topics that it is about are promoted; see acl.sync.write.hosts"
         held = [LeftOut(acl, Reason.UNTIL_PROMOTED, detail) for acl in sorted(scene.wanted.held)]
         return AclPlan(

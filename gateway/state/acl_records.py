@@ -34,7 +34,8 @@ class AclEntry:
 class AclRecord:
     """The ACLs of a link on one resource of the target. `name` may hold any character.
 
-    `link_id`: of the link that made them; another link of the same name knows nothing of them.
+    `link_id`: of the link that made them; another link of the same name knows nothing of them. `settled`: the resource
+    was promoted and had all of its ACLs: until it is mirrored again, what the source does with them is not followed.
     """
 
     link: str
@@ -43,3 +44,4 @@ class AclRecord:
     pattern_type: str
     name: str
     entries: tuple[AclEntry, ...] = ()
+    settled: bool = False

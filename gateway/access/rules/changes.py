@@ -16,6 +16,11 @@ ACLs have no owner, so whose one is, only we can remember (`state/acl_records.py
   later. It is remembered for `FORGET_S`, and deleted when it shows up.
 * An ACL of ours that somebody has deleted is made again while it is wanted.
 
+**Settled.** When a topic is promoted and has all of its ACLs, the target decides from then on: an operator who forbids
+writes to the source's topic does not mean the target's. So the resource is left alone, whatever the source says, until
+it is mirrored again; only a LITERAL ACL that stood in for a pattern goes when the pattern's own is there. The same is
+so for a pattern of which all topics are promoted.
+
 HELD is what the source grants and the target is not to have yet: it says nothing of what is on the target.
 
 **Order.** What is made comes before what is deleted, so that nobody loses a right in between that he keeps. DENY is
@@ -24,8 +29,8 @@ made first and deleted last, so that nobody gains one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from gateway.access.rules.transform import Wanted
@@ -181,9 +186,47 @@ def records_after(
             pattern_type=pattern,
             name=name,
             entries=tuple(entries[key] for key in sorted(entries)),
+            settled=old is not None and old.link_id == link_id and old.settled,
         )
-        found[resource] = record if entries else None
+        found[resource] = record if entries or record.settled else None
     return found
+
+
+def settled_of(records: Mapping[Resource, AclRecord], link_id: int) -> frozenset[Resource]:
+    """The resources that a link leaves alone."""
+    return frozenset(key for key, record in records.items() if record.settled and record.link_id == link_id)
+
+
+def records_settled(
+    link: str, link_id: int, records: Mapping[Resource, AclRecord], resources: Collection[Resource], *, settled: bool
+) -> dict[Resource, AclRecord | None]:
+    """The records of these resources, as they are when they are left alone from now on, or followed again."""
+    found: dict[Resource, AclRecord | None] = {}
+    for resource in resources:
+        old, (kind, pattern, name) = records.get(resource), resource
+        if old is None or old.link_id != link_id:
+            old = AclRecord(link=link, link_id=link_id, resource_type=kind, pattern_type=pattern, name=name)
+        new = replace(old, settled=settled)
+        found[resource] = new if new.entries or settled else None
+    return found
+
+
+class Patterns:
+    """Of these ACLs, those on patterns."""
+
+    def __init__(self, acls: Iterable[Acl]) -> None:
+        self._by_right: dict[tuple[str, ...], list[Acl]] = {}
+        for acl in acls:
+            if acl.is_pattern:
+                self._by_right.setdefault(_right(acl), []).append(acl)
+
+    def say(self, acl: Acl) -> bool:
+        """Whether one of them gives, or denies, what a LITERAL ACL does."""
+        return not acl.is_pattern and any(one.covers(acl.name) for one in self._by_right.get(_right(acl), ()))
+
+
+def _right(acl: Acl) -> tuple[str, ...]:
+    return acl.resource_type, acl.principal, acl.host, acl.operation, acl.permission
 
 
 def resource_of(acl: Acl) -> Resource:

@@ -110,12 +110,22 @@ class Topics:
         self._mirrored = sorted(mirrored)
         self._promoted = sorted(promoted)
         self._as_set = frozenset(self._promoted)
+        self._mirrored_set = frozenset(self._mirrored)
 
     def are_free(self, acl: Acl) -> bool:
         """Whether all that the ACL is about may be changed by clients."""
         if not acl.is_pattern:
             return acl.name in self._as_set
         return bool(self.promoted_of(acl)) and not _covered(self._mirrored, acl)
+
+    def are_mirrored(self, kind: str, pattern: str, name: str) -> bool:
+        """Whether a resource of this name is a mirror topic that is not promoted, or a pattern that is about one."""
+        if kind != ResourceType.TOPIC:
+            return False
+        if pattern == PatternType.PREFIXED:
+            first = bisect_left(self._mirrored, name)
+            return first < len(self._mirrored) and self._mirrored[first].startswith(name)
+        return bool(self._mirrored) if name == ANY_NAME else name in self._mirrored_set
 
     def promoted_of(self, acl: Acl) -> Sequence[str]:
         """The promoted topics that a pattern is about."""

@@ -134,6 +134,59 @@ async def test_writes_come_with_the_promote(plane):
     assert plane.target.acls_there == {acl(operation=DESCRIBE), acl(operation=WRITE, host="10.0.0.1")}
 
 
+async def test_behind_the_promote_the_target_decides(plane):
+    """An operator who forbids writes to the source's topic does not mean the target's."""
+    deny = acl(operation=WRITE, principal="User:*")._replace(permission=Permission.DENY)
+    plane.source.acls_there = {acl(operation=WRITE), acl("app", kind=GROUP)}
+    await linked(plane)
+    await plane.with_mirror()
+    await round_of(plane)
+    await promoted(plane)
+    await round_of(plane)
+    plane.source.acls_there = {deny}
+    await round_of(plane)
+    assert plane.target.acls_there == {acl(operation=WRITE)}  # of the group nothing is settled
+
+    mirror = plane.store.mirrors["l", "orders"]
+    await plane.store.delete(mirror)  # a regular topic it stays
+    await round_of(plane)
+    assert plane.target.acls_there == {acl(operation=WRITE)}
+
+    await plane.by_hand(replace(mirror, state=MirrorState.ACTIVE))  # it is mirrored again
+    await round_of(plane)
+    assert plane.target.acls_there == {deny}
+
+
+async def test_what_is_not_whole_yet_is_not_settled(plane):
+    plane.source.acls_there = {acl(operation=WRITE), acl()}
+    await linked(plane)
+    await plane.with_mirror()
+    await round_of(plane)
+    await promoted(plane)
+    plane.target.refused_acls[acl(operation=WRITE)] = REFUSED
+    await round_of(plane)
+    assert not any(record.settled for record in plane.store.acls["l"].values())
+    plane.target.refused_acls.clear()
+    await round_of(plane, 60.0)
+    assert plane.target.acls_there == {acl(operation=WRITE), acl()}
+    assert all(record.settled for record in plane.store.acls["l"].values())
+
+
+async def test_what_stands_in_for_a_pattern_goes_when_it_comes(plane):
+    pattern = acl("or", WRITE)._replace(pattern_type=PatternType.PREFIXED)
+    plane.source.acls_there = {pattern}
+    await linked(plane)
+    await plane.with_mirror("orders")
+    await plane.with_mirror("orphans")
+    await promoted(plane)
+    await round_of(plane)
+    assert plane.target.acls_there == {pattern._replace(operation=DESCRIBE), acl("orders", WRITE)}
+    await promoted(plane, "orphans")
+    await round_of(plane)
+    await round_of(plane)
+    assert plane.target.acls_there == {pattern}
+
+
 async def test_a_failover_gives_what_was_held_back_without_the_source(plane):
     plane.source.acls_there = {acl(operation=WRITE)}
     await linked(plane)
