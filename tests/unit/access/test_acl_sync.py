@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.access.acl_round import AclMemory
 from gateway.access.rules.transform import Reason
 from gateway.errors import SourceUnreachable
 from gateway.kafka.acls import IN_A_REQUEST
@@ -14,7 +15,7 @@ from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.operations.link_tasks import LinkTask, TaskErrorCode, TaskState
 from gateway.state.acl_records import AclState
-from gateway.state.errors import StoreError, StoreUncertain
+from gateway.state.errors import StoreConflict, StoreError, StoreUncertain
 from gateway.state.records import LinkRecord, MirrorState
 from tests.support.control.control_plane import Plane
 from tests.support.waiting import wait_until_async
@@ -378,6 +379,22 @@ async def test_a_promote_meanwhile_ends_the_round(plane):
     plane.target.before["acls"] = meanwhile
     await plane.service.acl_sync.follow("l")
     assert plane.target.acls_there == {acl(operation=WRITE)}
+
+
+async def test_what_was_claimed_before_is_not_made_on_old_grounds(plane):
+    plane.source.acls_there = {acl(operation=WRITE)}
+    await linked(plane, acl_sync_write_hosts="10.0.0.1")
+    await plane.with_mirror()
+    plane.target.refuse["create_acls"] = ClusterUnavailable("no answer")
+    await round_of(plane)
+    plane.target.refuse.clear()
+    requests = len(plane.target.acl_requests)
+    this = plane.service.acl_sync._a_round(plane.store.links["l"], AclMemory())
+    scene = await this.look(plane.sources)
+    await promoted(plane)
+    with pytest.raises(StoreConflict, match="was promoted meanwhile"):
+        await this.carry_out(scene)
+    assert len(plane.target.acl_requests) == requests
 
 
 async def test_switched_off_it_leaves_all_as_it_is(plane):
