@@ -71,9 +71,11 @@ class AclMemory:
     """What the leader knows of a link beside what is stored. Times: monotonic seconds.
 
     `refused`: ACLs that a cluster refused. `missing`: since when an ACL that was about to be made, and is not wanted
-    any more, was not there. `created`, `deleted`: since this gateway leads.
+    any more, was not there. `at_rest`: of the last round, when there was nothing to do. `created`,
+    `deleted`: since this gateway leads.
     """
 
+    at_rest: AtRest | None = None
     refused: dict[Acl, _Refusal] = field(default_factory=dict)
     missing: dict[Acl, float] = field(default_factory=dict)
     created: int = 0
@@ -141,6 +143,28 @@ class AclScene:
     follow: frozenset[Resource] = frozenset()
     source_error: Exception | None = None
 
+    @property
+    def is_nothing(self) -> bool:
+        """There is nothing to do, nor to wait for."""
+        return self.changes.is_nothing and not (self.changes.waiting or self.settle or self.follow)
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """A round with nothing to do, and what it was decided on: what lies still is compared, and not thought about."""
+
+    link: LinkRecord
+    source: frozenset[Acl]
+    present: frozenset[Acl]
+    topics: MirrorTopics
+    scene: AclScene
+
+    def is_still_so(
+        self, link: LinkRecord, source: frozenset[Acl] | None, present: frozenset[Acl], topics: MirrorTopics
+    ) -> bool:
+        """Whether nothing has changed since. What is remembered changes by rounds that have something to do."""
+        return (self.link, self.topics, self.source, self.present) == (link, topics, source, present)
+
 
 class AclRound:
     """Of one link, as its record stands."""
@@ -174,21 +198,37 @@ class AclRound:
             ControlError: a cluster does not answer, or refuses, or has too many ACLs.
         """
         error: Exception | None = None
+        source: frozenset[Acl] | None = None
         try:
-            grants = await source_grants(self._link, sources)
+            source = await self._source_acls(sources)
         except (ControlError, NetError, TimeoutError, OSError) as exc:
             if not or_remembered:
                 raise
-            error, grants = exc, None
+            error = exc
         with target_errors():
             present = await acls_of(self._target, frozenset(ResourceType), "the target")
+        topics, rest = MirrorTopics.of(self._store, self._link.name), self._memory.at_rest
+        if rest is not None and rest.is_still_so(self._link, source, present, topics):
+            return rest.scene
         try:
-            return self._scene(grants, present, error)
+            grants = None if source is None else granted(passing(source, self._config), self._config)
+            scene = self._scene(grants, present, topics, error)
         except TooManyAcls as exc:
             raise Conflict(f"link '{self._link.name}': {exc}") from exc
+        self._memory.at_rest = None
+        if source is not None and scene.is_nothing:
+            self._memory.at_rest = AtRest(self._link, source, present, topics, scene)
+        return scene
 
-    def _scene(self, grants: Granted | None, present: Collection[Acl], error: Exception | None) -> AclScene:
-        topics = MirrorTopics.of(self._store, self._link.name)
+    async def _source_acls(self, sources: Sources | SourcesForViews) -> frozenset[Acl]:
+        access = await sources.reach(self._link)
+        kinds = self._config.acl_filters.resource_types()
+        with source_errors(self._link.name):
+            return await acls_of(access, kinds, f"the source of link '{self._link.name}'")
+
+    def _scene(
+        self, grants: Granted | None, present: Collection[Acl], topics: MirrorTopics, error: Exception | None
+    ) -> AclScene:
         names = Topics(topics.mirrored, topics.promoted)
         records = self._store.acls.get(self._link.name, {})
         settled = settled_of(records, self._link.link_id)
@@ -313,22 +353,6 @@ _CLAIMED: Final = (AclState.MAKING, AclState.MADE)
 
 def _is_topic(acl: Acl) -> bool:
     return acl.resource_type is ResourceType.TOPIC
-
-
-async def source_grants(link: LinkRecord, sources: Sources | SourcesForViews) -> Granted:
-    """What the source grants, under the target's names.
-
-    Raises:
-        SourceUnreachable, Conflict: the source does not answer, or refuses, or has too many ACLs.
-    """
-    config = parse(link.configs)
-    access = await sources.reach(link)
-    with source_errors(link.name):
-        found = await acls_of(access, config.acl_filters.resource_types(), f"the source of link '{link.name}'")
-    try:
-        return granted(passing(found, config), config)
-    except TooManyAcls as exc:
-        raise Conflict(f"link '{link.name}': {exc}") from exc
 
 
 async def acls_of(access: ClusterAccess, kinds: Collection[ResourceType], which: str) -> frozenset[Acl]:

@@ -21,6 +21,7 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
+from gateway.state.acl_records import AclState
 from gateway.state.link_config import parse
 from gateway.state.records import LinkRecord
 from gateway.state.store import ProducerFenced, StoreError
@@ -145,8 +146,9 @@ class AclSync:
             one.topics = MirrorTopics.of(self._store, link.name)
             await self._store.outcome_known()
             scene = await self._do(one)
-        made = len(scene.wanted.acls) - len(scene.changes.own) - len(one.memory.refused)
-        one.counts = (max(made, 0), len(scene.changes.own), len(scene.wanted.held), len(scene.left_out))
+        records = self._store.acls.get(link.name, {}).values()
+        made = sum(entry.state is AclState.MADE for record in records for entry in record.entries)
+        one.counts = (made, len(scene.changes.own), len(scene.wanted.held), len(scene.left_out))
         self._tell(one, scene)
 
     async def _do(self, one: _OfLink) -> AclScene:
@@ -214,8 +216,7 @@ class AclSync:
         """
         link, one = self._records.link(name), self._links.get(name)
         enabled = parse(link.configs).acl_sync
-        memory = AclMemory() if one is None else one.memory
-        this = self._a_round(link if enabled else for_all(link), memory)
+        this = self._a_round(link if enabled else for_all(link), AclMemory())
         scene = await this.look(self._views, or_remembered=False)
         detail = "it is given when the topics that it is about are promoted; see acl.sync.write.hosts"
         held = [LeftOut(acl, Reason.UNTIL_PROMOTED, detail) for acl in sorted(scene.wanted.held)]
@@ -226,7 +227,7 @@ class AclSync:
             own=sorted(scene.changes.own),
             kept=scene.changes.kept,
             left_out=[*held, *scene.left_out],
-            errors=memory.errors(),
+            errors=[] if one is None else one.memory.errors(),
             task=self._tasks.one(name, LinkTask.ACL_SYNC),
         )
 

@@ -96,10 +96,13 @@ def changes(
     Args:
         over: MAKING ones that were not there for so long that they do not come any more.
     """
-    found = {
-        acl: _next(acl, goal, acl in present, remembered.get(acl), acl in over)
-        for acl in {*goal.acls, *goal.held, *remembered}
-    }
+    kept, found = 0, dict[Acl, _Next]()
+    for acl in {*goal.acls, *goal.held, *remembered}:
+        state = remembered.get(acl)
+        if state is AclState.MADE and acl in goal.acls and acl in present:
+            kept += 1  # of most, in most rounds
+        else:
+            found[acl] = _next(acl, goal, acl in present, state, acl in over)
     create = sorted((acl for acl, what in found.items() if what.create), key=_deny_first)
     delete = sorted((acl for acl, what in found.items() if what.delete), key=_deny_first, reverse=True)
     return Changes(
@@ -107,7 +110,7 @@ def changes(
         delete=tuple(delete),
         remember={acl: what.remember for acl, what in found.items() if what.stores},
         own=frozenset(acl for acl, what in found.items() if what.own),
-        kept=sum(what.kept for what in found.values()),
+        kept=kept + sum(what.kept for what in found.values()),
         waiting=frozenset(acl for acl, what in found.items() if what.waits),
     )
 

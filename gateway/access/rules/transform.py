@@ -210,16 +210,17 @@ def _narrowed(acl: Acl, topics: Topics, write_hosts: Collection[str]) -> set[Acl
 def _on_target(acl: Acl, config: LinkConfig) -> Acl | LeftOut:
     if acl.resource_type is ResourceType.DELEGATION_TOKEN:
         return LeftOut(acl, Reason.NOT_TRANSFERABLE, "the target has other delegation tokens")
-    principal = principal_on_target(acl.principal, config.acl_principals)
+    found, principal = acl, principal_on_target(acl.principal, config.acl_principals)
     if principal is None:
         return _not_mapped(acl, acl.principal)
-    name = acl.name
+    if principal != acl.principal:
+        found = found._replace(principal=principal)
     if acl.resource_type is ResourceType.USER and not acl.is_pattern:
         user = principal_on_target(acl.name, config.acl_principals)
         if user is None:
             return _not_mapped(acl, acl.name)
-        name = user
-    found = _prefixed(acl._replace(principal=principal, name=name), config)
+        found = found._replace(name=user)
+    found = _prefixed(found, config)
     return _why_not(acl, found, config) or found
 
 
@@ -250,6 +251,7 @@ def _prefixed(acl: Acl, config: LinkConfig) -> Acl:
     return acl._replace(name=config.prefix + acl.name)
 
 
+@lru_cache(maxsize=4_096)
 def principal_on_target(principal: str, rules: str) -> str | None:
     """What a principal of the source is called on the target; None when no rule is about it.
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from gateway.access import acl_round
 from gateway.access.acl_round import AclMemory
+from gateway.access.rules.changes import Changes, changes
 from gateway.access.rules.transform import Reason
 from gateway.errors import SourceUnreachable
 from gateway.kafka.acls import IN_A_REQUEST
@@ -91,6 +93,37 @@ async def test_acls_come_and_go_with_the_sources(plane):
     requests = len(plane.target.acl_requests)
     await round_of(plane)
     assert len(plane.target.acl_requests) == requests  # nothing to do, nothing done
+
+
+async def test_what_lies_still_is_not_thought_about(plane, monkeypatch):
+    plane.source.acls_there = {acl()}
+    await linked(plane)
+    await plane.with_mirror()
+    await round_of(plane)
+    await round_of(plane)
+    thoughts: list[int] = []
+
+    def counted(*given: Any) -> Changes:
+        thoughts.append(1)
+        return changes(*given)
+
+    monkeypatch.setattr(acl_round, "changes", counted)
+    await round_of(plane)
+    assert not thoughts
+    for change in (
+        lambda: plane.source.acls_there.add(acl("new", kind=GROUP)),
+        lambda: plane.target.acls_there.discard(acl()),
+    ):
+        change()
+        await round_of(plane)
+        assert thoughts
+        thoughts.clear()
+        await round_of(plane)
+        thoughts.clear()
+    await promoted(plane)
+    await round_of(plane)
+    assert thoughts
+    assert plane.target.acls_there == {acl(), acl("new", kind=GROUP)}
 
 
 async def test_what_the_target_has_of_its_own_is_never_touched(plane):
