@@ -61,9 +61,9 @@ demo-topologies: need-demo venv brokers ## A chain, links both ways and two sour
 	@$(BIN)/python -m demo.topologies $(DEMO_ARGS)
 
 .PHONY: test
-test: need-test venv brokers toxiproxy ## Run every test but those of the next seven (PYTEST_ARGS="-k name" for some)
+test: need-test venv brokers toxiproxy ## Run every test but those of the next eight (PYTEST_ARGS="-k name" for some)
 	@$(PYTEST) --ignore=tests/spark --ignore=tests/exact --ignore=tests/links --ignore=tests/faults --ignore=tests/mutations/gateway \
-		--ignore=tests/pages --ignore=tests/bench $(PYTEST_ARGS)
+		--ignore=tests/pages --ignore=tests/bench --ignore=tests/carry $(PYTEST_ARGS)
 
 .PHONY: test-bench
 test-bench: need-test venv brokers ## Run every load of the bench in small
@@ -80,6 +80,10 @@ test-exact: need-test venv brokers $(OLD_JARS) toxiproxy ## Run the tests of exa
 .PHONY: test-links
 test-links: need-test venv brokers toxiproxy ## Run the tests of links: their life, their mirrors, topologies
 	@$(PYTEST) tests/links $(PYTEST_ARGS)
+
+.PHONY: test-carry
+test-carry: need-test venv brokers ## Run the tests of what comes along with clients: ACLs
+	@$(PYTEST) tests/carry $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: need-demo venv brokers ## Run the tests of the Spark jobs

@@ -34,6 +34,7 @@ class ControlNumbersReader:
         self._health = parts.health
         self._tasks = parts.tasks
         self._drift = parts.drift
+        self._acl_sync = parts.acl_sync
         self._gates = parts.gates
         self._clock = parts.clock
         self._mirrors = mirrors
@@ -89,6 +90,7 @@ class ControlNumbersReader:
             error="" if health.available else health.code.value,
             tasks=self._tasks.of(link.name),
             auto_created=self._auto_create.counted(link.name),
+            acls=self._acl_sync.counted(link.name),
         )
 
     def _group(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from gateway.access.acl_sync import AclSync
 from gateway.cutover.failback.destination import FailbackDestinations
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.run import FailbackTools
@@ -98,6 +99,16 @@ class ControlParts:
         self.deleted = DeletedMirrors()
         self.drift = ConfigDrift(host.wall_ms, self.deleted)
         self.tasks = LinkTasks(host.wall_ms)
+        self.acl_sync = AclSync(
+            records=self.records,
+            sources=sources,
+            views=self.views,
+            target=target,
+            background=self.background,
+            tasks=self.tasks,
+            locks=self.locks,
+            clock=host.monotonic,
+        )
         self.measure = Measure(
             records=self.records,
             engine=self.engine,
@@ -139,6 +150,7 @@ def topic_promoter(
         publisher=parts.publisher,
         lifted=parts.lifted,
         configs=LastConfigs(parts.sources, parts.target),
+        acls=parts.acl_sync,
         locks=parts.locks,
         routing=parts.routing,
         pauses=pauses,

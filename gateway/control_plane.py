@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway.access.check import AccessCheck
 from gateway.control_numbers import ControlNumbersReader
 from gateway.control_operations import (
     auto_create,
@@ -107,6 +108,8 @@ class ControlService:
         self.groups = groups(parts, group_promoter, group_reports)
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
+        self.acl_sync = parts.acl_sync
+        self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)
         self._running_links = running_links(parts)
@@ -156,6 +159,7 @@ class ControlService:
         every(_TICK_S, self.reversals.look, "reverses that follow a promote")
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")
         every(_TICK_S, self.auto_create.run_due, "auto-create")
+        every(_TICK_S, self.acl_sync.run_due, "ACL sync")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

@@ -14,6 +14,7 @@ from gateway.api import (
     failbacks,
     gateways,
     groups,
+    link_access,
     link_configs,
     links,
     mirror_changes,
@@ -51,6 +52,7 @@ def create_app(
     app.include_router(mirror_changes.router(plane))
     app.include_router(catch_up.router(plane))
     app.include_router(candidates.router(plane))
+    app.include_router(link_access.router(plane))
     app.include_router(groups.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)

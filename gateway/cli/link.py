@@ -11,7 +11,7 @@ from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.link_update import register, show_delete_plan
 from gateway.cli.output import Format, Output, dump, facts, since, table
-from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
+from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
 app = ApiTyper(help="Cluster links: the connection to a source cluster.", no_args_is_help=True)
 register(app)
@@ -26,6 +26,7 @@ def create(
     config: Configs = None,
     config_file: ConfigFile = None,
     settings: Settings = None,
+    setting_files: SettingFiles = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Try everything, also against the source; create nothing.")
     ] = False,
@@ -33,7 +34,7 @@ def create(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Create a link to a source cluster, which must answer."""
-    properties = configs_given(config, config_file, settings)
+    properties = configs_given(config, config_file, settings, setting_files)
     if bootstrap:
         properties["bootstrap.servers"] = bootstrap
     if "bootstrap.servers" not in properties:

@@ -9,7 +9,7 @@ import typer
 from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, dump, facts, since, table
-from gateway.cli.properties import ConfigFile, Configs, Settings, configs_given
+from gateway.cli.properties import ConfigFile, Configs, SettingFiles, Settings, configs_given
 
 Name = Annotated[str, typer.Argument(help="Name of the link.")]
 
@@ -33,6 +33,7 @@ def update(
     config: Configs = None,
     config_file: ConfigFile = None,
     settings: Settings = None,
+    setting_files: SettingFiles = None,
     reset: Annotated[
         list[str] | None, typer.Option("--reset", metavar="KEY", help="Back to its default; may be repeated.")
     ] = None,
@@ -43,7 +44,7 @@ def update(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Change configs of a link, all or none. New credentials are tried against the source first."""
-    given = configs_given(config, config_file, settings)
+    given = configs_given(config, config_file, settings, setting_files)
     changes = [{"name": key, "value": value, "operation": "SET"} for key, value in given.items()]
     changes += [{"name": key, "operation": "DELETE"} for key in reset or []]
     if not changes:

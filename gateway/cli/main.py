@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from gateway.cli import (
+    access,
     dev,
     gateway,
     group,
     link,
+    link_acls,
     mirror,
     mirror_back,
     mirror_candidates,
@@ -22,12 +24,14 @@ from gateway.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
 app.command("serve")(serve.serve)
+link.app.add_typer(link_acls.app, name="acls")
 app.add_typer(link.app, name="link")
 mirror_back.register(mirror.app)
 mirror_changes.register(mirror.app)
 mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
+app.add_typer(access.app, name="access")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")

@@ -22,9 +22,18 @@ ConfigFile = Annotated[
 ]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="The same as --config.")]
 
+SettingFiles = Annotated[
+    list[str] | None,
+    typer.Option("--set-file", metavar="KEY=FILE", help="A link option whose value is all that a file holds."),
+]
 
-def configs_given(configs: list[str] | None, file: Path | None, settings: list[str] | None) -> dict[str, str]:
-    """What the three options say together: what stands on the command line counts more than what is in a file.
+
+def configs_given(
+    configs: list[str] | None, file: Path | None, settings: list[str] | None, setting_files: list[str] | None = None
+) -> dict[str, str]:
+    """What the options say together: what stands on the command line counts more than what is in a file of several.
+
+    `setting_files`: KEY=FILE, of those whose value is a file of its own.
 
     A secret on the command line, or what is no KEY=VALUE, ends the command with 2.
     """
@@ -45,7 +54,17 @@ def configs_given(configs: list[str] | None, file: Path | None, settings: list[s
                 USAGE,
             )
         found[key.strip()] = value.strip()
-    return found
+    return {**found, **dict(map(_whole_file, setting_files or ()))}
+
+
+def _whole_file(text: str) -> tuple[str, str]:
+    key, equals, path = text.partition("=")
+    if not equals or not key.strip() or not path:
+        fail(f"--set-file {text}: expected KEY=FILE", USAGE)
+    try:
+        return key.strip(), Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        fail(f"--set-file {key}: {path}: {exc}", USAGE)
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import SecretStr, field_validator, model_validator
 
 from gateway.config.section import Section
-from gateway.proxy.rules.principal_mapping import PrincipalMapping
+from gateway.kafka.rules.principal_mapping import PrincipalMapping
 
 
 class ServerTls(Section):

@@ -23,6 +23,7 @@ from gateway.operations.records import Records
 from gateway.operations.secrets.rules.references import shown
 from gateway.operations.sources import LinkHealth, Sources
 from gateway.state import link_config
+from gateway.state.codec import Record
 from gateway.state.mirror_states import shown as mirror_shown
 from gateway.state.records import (
     GroupRecord,
@@ -158,7 +159,7 @@ class Links:
             Conflict: with the reason.
         """
         self._records.link(name)
-        async with self._locks.hold(f"link/{name}"):
+        async with self._locks.hold(f"link/{name}", f"acls/{name}"):
             link = self._records.link(name)
             mirrors, groups = self._mirrors_of(name), self._groups_of(name)
 
@@ -173,7 +174,9 @@ class Links:
             if link.link_id not in self._records.store.origins:  # one that an older version made
                 origin = OriginRecord(link.link_id, name, link.source_cluster_id, link.created_ms)
                 await self._records.store.put(origin, guard=still_allowed)
-            await self._records.store.delete(*mirrors, *groups, link, guard=still_allowed)
+            acls = self._records.store.acls.get(name, {})  # the ACLs stay: they are the target's own from now on
+            changes: list[Record] = [*mirrors, *groups, *acls.values(), link]
+            await self._records.store.delete(*changes, guard=still_allowed)
             await self._engine.stop_link(name)
             await self._sources.remove(name)
             self._health.pop(name, None)

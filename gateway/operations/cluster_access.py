@@ -14,7 +14,9 @@ from typing import Protocol
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.groups import GroupView
+from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
@@ -155,3 +157,12 @@ class ClusterAccess(Protocol):
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All committed offsets of a group, by topic and partition."""
+
+    async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
+        """The ACLs on these kinds of resources; BrokerError SECURITY_DISABLED from a cluster without an authorizer."""
+
+    async def create_acls(self, wanted: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        """Make ACLs, at most `kafka.acls.IN_A_REQUEST`; those that were refused, with the error of each."""
+
+    async def delete_acls(self, gone: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        """Delete these very ACLs, as many; those that were not deleted, with the error of each."""

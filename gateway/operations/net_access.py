@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from gateway.kafka import admin, groups
+from gateway.kafka import acls, admin, groups
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
 from gateway.kafka.commits import Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
@@ -14,6 +14,7 @@ from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, C
 from gateway.kafka.delegation_tokens import require_tokens
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
+from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.topic_ids import topic_id_bytes
 from gateway.kafka.topic_configs import TopicConfigs
 from gateway.kafka.topic_listing import list_topics
@@ -236,6 +237,18 @@ class NetAccess:
         while (chunk := await reader.next()) is not None:
             found += (chunk.records[at:end] for at, end in pairwise(chunk.bounds))
         return found
+
+    async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
+        """See `ClusterAccess.acls`."""
+        return await acls.describe_acls(self._cluster, kinds)
+
+    async def create_acls(self, wanted: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        """See `ClusterAccess.create_acls`."""
+        return await acls.create_acls(self._cluster, wanted)
+
+    async def delete_acls(self, gone: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        """See `ClusterAccess.delete_acls`."""
+        return await acls.delete_acls(self._cluster, gone)
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """See `ClusterAccess.log_starts`."""

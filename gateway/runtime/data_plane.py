@@ -11,6 +11,7 @@ from gateway.config.settings import Settings
 from gateway.cutover.write_pause.rules.routing import RoutingTable
 from gateway.groups.gate.rules.gates import GroupGates
 from gateway.kafka.cluster import Cluster
+from gateway.kafka.rules.principal_mapping import PrincipalMapping
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.proxy.handlers import install
 from gateway.proxy.produce.counted_writes import CountedWrites
@@ -18,7 +19,6 @@ from gateway.proxy.produce.cutover_connections import CutoverLanes
 from gateway.proxy.produce.forwarder import Forwarder
 from gateway.proxy.rules.limits import Limits
 from gateway.proxy.rules.port_allocation import allocate
-from gateway.proxy.rules.principal_mapping import PrincipalMapping
 from gateway.proxy.rules.proxy_protocol import Proxies
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener

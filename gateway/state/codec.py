@@ -18,6 +18,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gateway.state.acl_records import AclRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
 from gateway.state.records import (
@@ -33,7 +34,15 @@ from gateway.state.records import (
 VERSION = 1
 
 Record = (
-    LinkRecord | MirrorRecord | GroupRecord | PortRecord | SequenceRecord | GatewayRecord | FleetRecord | OriginRecord
+    LinkRecord
+    | MirrorRecord
+    | GroupRecord
+    | PortRecord
+    | SequenceRecord
+    | GatewayRecord
+    | FleetRecord
+    | OriginRecord
+    | AclRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -45,6 +54,7 @@ _KINDS: Mapping[str, type[Record]] = {
     "gateway": GatewayRecord,
     "fleet": FleetRecord,
     "origin": OriginRecord,
+    "acl": AclRecord,
 }
 
 
@@ -64,7 +74,7 @@ class StateFormatError(ValueError):
 
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
-    `gateway/NAME`, `fleet`, `origin/LINK_ID`.
+    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`.
 
     Link and topic names hold no slash; a group may, so it comes last.
     """
@@ -85,6 +95,8 @@ def key_of(record: Record) -> str:
             return "fleet"
         case OriginRecord(link_id=link_id):
             return f"origin/{link_id}"
+        case AclRecord(link=link, resource_type=kind, pattern_type=pattern, name=name):
+            return f"acl/{link}/{kind}/{pattern}/{name}"
 
 
 def encode(record: Record) -> bytes:

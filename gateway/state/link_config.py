@@ -10,8 +10,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from gateway.kafka.rules.principal_mapping import DEFAULT
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED
 from gateway.state.ack import Ack
+from gateway.state.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
+from gateway.state.acl_options import hosts, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
 
 # Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
@@ -22,6 +25,11 @@ MIN_SYNC_MS = 1_000
 AUTO_CREATE = "auto.create.mirror.topics.enable"
 AUTO_CREATE_FILTERS = "auto.create.mirror.topics.filters"
 AUTO_CREATE_LIMIT = "auto.create.mirror.topics.limit"
+ACL_SYNC = "acl.sync.enable"
+ACL_FILTERS = "acl.filters"
+ACL_PRINCIPALS = "acl.sync.principal.mapping.rules"
+ACL_WRITE_HOSTS = "acl.sync.write.hosts"
+ACL_OWN_TOPICS = "acl.sync.own.topics.enable"
 MAX_PREFIX = 12  # Confluent's limit
 MAX_RACK = 255
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
@@ -70,6 +78,10 @@ class LinkConfig:
     `client_rack`: the source rack that is near; '' = the partitions' leaders are read (KIP-392).
     `auto_create`: mirror topics are created for the source topics that pass `auto_create_filters` (none while it is
     off), at most `auto_create_limit` of them in one round.
+    `acl_sync`: the source's ACLs that pass `acl_filters` (none while it is off) are copied every `acl_sync_ms`
+    milliseconds, with the principals that `acl_principals` makes of them (Kafka's mapping rules). `acl_write_hosts`:
+    addresses from which mirror topics may be changed before they are promoted; `acl_own_topics`: ACLs that are about
+    the gateways' own topics, too, are copied as well.
     """
 
     ack: Ack = Ack.SOURCE
@@ -96,6 +108,12 @@ class LinkConfig:
     auto_create: bool = False
     auto_create_filters: NameFilters = NO_NAMES
     auto_create_limit: int = 100
+    acl_sync: bool = False
+    acl_filters: AclFilters = NO_ACLS
+    acl_sync_ms: int = 5_000
+    acl_principals: str = DEFAULT
+    acl_write_hosts: tuple[str, ...] = ()
+    acl_own_topics: bool = False
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -151,6 +169,10 @@ def _parsed(configs: tuple[tuple[str, str], ...]) -> LinkConfig:
         raise LinkConfigError(f"{AUTO_CREATE}: needs {AUTO_CREATE_FILTERS} with at least one filter")
     if config.auto_create_filters.filters and not config.auto_create:
         raise LinkConfigError(f"{AUTO_CREATE_FILTERS}: needs {AUTO_CREATE}=true")
+    if config.acl_sync and not config.acl_filters.filters:
+        raise LinkConfigError(f"{ACL_SYNC}: needs {ACL_FILTERS} with at least one filter")
+    if config.acl_filters.filters and not config.acl_sync:
+        raise LinkConfigError(f"{ACL_FILTERS}: needs {ACL_SYNC}=true")
     return config
 
 
@@ -180,7 +202,8 @@ def attribute_of(option: str) -> str:
 
 
 def settled(configs: Mapping[str, str]) -> dict[str, str]:
-    """The options under their first names, as they are stored: switching auto-create off clears its filters.
+    """The options under their first names, as they are stored: who switches auto-create or ACL sync off clears its
+    filters.
 
     Raises:
         LinkConfigError: as `canonical`.
@@ -188,6 +211,8 @@ def settled(configs: Mapping[str, str]) -> dict[str, str]:
     found = canonical(configs)
     if found.get(AUTO_CREATE, "").strip().lower() == "false":
         found.pop(AUTO_CREATE_FILTERS, None)
+    if found.get(ACL_SYNC, "").strip().lower() == "false":
+        found.pop(ACL_FILTERS, None)
     return found
 
 
@@ -330,6 +355,12 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     AUTO_CREATE: ("auto_create", _boolean, "false"),
     AUTO_CREATE_FILTERS: ("auto_create_filters", _auto_create_filters, ""),
     AUTO_CREATE_LIMIT: ("auto_create_limit", _integer(1, 10_000), "100"),
+    ACL_SYNC: ("acl_sync", _boolean, "false"),
+    ACL_FILTERS: ("acl_filters", parse_acl_filters, ""),
+    "acl.sync.ms": ("acl_sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "5000"),
+    ACL_PRINCIPALS: ("acl_principals", principal_rules, DEFAULT),
+    ACL_WRITE_HOSTS: ("acl_write_hosts", hosts, ""),
+    ACL_OWN_TOPICS: ("acl_own_topics", _boolean, "false"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

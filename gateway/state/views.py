@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
 from types import MappingProxyType
 
+from gateway.state.acl_records import AclRecord
 from gateway.state.codec import Record
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
@@ -42,6 +43,8 @@ class StateViews:
     (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
     first leader made one.
 
+    `acls`: by link, then by (resource type, pattern type, name).
+
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
     """
@@ -59,6 +62,7 @@ class StateViews:
         self._sequences: dict[str, SequenceRecord] = {}
         self._gateways: dict[str, GatewayRecord] = {}
         self._origins: dict[int, OriginRecord] = {}
+        self._acls: dict[str, dict[tuple[str, str, str], AclRecord]] = {}
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
@@ -66,6 +70,7 @@ class StateViews:
         self.sequences: Mapping[str, SequenceRecord] = MappingProxyType(self._sequences)
         self.gateways: Mapping[str, GatewayRecord] = MappingProxyType(self._gateways)
         self.origins: Mapping[int, OriginRecord] = MappingProxyType(self._origins)
+        self.acls: Mapping[str, Mapping[tuple[str, str, str], AclRecord]] = MappingProxyType(self._acls)
         self._by_topic: dict[str, MirrorRecord] = {}
         self._mirror_changes: list[MirrorChanges] = []
         self._subscribers: list[Callable[[], None]] = []
@@ -151,6 +156,9 @@ class StateViews:
                 self._gateways[record.name] = record
             case OriginRecord():
                 self._origins[record.link_id] = record
+            case AclRecord():
+                resource = (record.resource_type, record.pattern_type, record.name)
+                self._acls.setdefault(record.link, {})[resource] = record
 
     def _tell(self, record: Record) -> None:
         for changes in self._mirror_changes:
@@ -175,6 +183,8 @@ class StateViews:
                 del self._gateways[record.name]
             case OriginRecord():
                 del self._origins[record.link_id]
+            case AclRecord():
+                del self._acls[record.link][record.resource_type, record.pattern_type, record.name]
 
 
 def _mirrors_the_same(previous: Record | None, record: MirrorRecord) -> bool:

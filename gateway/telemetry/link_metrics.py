@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import TaskState
 from gateway.telemetry.families import Table, of_each
 from gateway.telemetry.numbers import LinkNumbers
@@ -36,6 +37,38 @@ _AUTO_CREATE: Final[Table[AutoCreated]] = (
         "lockgate_link_auto_create_waiting_topics",
         "Source topics whose turn to be created comes in a later round.",
         lambda auto: auto.waiting,
+    ),
+)
+_ACLS: Final[Table[AclCounts]] = (
+    (
+        "lockgate_link_acls",
+        "ACLs on the target that the link has made, as of its last round.",
+        lambda acls: acls.made,
+    ),
+    (
+        "lockgate_link_acls_held",
+        "ACLs of the source that are held back until a promote.",
+        lambda acls: acls.held,
+    ),
+    (
+        "lockgate_link_acls_left_out",
+        "ACLs of the source that cannot be copied; `link acls plan` says why.",
+        lambda acls: acls.left_out,
+    ),
+    (
+        "lockgate_link_acls_refused",
+        "ACLs that the target refuses to make or to delete; `link acls plan` says why.",
+        lambda acls: acls.refused,
+    ),
+    (
+        "lockgate_link_acls_created_total",
+        "ACLs that the link has made on the target since this gateway leads.",
+        lambda acls: acls.created,
+    ),
+    (
+        "lockgate_link_acls_deleted_total",
+        "ACLs of its own that the link has deleted on the target since this gateway leads.",
+        lambda acls: acls.deleted,
     ),
 )
 
@@ -70,6 +103,7 @@ def link_metrics(up: Mapping[str, bool], numbers: Sequence[LinkNumbers]) -> Iter
     yield runs
     auto = [([each.link], each.auto_created) for each in numbers if each.auto_created is not None]
     yield from of_each(_AUTO_CREATE, ["link"], auto)
+    yield from of_each(_ACLS, ["link"], [([each.link], each.acls) for each in numbers if each.acls is not None])
 
 
 def _as_rows(values: Mapping[str, bool]) -> list[tuple[list[str], bool]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from gateway.access.acl_sync import AclCounts
 from gateway.mirror.interface import PartitionStatus
 from gateway.operations.link_tasks import TaskStatus
 from gateway.state.records import MirrorError, MirrorState
@@ -128,7 +129,7 @@ class GroupNumbers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkNumbers:
     """One link. `state`, `error`: Confluent's words, '' for no error. `state_since_ms`: wall clock. `tasks`: what it
-    does beside mirroring. `auto_created`: None while it does not auto-create."""
+    does beside mirroring. `auto_created`: None while it does not auto-create; `acls`: None while it copies none."""
 
     link: str
     state: str
@@ -136,6 +137,7 @@ class LinkNumbers:
     error: str = ""
     tasks: Sequence[TaskStatus] = ()
     auto_created: AutoCreated | None = None
+    acls: AclCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)

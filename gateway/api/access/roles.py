@@ -138,6 +138,8 @@ ROUTES: Final = (
     Route("GET", _LINK + "/job-plan", Role.VIEWER),
     Route("PUT", _LINK + "/catch-up/{job}", Role.OPERATOR),
     Route("GET", _LINK + "/candidates", Role.VIEWER),
+    Route("GET", _LINK + "/acl-plan", Role.VIEWER),
+    Route("GET", _LINK + "/access", Role.VIEWER),
     Route("GET", _LINK + "/groups", Role.VIEWER),
     Route("POST", _LINK + "/groups", Role.OPERATOR),
     Route("POST", _GROUP + ":promote", Role.OPERATOR),

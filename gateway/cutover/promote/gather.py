@@ -22,9 +22,11 @@ from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.origin_ends import SourceEnds
 from gateway.operations.records import Records
 from gateway.state.records import LinkRecord, MirrorRecord, MirrorState
+from gateway.state.store import ProducerFenced, StoreError
 from gateway.topics.lifted_configs import LiftedConfigs
 from gateway.transport.locks import KeyedLocks
 
+_ACLS_S = 10.0
 _READ_S = 5.0  # before the write pause; under it what is left of the write pause's time
 
 
@@ -43,6 +45,7 @@ class PromoteTools:
     publisher: RoutingPublisher
     lifted: LiftedConfigs
     configs: ReadsConfigs
+    acls: FollowsAcls
     locks: KeyedLocks
     routing: RoutingTable
     pauses: Mapping[str, PausesWrites]
@@ -64,6 +67,13 @@ class ReadsConfigs(Protocol):
         """By mirror topic, what the copies are to have from the cutover on; ControlError or NetError, or OSError."""
 
 
+class FollowsAcls(Protocol):
+    """`access/acl_sync.py`."""
+
+    async def follow(self, name: str) -> None:
+        """Have the target's ACLs be what they are to be for the mirror topics' states; ControlError or StoreError."""
+
+
 class Gatherer:
     """Reads what the decisions of one run are made on; changes nothing but the run's memory of the source."""
 
@@ -81,7 +91,7 @@ class Gatherer:
     async def snapshot(self) -> PromoteSnapshot:
         """All that is known now. Before the write pause the source is asked how far the mirror is behind it."""
         lags: Mapping[str, int] = {}
-        if self._memory.paused_at is None and not self._memory.gave_up and not self._all_stopped():
+        if self._memory.paused_at is None and not self._memory.gave_up and not self.all_stopped():
             lags = await self._lags()
         gateways = frozenset(self._tools.pauses)
         facts = [self._facts(record, gateways, lags.get(record.mirror_topic)) for record in self.records()]
@@ -143,6 +153,18 @@ class Gatherer:
         else:
             self._memory.configs(found)
 
+    async def sync_acls(self) -> None:
+        """Have the target's ACLs be what they are to be now; that they are not is noted."""
+        cut_over, error = self.all_stopped(), ""
+        try:
+            async with asyncio.timeout(_ACLS_S):
+                await self._tools.acls.follow(self._link)
+        except ProducerFenced:
+            raise
+        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+            error = str(exc) or "not done in time"
+        self._memory.acls_synced(cut_over, error)
+
     async def read_copies(self, timeout_s: float) -> None:
         """Where the copies end now that nothing is appended to them; a cluster that is away is noted."""
         records = self.records()
@@ -193,7 +215,7 @@ class Gatherer:
             for topic, reading in readings.items()
         }
 
-    def _all_stopped(self) -> bool:
+    def all_stopped(self) -> bool:
         """Flipped, all of them."""
         if self.is_failback:
             return not any(record.is_reverse for record in self.records())

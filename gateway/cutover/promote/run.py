@@ -35,9 +35,16 @@ _AWAIT_MIRROR_S = 0.05  # then the source is read again, so that a bypassing wri
 _STORE_AGAIN_S = 0.25
 _CONFIGS_MAY_BE_MISSING = "configs that changed right before the promote may be missing, as they could not be read"
 _INTERRUPTIBLE = frozenset(
-    {StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES, StepKind.READ_ENDS, StepKind.AWAIT_MIRROR}
+    {
+        StepKind.WAIT,
+        StepKind.READ_CONFIGS,
+        StepKind.SYNC_ACLS,
+        StepKind.PAUSE_WRITES,
+        StepKind.READ_ENDS,
+        StepKind.AWAIT_MIRROR,
+    }
 )
-"""They only wait, and change nothing that a promote that is given up does not take back."""
+"""They only wait, and change nothing that a promote that is given up does not take back. ACLs follow the records."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger("lockgate.promote")
@@ -79,6 +86,7 @@ class PromoteRun:
             StepKind.MARK_PENDING: self._mark_pending,
             StepKind.WAIT: self._wait,
             StepKind.READ_CONFIGS: self._read_configs,
+            StepKind.SYNC_ACLS: self._sync_acls,
             StepKind.PAUSE_WRITES: self._pause_writes,
             StepKind.READ_ENDS: self._read_ends,
             StepKind.AWAIT_MIRROR: self._await_mirror,
@@ -99,6 +107,8 @@ class PromoteRun:
             TargetUnreachable: the state could not be written; nothing was begun.
         """
         try:
+            if parse(self._tools.records.link(self._link).configs).acl_sync:
+                self._memory.acls_follow()
             while (step := await self._next()).kind is not StepKind.DONE:
                 self.waiting_for = step.reason
                 self._stay(step)
@@ -181,6 +191,13 @@ class PromoteRun:
         await self._gather.read_configs()
         if self._memory.config_error:
             self._log.warning("the topic configs of the origin were not read", error=self._memory.config_error)
+
+    async def _sync_acls(self, step: PromoteStep) -> None:
+        if step.delay_s:
+            await self._tools.sleep(step.delay_s)
+        await self._gather.sync_acls()
+        if self._memory.acl_error:
+            self._log.warning("the ACLs of the target are not up to date", error=self._memory.acl_error)
 
     async def _mark_pending(self, _: PromoteStep) -> None:
         async with self._tools.locks.hold(*(f"mirror/{topic}" for topic in self._topics)):

@@ -11,6 +11,7 @@ from gateway.kafka.commits import Committed
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
+from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
@@ -71,6 +72,9 @@ class FakeKafka:
     fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
     unreadable: set[str] = field(default_factory=set)
     mirrors_there: frozenset[str] | None = frozenset()
+    acls_there: set[Acl] = field(default_factory=set)
+    refused_acls: dict[Acl, BrokerError] = field(default_factory=dict)  # may neither be made nor deleted
+    acl_requests: list[tuple[str, tuple[Acl, ...]]] = field(default_factory=list)
 
     @property
     def cluster(self) -> Any:
@@ -234,6 +238,24 @@ class FakeKafka:
     async def describe_group(self, group: str) -> GroupView:
         await self._called("describe_group")
         return self.groups.get(group) or GroupView(group=group, state=DEAD, type="", protocol_type="")
+
+    async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
+        await self._called("acls")
+        if not self.authorizes:
+            raise BrokerError(ErrorCode.SECURITY_DISABLED, "describe ACLs: SECURITY_DISABLED")
+        return frozenset(acl for acl in self.acls_there if acl.resource_type in kinds)
+
+    async def create_acls(self, wanted: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        self.acl_requests.append(("create", tuple(wanted)))
+        await self._called("create_acls")
+        self.acls_there.update(acl for acl in wanted if acl not in self.refused_acls)
+        return {acl: self.refused_acls[acl] for acl in wanted if acl in self.refused_acls}
+
+    async def delete_acls(self, gone: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
+        self.acl_requests.append(("delete", tuple(gone)))
+        await self._called("delete_acls")
+        self.acls_there.difference_update(acl for acl in gone if acl not in self.refused_acls)
+        return {acl: self.refused_acls[acl] for acl in gone if acl in self.refused_acls}
 
     async def committed_offsets(self, group: str) -> Mapping[tuple[str, int], Committed]:
         await self._called("committed_offsets")

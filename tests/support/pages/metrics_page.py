@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from prometheus_client.core import Metric
 
+from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
@@ -172,7 +173,12 @@ def _control() -> ControlNumbers:
     group = GroupNumbers("l", "g", "ACTIVE", 0, synced_ms=1, members=1, source_lag={"t": 1}, target_lag={"t": 1})
     task = TaskStatus(LinkTask.AUTO_CREATE_MIRROR, TaskState.ACTIVE, last_run_ms=1)
     link = LinkNumbers(
-        link="l", state="FAILED", error="AUTHENTICATION_ERROR", tasks=[task], auto_created=AutoCreated(1, 0, 0)
+        link="l",
+        state="FAILED",
+        error="AUTHENTICATION_ERROR",
+        tasks=[task],
+        auto_created=AutoCreated(1, 0, 0),
+        acls=AclCounts(1, 0, 0, 0, 0, 1, 0),
     )
     return ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link])
 

@@ -262,6 +262,8 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/catch-up/{job}",
         "/v3/links/{link}/job-plan",
         "/v3/links/{link}/candidates",
+        "/v3/links/{link}/acl-plan",
+        "/v3/links/{link}/access",
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors/{topic}",

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
@@ -281,6 +282,7 @@ def test_links_and_what_they_create_by_themselves():
         error="AUTHENTICATION_ERROR",
         tasks=tasks,
         auto_created=AutoCreated(created=7, refused=2, waiting=100),
+        acls=AclCounts(made=5, own=1, held=2, left_out=3, refused=4, created=8, deleted=9),
     )
     east = LinkNumbers(link="east", state="ACTIVE")
     metrics.control = lambda: ControlNumbers(
@@ -301,6 +303,13 @@ def test_links_and_what_they_create_by_themselves():
     assert found[key("lockgate_link_auto_create_refused_topics", link="west")] == 2
     assert found[key("lockgate_link_auto_create_waiting_topics", link="west")] == 100
     assert key("lockgate_link_auto_created_topics_total", link="east") not in found
+    assert found[key("lockgate_link_acls", link="west")] == 5
+    assert found[key("lockgate_link_acls_held", link="west")] == 2
+    assert found[key("lockgate_link_acls_left_out", link="west")] == 3
+    assert found[key("lockgate_link_acls_refused", link="west")] == 4
+    assert found[key("lockgate_link_acls_created_total", link="west")] == 8
+    assert found[key("lockgate_link_acls_deleted_total", link="west")] == 9
+    assert key("lockgate_link_acls", link="east") not in found
 
 
 def test_who_has_not_moved_and_who_waits():

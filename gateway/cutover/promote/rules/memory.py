@@ -33,8 +33,15 @@ class TopicObservations:
     blocked_by: str = ""
 
 
+ACL_TRIES = 3
+"""So often the target's ACLs are brought up to date before the write pause, until it comes without."""
+
 CONFIG_TRIES = 3
 """So often the origin's topic configs are asked for before the write pause, until it comes without them."""
+
+
+def _all_stopped(facts: Sequence[TopicObservations]) -> bool:
+    return all(each.record.state is MirrorState.STOPPED for each in facts)
 
 
 class PromoteMemory:
@@ -63,6 +70,17 @@ class PromoteMemory:
         self._restore: dict[str, Mapping[str, str]] = {}
         self._config_failures = 0
         self.config_error = ""
+        self.acl_error = ""
+        self._acl_rounds: dict[bool, int] = {}  # by whether it has cut over: tries that are left
+
+    def acls_follow(self) -> None:
+        """The link copies ACLs."""
+        self._acl_rounds = {False: ACL_TRIES, True: 1}
+
+    def acls_synced(self, cut_over: bool, error: str = "") -> None:
+        """The target's ACLs were brought up to date, or why not."""
+        self.acl_error = error
+        self._acl_rounds[cut_over] = self._acl_rounds.get(cut_over, 0) - 1 if error else 0
 
     def marked(self, topic: str, epoch: int) -> None:
         """This run persisted PENDING_STOPPED with this epoch."""
@@ -177,6 +195,8 @@ class PromoteMemory:
             origin=origin,
             configs_read=self.configs_read,
             config_error=self.config_error,
+            acls_synced=self._acl_rounds.get(_all_stopped(facts), 0) <= 0,
+            acl_error=self.acl_error,
         )
 
     def _topic(self, facts: TopicObservations) -> TopicSnapshot:

@@ -6,12 +6,14 @@ A promote moves the place where a topic is written from the source to the target
 
     ACTIVE --MARK_PENDING--> PENDING_STOPPED                            persisted, pause epoch e
         lag small --READ_CONFIGS-->                                     what the copy's configs are to be
+        --SYNC_ACLS--> gateways' clients may write the copy             before the first write goes there
         --PAUSE_WRITES--> every live gateway acknowledged e   writes wait, none is in flight
         --READ_ENDS--> source ends stable and all of it mirrored        nothing can arrive any more
         --STOP_MIRROR--> nothing appends to the target any more
         --READ_COPY--> the target's log ends where the mirror stood
         --PERSIST_STOPPED--> STOPPED                                    persisted: the point of no return
         --PUBLISH_SWITCHED--> writes that waited, and new ones, go to the target
+        --SYNC_ACLS--> everybody has the rights on the target that he has on the source
         --RESTORE_CONFIGS--> DONE
 
     before PERSIST_STOPPED, on any trouble: --RESUME_WRITES--> --MARK_ACTIVE--> DONE (writes go on to the source)
@@ -45,6 +47,9 @@ is marked again with the next epoch, so no acknowledgement of an older write pau
 Configs. What changed on the origin's topic since the last sync is set at the cutover, with what was lifted. It is read
 right before the write pause, and once more beside what happens under it, which never waits for it: the pause is as long
 as without. Configs that cannot be read hold nothing up for good; the record says what may be missing.
+
+ACLs. The target is told who may write the copy beside the gateways behind STOPPED only (`access/rules/transform.py`).
+What is missing before holds nothing up for good: the sync of the link goes on, before and behind.
 
 Several topics in one snapshot are one set: paused together, cut over together, or not at all.
 """
@@ -105,6 +110,8 @@ def _after_cutover(snapshot: PromoteSnapshot) -> PromoteStep:
     behind = any(phase is not WritePhase.SWITCHED for t in snapshot.topics for phase in t.phases.values())
     if behind or snapshot.paused_at is not None:
         return PromoteStep(StepKind.PUBLISH_SWITCHED)
+    if not snapshot.acls_synced:
+        return PromoteStep(StepKind.SYNC_ACLS)
     if not all(t.restored for t in snapshot.topics):
         return PromoteStep(StepKind.RESTORE_CONFIGS)
     return PromoteStep(StepKind.DONE)
@@ -212,11 +219,20 @@ def _before_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteSt
         return PromoteStep(StepKind.WAIT, snapshot.lost, WAIT_S)
     if snapshot.now < snapshot.earliest_pause:
         return PromoteStep(StepKind.WAIT, "writes of a gateway that has just stopped may still land", WAIT_S)
+    return _last_before_pause(snapshot) or PromoteStep(StepKind.PAUSE_WRITES)
+
+
+def _last_before_pause(snapshot: PromoteSnapshot) -> PromoteStep | None:
+    """What is to be as young as can be at the cutover, and takes too long for the write pause."""
     if not snapshot.configs_read:
         error = snapshot.config_error
         what = f"the topic configs of the {snapshot.origin}{error and ': '}{error}"
         return PromoteStep(StepKind.READ_CONFIGS, what, WAIT_S if error else 0.0)
-    return PromoteStep(StepKind.PAUSE_WRITES)
+    if not snapshot.acls_synced:
+        error = snapshot.acl_error
+        what = f"the ACLs of the target{error and ': '}{error}"
+        return PromoteStep(StepKind.SYNC_ACLS, what, WAIT_S if error else 0.0)
+    return None
 
 
 def _under_pause(snapshot: PromoteSnapshot, limits: PromoteLimits) -> PromoteStep:

@@ -179,6 +179,8 @@ class PromoteSnapshot:
     `unreachable_since` and `source_error`: the source does not answer. `gave_up`: why the promote was given up.
     `origin`: the cluster that is written until the cutover: source, or target at the failback. `configs_read`: the
     origin's topic configs were read, or are not waited for any longer; `config_error`: why they were not read.
+    `acls_synced`: the target's ACLs are what they are to be before the write pause, behind the cutover as well, or are
+    not waited for any longer; `acl_error`: why they are not.
     """
 
     now: float
@@ -195,6 +197,8 @@ class PromoteSnapshot:
     origin: str = "source"
     configs_read: bool = True
     config_error: str = ""
+    acls_synced: bool = True
+    acl_error: str = ""
 
     @property
     def unknown_outcomes(self) -> int:
@@ -208,6 +212,7 @@ class StepKind(StrEnum):
     MARK_PENDING = "mark_pending"
     WAIT = "wait"
     READ_CONFIGS = "read_configs"
+    SYNC_ACLS = "sync_acls"
     PAUSE_WRITES = "pause_writes"
     READ_ENDS = "read_ends"
     AWAIT_MIRROR = "await_mirror"

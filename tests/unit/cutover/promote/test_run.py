@@ -11,6 +11,8 @@ import pytest
 
 from gateway.cutover.write_pause.rules.routing import WritePhase
 from gateway.errors import Conflict, TargetUnreachable
+from gateway.kafka.connection.errors import BrokerError
+from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType
 from gateway.state.records import MirrorState
 from gateway.state.store import StoreError, StoreUncertain
 from tests.support.control.control_plane import Plane
@@ -156,3 +158,43 @@ async def test_it_stands_on_the_mirror_of_the_record(scene: TopicScene) -> None:
     engine.log.clear()
     await scene.promote()
     assert engine.log[:2] == [("stop_mirror", "orders"), ("start_mirror", "orders")]
+
+
+ALICE = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*", Operation.WRITE, Permission.ALLOW)
+
+
+@pytest.fixture
+async def with_acls(plane: Plane) -> TopicScene:
+    """The source lets alice write `orders`; of the target's hosts only the gateway's may, until the promote."""
+    filters = '{"aclFilters": [{"resourceFilter": {"resourceType": "topic"}}]}'
+    plane.source.acls_there = {ALICE}
+    await plane.with_link(**{"acl.sync.enable": "true", "acl.filters": filters, "acl.sync.write.hosts": "10.0.0.1"})
+    return await mirrored_topic(plane)
+
+
+async def test_rights_come_with_the_cutover(with_acls: TopicScene) -> None:
+    """A gateway's clients have theirs before the writes pause, everybody right behind the cutover, in the same run."""
+    target, before = with_acls.plane.target, []
+    with_acls.ends.on_read = lambda _: before.append(set(target.acls_there)) if with_acls.forwarder.paused else None
+    await with_acls.promote()
+    assert ALICE._replace(host="10.0.0.1") in before[0]
+    assert all(ALICE not in acls for acls in before), "not while the topic is mirrored"
+    assert target.acls_there == {ALICE}
+
+
+async def test_acls_that_cannot_be_made_hold_no_promote_up(with_acls: TopicScene) -> None:
+    target = with_acls.plane.target
+    target.refuse["acls"] = BrokerError(31, "describe ACLs: CLUSTER_AUTHORIZATION_FAILED")
+    (record,) = await with_acls.promote()
+    assert record.state is MirrorState.STOPPED
+    assert with_acls.plane.routing.current.topics["orders"].phase is WritePhase.SWITCHED
+    target.refuse.clear()
+    await with_acls.plane.service.acl_sync.follow("l")
+    assert target.acls_there == {ALICE}
+
+
+async def test_a_promote_that_is_given_up_leaves_the_rights_as_they_were(with_acls: TopicScene) -> None:
+    with_acls.forwarder.silent = True
+    with pytest.raises(Conflict, match="not done"):
+        await with_acls.promote()
+    assert ALICE not in with_acls.plane.target.acls_there

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.cutover.promote.rules import promote
 from gateway.cutover.promote.rules.checks import InvariantViolated, check_invariants, check_step
-from gateway.cutover.promote.rules.memory import CONFIG_TRIES, PromoteMemory
+from gateway.cutover.promote.rules.memory import ACL_TRIES, CONFIG_TRIES, PromoteMemory, TopicObservations
 from gateway.cutover.promote.rules.promote import next_step
 from gateway.cutover.promote.rules.snapshot import (
     CopyReading,
@@ -22,7 +22,7 @@ from gateway.cutover.promote.rules.snapshot import (
 )
 from gateway.cutover.write_pause.interface import PauseAck
 from gateway.cutover.write_pause.rules.routing import WritePhase
-from gateway.mirror.rules.copy_ends import CopyEnds
+from gateway.mirror.rules.copy_ends import CopyEnds, RunningPartitions
 from gateway.state.records import MirrorState
 from tests.support.control.mirror_records import changed, mirror_record
 from tests.support.models.promote_model import COPY, LIMITS, World
@@ -541,3 +541,42 @@ def test_configs_that_cannot_be_read_are_not_waited_for_for_good() -> None:
     assert memory.restore_of(T) is None
     memory.configs({T: {"retention.ms": "1"}})
     assert (memory.restore_of(T), memory.config_error) == ({"retention.ms": "1"}, "")
+
+
+def test_acls_are_the_last_before_the_pause_and_the_first_behind_it() -> None:
+    script = Script().pending().topic(lag=5).set(acls_synced=False)
+    assert script.set(configs_read=False).step.kind is K.READ_CONFIGS
+    assert script.set(configs_read=True).step == PromoteStep(K.SYNC_ACLS, "the ACLs of the target")
+    again = script.set(acl_error="refused").step
+    assert (again.kind, again.reason) == (K.SYNC_ACLS, "the ACLs of the target: refused")
+    assert again.delay_s > 0
+    assert script.set(acls_synced=True).step.kind is K.PAUSE_WRITES
+    behind = script.set(acls_synced=False).topic(
+        state=MirrorState.STOPPED, phases={"a": WritePhase.PAUSED, "b": WritePhase.PAUSED}
+    )
+    assert behind.step.kind is K.PUBLISH_SWITCHED
+    switched = behind.topic(phases={"a": WritePhase.SWITCHED, "b": WritePhase.SWITCHED}, restored=False)
+    assert switched.step.kind is K.SYNC_ACLS
+    assert switched.set(acls_synced=True).step.kind is K.RESTORE_CONFIGS
+
+
+def test_acls_are_not_waited_for_for_good() -> None:
+    memory = PromoteMemory([T])
+
+    def synced(state: MirrorState) -> bool:
+        facts = TopicObservations(
+            record=mirror_record(link="l", source_topic=T, mirror_topic=T, mirror_id=1, state=state),
+            phases={},
+            running_partitions=RunningPartitions(()),
+        )
+        return memory.snapshot(0.0, frozenset(), [facts]).acls_synced
+
+    assert synced(MirrorState.ACTIVE)
+    memory.acls_follow()
+    for _ in range(ACL_TRIES):
+        assert not synced(MirrorState.PENDING_STOPPED)
+        memory.acls_synced(cut_over=False, error="refused")
+    assert synced(MirrorState.PENDING_STOPPED)
+    assert not synced(MirrorState.STOPPED)
+    memory.acls_synced(cut_over=True, error="refused")
+    assert synced(MirrorState.STOPPED)

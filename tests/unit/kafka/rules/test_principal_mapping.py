@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.proxy.rules.principal_mapping import NoMatchingRule, PrincipalMapping
+from gateway.kafka.rules.principal_mapping import NoMatchingRule, PrincipalMapping
 
 RULES = (
     "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, "

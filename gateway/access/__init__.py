@@ -1,0 +1,1 @@
+"""What clients may do: ACLs that follow the source's, and the question who may do what where."""

@@ -1,0 +1,240 @@
+"""Copies the ACLs of the sources of links with `acl.sync.enable`, round after round.
+
+A round comes every `acl.sync.ms`, at once when the link's options change or a mirror topic comes, goes or is promoted,
+and as a step of a promote (`follow`): so what clients need on the target is there before writes go there, and all of
+it right after the cutover. Rounds of a link never overlap. What outlives the process is in the state topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.access.acl_round import AclError, AclMemory, AclRound, AclScene, MirrorTopics, for_all
+from gateway.access.rules.transform import LeftOut, Reason
+from gateway.errors import ControlError
+from gateway.kafka.connection.errors import NetError
+from gateway.kafka.rules.acl import Acl
+from gateway.operations.cluster_access import ClusterAccess
+from gateway.operations.link_tasks import LinkTask, LinkTasks, TaskStatus
+from gateway.operations.records import Records
+from gateway.operations.sources import Sources, SourcesForViews
+from gateway.state.acl_records import AclState
+from gateway.state.link_config import parse
+from gateway.state.records import LinkRecord
+from gateway.state.store import ProducerFenced, StoreError
+from gateway.transport.background import Background
+from gateway.transport.locks import KeyedLocks
+
+_TRIES = 3
+"""Rounds of a promote whose ground has changed meanwhile."""
+
+_log = structlog.get_logger("lockgate.control")
+
+
+@dataclass(slots=True)
+class _OfLink:
+    """Another record of the link begins with a round at once. `counts`: of the last round."""
+
+    link: LinkRecord
+    last: float
+    topics: MirrorTopics
+    running: bool = False
+    memory: AclMemory = field(default_factory=AclMemory)
+    counts: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AclCounts:
+    """Of one link. `made`: ACLs on the target that it has made; `own`: wanted ones that the target has of its own;
+    `held`: held back until a promote; `left_out`: that cannot be copied; all of the last round. `refused`: by the
+    target. `created`, `deleted`: since this gateway leads."""
+
+    made: int
+    own: int
+    held: int
+    left_out: int
+    refused: int
+    created: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class AclPlan:
+    """What the next round would do. `enabled`: whether one comes; else this is for all ACLs of the source.
+
+    `held`: with the reason, what of `left_out` comes with a promote. `errors`: of the rounds so far.
+    """
+
+    enabled: bool
+    create: Sequence[Acl]
+    delete: Sequence[Acl]
+    own: Sequence[Acl]
+    kept: int
+    left_out: Sequence[LeftOut]
+    errors: Sequence[AclError]
+    task: TaskStatus
+
+
+class AclSync:
+    """Of all links, while this gateway leads."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        sources: Sources,
+        views: SourcesForViews,
+        target: ClusterAccess,
+        background: Background,
+        tasks: LinkTasks,
+        locks: KeyedLocks,
+        clock: Callable[[], float],
+    ) -> None:
+        """`clock`: monotonic seconds."""
+        self._records = records
+        self._store = records.store
+        self._sources = sources
+        self._views = views
+        self._target = target
+        self._background = background
+        self._tasks = tasks
+        self._locks = locks
+        self._clock = clock
+        self._links: dict[str, _OfLink] = {}
+
+    async def run_due(self) -> None:
+        """Begin the rounds that are due; they go on in the background, one at a time for each link."""
+        links = self._store.links
+        self._links = {name: one for name, one in self._links.items() if name in links}
+        for name, link in links.items():
+            config = parse(link.configs)
+            if config.paused:
+                continue  # its task stays as it was
+            if not config.acl_sync:
+                self._links.pop(name, None)
+                self._tasks.not_configured(name, LinkTask.ACL_SYNC)
+            elif self._is_due(link, config.acl_sync_ms / 1000):
+                self._background.spawn(self._round(self._links[name]), f"ACL sync {name}")
+
+    def _is_due(self, link: LinkRecord, interval_s: float) -> bool:
+        """Whether a round is to begin, which is noted."""
+        now, known, topics = self._clock(), self._links.get(link.name), MirrorTopics.of(self._store, link.name)
+        if known is None or known.link.link_id != link.link_id:
+            known = self._links[link.name] = _OfLink(link, now, topics)
+        elif known.running or (known.link == link and known.topics == topics and now - known.last < interval_s):
+            return False
+        known.link, known.topics, known.last, known.running = link, topics, now, True
+        return True
+
+    async def _round(self, one: _OfLink) -> None:
+        try:
+            await self._sync(one)
+        except ProducerFenced:
+            return  # whoever leads now begins a round of its own
+        except (ControlError, NetError, StoreError, TimeoutError, OSError) as exc:
+            self._tasks.failed(one.link.name, LinkTask.ACL_SYNC, exc)
+            _log.warning("ACL sync: the round broke off", link=one.link.name, error=str(exc) or type(exc).__name__)
+        finally:
+            one.running = False
+
+    async def _sync(self, one: _OfLink) -> None:
+        link = one.link
+        async with self._locks.hold(f"acls/{link.name}"):
+            one.topics = MirrorTopics.of(self._store, link.name)
+            await self._store.outcome_known()
+            scene = await self._do(one)
+        records = self._store.acls.get(link.name, {}).values()
+        made = sum(entry.state is AclState.MADE for record in records for entry in record.entries)
+        one.counts = (made, len(scene.changes.own), len(scene.wanted.held), len(scene.left_out))
+        self._tell(one, scene)
+
+    async def _do(self, one: _OfLink) -> AclScene:
+        this = self._a_round(one.link, one.memory)
+        scene = await this.look(self._sources)
+        before = (one.memory.created, one.memory.deleted)
+        try:
+            await this.carry_out(scene)
+        finally:
+            created, deleted = one.memory.created - before[0], one.memory.deleted - before[1]
+            if created or deleted:
+                _log.info("ACLs synced", link=one.link.name, created=created, deleted=deleted)
+        return scene
+
+    def _tell(self, one: _OfLink, scene: AclScene) -> None:
+        name, errors = one.link.name, one.memory.errors()
+        if scene.source_error is not None:
+            self._tasks.failed(name, LinkTask.ACL_SYNC, scene.source_error)
+        elif errors:
+            words = f"{len(one.memory.refused)} ACLs are refused, such as: {errors[0].message}"
+            self._tasks.failed(name, LinkTask.ACL_SYNC, (errors[0].code, words))
+        else:
+            self._tasks.succeeded(name, LinkTask.ACL_SYNC)
+
+    def _a_round(self, link: LinkRecord, memory: AclMemory) -> AclRound:
+        return AclRound(
+            link,
+            memory,
+            store=self._store,
+            target=self._target,
+            clock=self._clock,
+            now_ms=self._records.now_ms,
+        )
+
+    async def follow(self, name: str) -> None:
+        """A round now, as a step of a promote. Nothing where the link copies no ACLs.
+
+        Raises:
+            ControlError, StoreError: the target's ACLs are not what they are to be.
+        """
+        for attempt in range(_TRIES):
+            link = self._records.link(name)
+            if not parse(link.configs).acl_sync:
+                return
+            one = self._links.get(name)
+            if one is None or one.link.link_id != link.link_id:
+                one = self._links[name] = _OfLink(link, self._clock(), MirrorTopics.of(self._store, name))
+            one.link = link
+            try:
+                await self._sync(one)
+            except ProducerFenced:
+                raise
+            except StoreError:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return
+
+    async def plan(self, name: str) -> AclPlan:
+        """What a round would do now; nothing is changed, nor remembered.
+
+        Raises:
+            NotFound: no such link.
+            SourceUnreachable, TargetUnreachable, Conflict: a cluster does not answer, or refuses.
+        """
+        link, one = self._records.link(name), self._links.get(name)
+        enabled = parse(link.configs).acl_sync
+        this = self._a_round(link if enabled else for_all(link), AclMemory())
+        scene = await this.look(self._views, or_remembered=False)
+        detail = "it is given when the topics that it is about are promoted; see acl.sync.write.hosts"
+        held = [LeftOut(acl, Reason.UNTIL_PROMOTED, detail) for acl in sorted(scene.wanted.held)]
+        return AclPlan(
+            enabled=enabled,
+            create=scene.changes.create,
+            delete=scene.changes.delete,
+            own=sorted(scene.changes.own),
+            kept=scene.changes.kept,
+            left_out=[*held, *scene.left_out],
+            errors=[] if one is None else one.memory.errors(),
+            task=self._tasks.one(name, LinkTask.ACL_SYNC),
+        )
+
+    def counted(self, name: str) -> AclCounts | None:
+        """Of a link that copies ACLs; None of another one, or before its first round."""
+        one = self._links.get(name)
+        if one is None:
+            return None
+        memory = one.memory
+        return AclCounts(*one.counts, len(memory.refused), memory.created, memory.deleted)
