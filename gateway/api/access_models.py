@@ -75,7 +75,8 @@ class AclPlanData(BaseModel):
     """What the next round of a link's ACL sync would do. Lists end after 1000 entries, counts say how many there are.
 
     `acl_sync_enabled`: false: what it would do if it copied every ACL. `create`, `delete`: in this order. `own`: wanted
-    ones that the target has of its own, which are left as they are. `unchanged_count`: that the link has made and follows; those of promoted topics are the target's to decide.
+    ones that the target has of its own, which are left as they are. `unchanged_count`: that the link has made, and
+    follows; those of promoted topics are the target's to decide.
     """
 
     kind: Literal["KafkaLinkAclPlanData"] = "KafkaLinkAclPlanData"

@@ -236,3 +236,19 @@ def test_the_authorizer_says_what_we_say(lab: Lab, topic: str) -> None:
             assert {OPERATION_CODES[one] for one in mine} == codes, name
     finally:
         lab.source.delete(*acls)
+
+
+def test_a_failover_gives_what_was_held_back(lab: Lab, topic: str) -> None:
+    """The source does not answer. What it granted is remembered."""
+    lab.source.make(acl(topic, WRITE))
+    lab.mirrored(topic)
+    wait_until(lambda: acl(topic, DESCRIBE) in lab.target.acls("alice"), 30, what="the rights of a mirror topic")
+    assert acl(topic, WRITE) not in lab.target.acls("alice")
+    lab.source.cluster.kill()
+    try:
+        answer = lab.gateway.api.post(f"/v3/links/west/mirrors/{topic}:failover")
+        assert answer.is_success, answer.text
+        wait_until(lambda: acl(topic, WRITE) in lab.target.acls("alice"), 60, what="all rights")
+        assert produce(lab.client("alice"), "now", topic, 10) == [None]
+    finally:
+        lab.source.cluster.up()
