@@ -1,8 +1,8 @@
 """Faults of what later seeds do: repairs, deletions, and more than two clusters. No other operation meets them.
 
 A repair that begins at the wrong place, or does not say what it goes on without; a deletion by name; a chain nobody
-looks up, at its beginning or at its end; two targets whose clients have the same ids at their one source; a source that
-is written under the target's names.
+looks up, at its beginning or at its end, nor a loop; two targets whose clients have the same ids at their one source;
+a source that is written under the target's names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.topics.delete import MirrorDeletion
 from gateway.topics.plan import Wanted
 from tests.simulation.mutations.lives import Event, EventKind, Operation, life, sought
 from tests.simulation.mutations.patching import Patching
-from tests.simulation.plan import CHAINED, EAST, FANNED, MENDED, NORTH, ORDERS, Act
+from tests.simulation.plan import CHAINED, CROSSED, EAST, FANNED, MENDED, NORTH, ORDERS, Act
 
 
 def _mended(how: str) -> tuple[Act, ...]:
@@ -32,6 +32,7 @@ _UNMIRROR: Final = life(Operation.UNMIRROR, Operation.CREATE)
 _REPLACED: Final = (Event(EventKind.COPY_REPLACED, 0, "delete_topic"),)
 _CHAIN: Final = life((Operation.CHAIN, (CHAINED,)), (Operation.PROMOTE, (CHAINED,)))
 _FAN_OUT: Final = life((Operation.FAN_OUT, (FANNED,)), (Operation.PROMOTE, (FANNED,)))
+_BOTH_WAYS: Final = life(Operation.CREATE, (Operation.BOTH_WAYS, (CROSSED,)))
 _AGGREGATE: Final = life(Operation.CREATE, (Operation.AGGREGATE, (f"{NORTH}{ORDERS}", f"{EAST}{ORDERS}")))
 
 
@@ -97,5 +98,6 @@ MUTATIONS: Final = (
     sought("chain: nobody looks upstream", not_look_upstream, _CHAIN, runs=2),
     sought("chain: promoted from its end", promote_from_the_end, _CHAIN, runs=2),
     sought("fan-out: two targets' clients have the same ids", share_ids, _FAN_OUT, runs=4),
+    sought("both ways: a loop is let in", not_look_upstream, _BOTH_WAYS, runs=2),
     sought("aggregate: the target's names on the source", keep_names, _AGGREGATE, runs=2),
 )

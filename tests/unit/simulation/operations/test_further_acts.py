@@ -51,6 +51,27 @@ def test_a_chain_is_promoted_from_its_beginning() -> None:
     assert ends == sorted(set(ends)), "each was written after the one before"
 
 
+def test_a_chain_goes_on_when_its_first_link_is_failed_over() -> None:
+    chain = (CHAINED,)
+    world, _ = lived(
+        *life(
+            Operation.CREATE, (Operation.CHAIN, chain), (Operation.FAILOVER, chain), (Operation.PROMOTE_JOINED, chain)
+        )
+    )
+    first = next(each for each in world.judge.state.mirrors if each.mirror_topic == CHAINED)
+    (second,) = world.branches[CHAINED].judge.state.mirrors
+    assert (first.state, second.state) == (MirrorState.STOPPED, MirrorState.STOPPED)
+    assert len(first.cutover.not_mirrored) == 1, "it tells what was left behind"
+
+
+def test_the_first_link_of_a_chain_fails_back_behind_the_promote_of_its_second() -> None:
+    chain = (CHAINED,)
+    way = (Operation.PROMOTE, Operation.PROMOTE_JOINED, Operation.REVERSE, Operation.FAILBACK)
+    world, _ = lived(*life((Operation.CHAIN, chain), *((each, chain) for each in way)))
+    (first,), (second,) = world.judge.state.mirrors, world.branches[CHAINED].judge.state.mirrors
+    assert (first.state, second.state) == (MirrorState.ACTIVE, MirrorState.STOPPED)
+
+
 def test_two_targets_of_one_source() -> None:
     world, _ = lived(*life((Operation.FAN_OUT, (FANNED,)), (Operation.PROMOTE, (FANNED,))))
     branch = world.branches[FANNED]
