@@ -16,7 +16,7 @@ from typing import Final
 from gateway.transport.event_loop_io import EventLoopIO, Opaque, Receiver
 from gateway.transport.pipes import SPLICE_FLAGS
 from gateway.transport.send_buffer import SendBuffer
-from gateway.transport.sockets import peer_host
+from gateway.transport.sockets import forget_unsent, peer_host
 
 _log = logging.getLogger(__name__)
 
@@ -148,6 +148,16 @@ class Wire(SendBuffer):
             self._timer = self._event_loop_io.loop.call_later(_FLUSH_S, self._end)
         else:
             self._end()
+
+    def take_back(self) -> None:
+        """Close at once. What has not come to the peer by now never will."""
+        self._collected.clear()
+        self._closing = True
+        self._stream = self._to = None
+        self._unregister()
+        if self._fd >= 0:
+            forget_unsent(self._socket)
+        self._end()
 
     def _lost(self, exc: Exception | None) -> None:
         self._unregister()

@@ -40,6 +40,8 @@ class Broker(Protocol):
 
     def close(self) -> None: ...  # noqa: D102
 
+    def take_back(self) -> None: ...  # noqa: D102
+
 
 class LoggedIn(ExchangeSession, Protocol):
     """The session; see `session.Session`."""
@@ -68,6 +70,7 @@ class _Alone:
         self.pause_reading = self.broker.pause_reading
         self.resume_reading = self.broker.resume_reading
         self.close = self.broker.close
+        self.take_back = self.broker.take_back
 
     def look(self) -> None:
         """Begin, if the broker has been sent whole requests."""

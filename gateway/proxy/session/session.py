@@ -111,6 +111,9 @@ class Connected(Protocol):
     def close(self) -> None:
         """Close, when what was written has left."""
 
+    def take_back(self) -> None:
+        """Close at once. What has not come to the peer by now never will."""
+
 
 class SessionLogin(Protocol):
     """Who decides when a session's client has logged in. `Login`: the target; `identity/token_login.py`: the gateway.
@@ -169,6 +172,7 @@ class Session(ABC):
         self.order = LeaderOrder()
         self.last_active = context.clock()
         self.closed = False
+        self.of_transactions = 0  # requests that the target broker has not answered
         self.on_close: list[Callable[[], None]] = []
         self.target_down: Handler | None = None  # serves it without its broker
         self._upstream: Connected | None = None
@@ -377,7 +381,7 @@ class Session(ABC):
         _log.debug("connection closed", session=self.id, client=self.host, client_id=self.client_id, reason=reason)
         self._client.close()
         if self._upstream is not None:
-            self._upstream.close()
+            (self._upstream.take_back if self.of_transactions else self._upstream.close)()
         if self._quiet is not None:
             self._quiet.cancel()
         self.login.closed()

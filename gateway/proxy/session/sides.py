@@ -13,6 +13,7 @@ from typing import Any
 from gateway.proxy.session.context import Sessions
 from gateway.proxy.session.listener import Listener
 from gateway.proxy.session.proxy_session import ProxySession
+from gateway.transport.sockets import forget_unsent
 from gateway.transport.wire import Wire
 from protocol.wire import Buffer
 
@@ -121,3 +122,8 @@ class TransportWire:
     def writelines(self, pieces: Sequence[Buffer]) -> None:
         """Write several pieces as one."""
         self._transport.write(b"".join(pieces))
+
+    def take_back(self) -> None:
+        """Close at once. What has not come to the peer by now never will."""
+        forget_unsent(self._transport.get_extra_info("socket"))
+        self._transport.abort()

@@ -36,7 +36,7 @@ class Wire:
     def __init__(self) -> None:
         self.written = bytearray()
         self.reading = True
-        self.closed = False
+        self.closed = self.taken_back = False
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -46,6 +46,9 @@ class Wire:
 
     def close(self) -> None:
         self.closed = True
+
+    def take_back(self) -> None:
+        self.closed = self.taken_back = True
 
     def pause_reading(self) -> None:
         self.reading = False

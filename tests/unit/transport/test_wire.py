@@ -221,3 +221,27 @@ async def test_a_receiver_that_fails_loses_its_connection_and_no_other() -> None
     assert await asyncio.get_running_loop().sock_recv(other.right, 100) == b"y" * 100
     pair.close()
     other.close()
+
+
+async def test_what_is_taken_back_never_arrives() -> None:
+    """The peer does not read: the kernel would go on sending when it does, however long after the end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        own = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    own.setblocking(False)
+    event_loop_io, relay = EventLoopIO(asyncio.get_running_loop()), Relay(Frames([2**40]))
+    wire = relay.wire = relay.other = Wire(own, relay, event_loop_io)
+    wire.start()
+    wire.write(bytes(32_000_000))
+    assert wire.waiting
+    wire.take_back()
+    with peer, pytest.raises(ConnectionResetError):
+        drain(peer)
+    wire.close()  # it is over already
+    event_loop_io.pipes.close()
+
+
+def drain(peer: socket.socket) -> None:
+    """Read to the end."""
+    while peer.recv(1_000_000):
+        pass

@@ -131,6 +131,19 @@ async def test_nothing_is_sent_for_a_client_that_has_gone(moved: Talk, waits_for
     assert not moved.lab.coordinators.ends
 
 
+@pytest.mark.parametrize("answered", [False, True])
+async def test_what_the_target_has_not_answered_is_taken_back_with_the_clients_connection(
+    moved: Talk, answered: bool
+) -> None:
+    """It may be held up on its way, and would end the client's next transaction when it arrives."""
+    assert await moved.asks(ApiKey.END_TXN, committed=True) is None
+    if answered:
+        moved.talk.broker_says(1, bytes(6))
+    moved.talk.session.close("the client has gone")
+    assert moved.talk.broker.closed
+    assert moved.talk.broker.taken_back is not answered
+
+
 async def test_an_abort_that_is_under_way_is_repeated(moved: Talk) -> None:
     moved.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "PrepareAbort", 60_000, frozenset({"a"}))
     assert await moved.asks(ApiKey.END_TXN, committed=False) is None
