@@ -18,6 +18,7 @@ from protocol.apis import ApiKey
 from tests.simulation.faults.stage import Stage
 from tests.simulation.kernel.network import Segment
 from tests.simulation.plan import Event, EventKind
+from tests.simulation.recorder import SOURCE, TARGET
 
 _SLOW_S: Final = 0.04
 _ASKED_S: Final = 0.02
@@ -35,23 +36,25 @@ class LateEnds:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.table: Mapping[EventKind, Callable[[Event], str]] = {
-            EventKind.END_HELD: lambda event: self._begun(event, on_its_way=False),
-            EventKind.END_ON_ITS_WAY: lambda event: self._begun(event, on_its_way=True),
+            EventKind.END_HELD: lambda event: self._begun(event, ""),
+            EventKind.END_ON_ITS_WAY: lambda event: self._begun(event, SOURCE),
+            EventKind.END_PASSED_ON: lambda event: self._begun(event, TARGET),
         }
 
-    def _begun(self, event: Event, *, on_its_way: bool) -> str:
-        late = _LateEnd(self._stage, on_its_way=on_its_way, any_end=bool(int(event.hold_s * 100) % 2))
+    def _begun(self, event: Event, on_its_way_to: str) -> str:
+        late = _LateEnd(self._stage, on_its_way_to, any_end=bool(int(event.hold_s * 100) % 2))
         self._stage.soon(late.run(event.hold_s), "a late end")
-        loses = "gets no request through to the source" if on_its_way else "hears nothing of the target"
+        loses = f"gets no request through to the {on_its_way_to}" if on_its_way_to else "hears nothing of the target"
         return f"the next gateway that is asked to end a transaction {loses}, and its client goes on by another one"
 
 
 class _LateEnd:
-    """One of them. `on_its_way`: what is late is the gateway's request to the source, not what it asks before."""
+    """One of them. `on_its_way_to`: what is late is the request to this side (SOURCE, TARGET); "": what is asked before
+    it."""
 
-    def __init__(self, stage: Stage, *, on_its_way: bool, any_end: bool) -> None:
+    def __init__(self, stage: Stage, on_its_way_to: str, *, any_end: bool) -> None:
         self._network, self._stage = stage.loop.network, stage
-        self._on_its_way, self._any_end = on_its_way, any_end
+        self._to, self._any_end = on_its_way_to, any_end
         self._client = self._gateway = ""
         self._added = self._produced = 0  # partitions of the next transaction, and batches of theirs
         self._described: set[str] = set()  # brokers that the gateway has asked what is open
@@ -88,7 +91,7 @@ class _LateEnd:
             self._look_for_an_end(segment)
         elif self._client in (segment.src, segment.dst):
             return self._of_client(segment)
-        elif self._on_its_way and not self._has_lost and self._gateway in (segment.src, segment.dst):
+        elif self._to and not self._has_lost and self._gateway in (segment.src, segment.dst):
             self._look_for_what_is_open(segment)
         return None
 
@@ -98,16 +101,20 @@ class _LateEnd:
             return
         self._client, self._gateway = segment.src, segment.dst
         self._tell(f"{self._client} asks {self._gateway} for an end")
-        if not self._on_its_way:
+        if not self._to:
             self._cut("target-*", self._gateway)
         self._asked.set()
 
     def _look_for_what_is_open(self, segment: Segment) -> None:
-        """The answer of the source is the last thing before the gateway's request to end it."""
-        if segment.from_client and segment.dst.startswith("source-") and _key(segment) == ApiKey.DESCRIBE_TRANSACTIONS:
+        """The answer to that is the last thing before the request to end it."""
+        if (
+            segment.from_client
+            and segment.dst.startswith(f"{self._to}-")
+            and _key(segment) == ApiKey.DESCRIBE_TRANSACTIONS
+        ):
             self._described.add(segment.dst)
         elif not segment.from_client and segment.src in self._described:
-            self._cut(self._gateway, "source-*")
+            self._cut(self._gateway, f"{self._to}-*")
 
     def _of_client(self, segment: Segment) -> Answer:
         if self._gateway in (segment.src, segment.dst):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from gateway.kafka.connection.pipelined import PipelinedConnection
 from gateway.proxy.rules.transactional_ids import OWN
 from gateway.proxy.rules.transactional_producers import TransactionalProducer
+from gateway.proxy.session.sides import TransportWire
 from gateway.proxy.transactions import coordinator_calls, coordinators
 from gateway.proxy.transactions.adding import TransactionAdding
 from tests.simulation.mutations.lives import Event, EventKind, Operation, brief, life, sought
@@ -63,6 +64,11 @@ def decide_once(patching: Patching) -> None:
     patching.replace(TransactionAdding, "begun", begun)
 
 
+def pass_on_for_good(patching: Patching) -> None:
+    """The connection by which a client's request was passed on closes as it always does."""
+    patching.replace(TransportWire, "take_back", lambda self: self.close())
+
+
 _BOTH: Final = ((_CREATE, SET[:1]), (_CREATE, SET[1:]))
 _ONCE: Final = life(*_BOTH, Operation.REBALANCE, Operation.REBALANCE, pause_s=2.0)
 _BACK: Final = life(
@@ -78,6 +84,11 @@ _AGAIN: Final = life(
     Operation.PROMOTE_SET,
     (Operation.REVERSE, SET),
     pause_s=0.1,
+)
+
+
+_PROMOTED: Final = life(  # and a topic that is not: where all are promoted, bytes are passed on unseen
+    _CREATE, *_BOTH, Operation.PROMOTE_SET, Operation.REBALANCE, Operation.REBALANCE, Operation.REBALANCE, pause_s=2.0
 )
 
 
@@ -97,6 +108,14 @@ MUTATIONS: Final = (
     _late("past: a gateway goes on for a client that has gone", go_on_for_a_client_that_has_gone, EventKind.END_HELD),
     _late("past: what a client has given up is left on its way", leave_on_its_way, EventKind.END_ON_ITS_WAY),
     _late("a socket that closes goes on sending", close_only, EventKind.END_ON_ITS_WAY),
+    sought(
+        "what was passed on to the target arrives when its client has gone",
+        pass_on_for_good,
+        _PROMOTED,
+        runs=8,
+        in_order=True,
+        events=[Event(EventKind.END_PASSED_ON, act, "", 0.5, 3.0) for act in (4, 5, 6)],
+    ),
     Mutation(
         "past: a commit is confirmed by an older transaction",
         confirm_by_an_older_one,

@@ -168,6 +168,10 @@ def _ends_late(plan: RunPlan) -> RunPlan:
         Event(kind, act.number, "", round(dice.uniform(0.0, 2.0), 2), round(dice.uniform(1.5, 5.0), 2))
         for kind, act in zip(kinds, dice.sample(acts, min(len(acts), 2)), strict=False)
     ]
+    promoted = next((at for at, act in enumerate(acts) if act.operation is Operation.PROMOTE_SET), len(acts))
+    if acts[promoted + 1 :]:
+        act, begins, lasts = dice.choice(acts[promoted + 1 :]), dice.uniform(0.0, 2.0), dice.uniform(1.5, 5.0)
+        events.append(Event(EventKind.END_PASSED_ON, act.number, "", round(begins, 2), round(lasts, 2)))
     return replace(plan, events=(*plan.events, *events))
 
 

@@ -141,6 +141,8 @@ class EventKind(StrEnum):
     gateway, and then the first one has the target back."""
     END_ON_ITS_WAY = "end-on-its-way"
     """The same, of a gateway whose request to end it is on its way to the source, and gets no further."""
+    END_PASSED_ON = "end-passed-on"
+    """The same, of a client's own request, which the gateway has passed on to the target."""
     IDENTITY_LATE = "identity-late"
     """The next identity that a gateway asks the source for, for a transactional producer, takes its time."""
     COMMITTED_ELSEWHERE = "committed-elsewhere"

@@ -88,7 +88,7 @@ def test_later_seeds_have_more_in_them():
     assert {(operation, step) for operation, steps in MORE_STEPS.items() for step in steps} <= struck
     happened = {event.kind for run in runs for event in run.events}
     assert {EventKind.COMMITTED_ELSEWHERE, EventKind.STATE_UNHEARD, EventKind.COPY_REPLACED} <= happened
-    assert {EventKind.END_HELD, EventKind.END_ON_ITS_WAY, EventKind.IDENTITY_LATE} <= happened
+    assert {EventKind.END_HELD, EventKind.END_ON_ITS_WAY, EventKind.END_PASSED_ON, EventKind.IDENTITY_LATE} <= happened
 
 
 def test_repairs_and_further_links_go_through_every_pair():
@@ -150,6 +150,7 @@ def test_every_event_of_the_random_runs_is_drawn():
         EventKind.KILLED_OFTEN,
         EventKind.END_HELD,
         EventKind.END_ON_ITS_WAY,
+        EventKind.END_PASSED_ON,
         EventKind.IDENTITY_LATE,
     }  # of the runs from FURTHER_FROM on
     assert drawn == set(EventKind) - never
