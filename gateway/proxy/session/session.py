@@ -13,7 +13,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -33,11 +33,23 @@ from gateway.proxy.session.sequencer import Sequencer
 from gateway.proxy.session.stats import ProxyStats
 from gateway.proxy.session.streams import RequestStream
 from gateway.transport.event_loop_io import EventLoopIO
+from protocol.apis import ApiKey
 from protocol.header import encode_request_header
 from protocol.wire import Buffer
 
 _log = structlog.get_logger("lockgate.proxy")
 _SIZE = struct.Struct(">i")
+_OF_PRODUCERS: Final = frozenset(
+    {
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.END_TXN,
+    }
+)
+"""Requests that change what the client's next transaction is."""
+
 _ids = itertools.count(1)
 
 LEASE_OVER = "write lease over: the outcome of a write is unknown"
@@ -172,7 +184,6 @@ class Session(ABC):
         self.order = LeaderOrder()
         self.last_active = context.clock()
         self.closed = False
-        self.of_transactions = 0  # requests that the target broker has not answered
         self.on_close: list[Callable[[], None]] = []
         self.target_down: Handler | None = None  # serves it without its broker
         self._upstream: Connected | None = None
@@ -374,14 +385,19 @@ class Session(ABC):
             self.resume()
 
     def close(self, reason: str) -> None:
-        """Close both connections. Whatever is unanswered stays so: the client retries elsewhere."""
+        """Close both connections. Whatever is unanswered stays so: the client retries elsewhere.
+
+        What the target broker has not received by now of a transaction it does not get any more: it may be held up on
+        its way, and would hit the next transaction, which the client begins elsewhere.
+        """
         if self.closed:
             return
         self.closed = True
         _log.debug("connection closed", session=self.id, client=self.host, client_id=self.client_id, reason=reason)
         self._client.close()
         if self._upstream is not None:
-            (self._upstream.take_back if self.of_transactions else self._upstream.close)()
+            late = any(exchange.api_key in _OF_PRODUCERS for exchange in self._expected)
+            (self._upstream.take_back if late else self._upstream.close)()
         if self._quiet is not None:
             self._quiet.cancel()
         self.login.closed()

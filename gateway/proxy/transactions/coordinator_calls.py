@@ -126,7 +126,6 @@ def _forward(
     session: Session, exchange: Exchange, producer: TransactionalProducer, answered: Callable[[Any], None]
 ) -> None:
     producer.in_transit += 1
-    session.of_transactions += 1  # as long as it is unanswered, the session's end takes it back
 
     def left() -> None:
         producer.in_transit -= 1
@@ -137,7 +136,6 @@ def _forward(
             return None
         session.on_close.remove(left)
         left()
-        session.of_transactions -= 1
         at = response_body_offset(exchange.api_key, exchange.api_version, frame)
         answered(decode_response(exchange.api_key, exchange.api_version, frame[at:]))
         return b"".join((len(frame).to_bytes(4, "big"), frame))

@@ -144,6 +144,15 @@ async def test_what_the_target_has_not_answered_is_taken_back_with_the_clients_c
     assert moved.talk.broker.taken_back is not answered
 
 
+async def test_nor_does_what_is_passed_on_unseen_where_nothing_is_mirrored(talk: Conversation) -> None:
+    talk.install()
+    body = encode_body(EndTxnRequest(transactional_id="tx", producer_id=7, producer_epoch=3, committed=True), VERSION)
+    talk.says(frame_request(int(ApiKey.END_TXN), VERSION, 1, "me", body))
+    assert len(talk.broker.frames()) == 1
+    talk.session.close("the client has gone")
+    assert talk.broker.taken_back
+
+
 async def test_an_abort_that_is_under_way_is_repeated(moved: Talk) -> None:
     moved.lab.coordinators.seen[OWN] = SeenTransaction(CLIENT, "PrepareAbort", 60_000, frozenset({"a"}))
     assert await moved.asks(ApiKey.END_TXN, committed=False) is None
