@@ -27,6 +27,7 @@ PROGRAM = [sys.executable, "-c", "from gateway.cli.main import main; main()"]
 @pytest.fixture
 def gateway(target: DevCluster, target_proxy: Proxy, tmp_path: Path) -> Iterator[GatewayProcess]:
     made = GatewayProcess(tmp_path, target.proxied_bootstrap, target={"metadata.max.age.ms": 500})
+    made.from_nothing = True
     try:
         made.start()
         yield made

@@ -18,10 +18,14 @@ import yaml
 from gateway.api.access.token_file import default_path
 from gateway.cli.connection import BearerFile
 from gateway.devcluster import claim_ports, release_ports
+from tests.support.gateways.forked import ForkedGateway, started_gateway
 from tests.support.waiting import wait_until
 
 # Where gateways of tests make their token, and where commands look for it: not where those of this user are.
 os.environ["XDG_STATE_HOME"] = str(Path(__file__).parents[3] / "build" / "state")
+
+
+_PROGRAM = "from gateway.cli.main import main; main()"
 
 
 class GatewayProcess:
@@ -46,10 +50,11 @@ class GatewayProcess:
         self._ports: list[int] = self._claimed if beside is None else beside._ports
         api, bootstrap, base = self._ports[:3]
         self.bootstrap = f"{host}:{bootstrap}"
-        self.program = "from gateway.cli.main import main; main()"  # a test may patch the gateway first
+        self.program = _PROGRAM  # a test may patch the gateway first
+        self.from_nothing = False  # start an interpreter, for a test that looks at its command line
         self.log = folder / f"gateway-{host}.log"
         self._settings = folder / f"gateway-{host}.yaml"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedGateway | None = None
         token = BearerFile(default_path(os.environ))
         self.api = httpx.Client(base_url=f"http://{host}:{api}", timeout=60.0, trust_env=False, auth=token)
         settings: dict[str, dict[str, Any]] = {
@@ -63,11 +68,10 @@ class GatewayProcess:
 
     def start(self) -> None:
         """Start it and wait until it serves."""
-        command = [sys.executable, "-c", self.program, "serve"]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "--config", str(self._settings)], stdout=log, stderr=subprocess.STDOUT
-            )
+        if self.from_nothing or self.program != _PROGRAM:
+            self._process = started_gateway(self.program, self._settings, self.log)
+        else:
+            self._process = ForkedGateway(self._settings, self.log)
         wait_until(self._healthy, 60.0, what="the gateway's /health")
 
     def run_again(self) -> subprocess.CompletedProcess[str]:
