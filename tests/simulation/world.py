@@ -33,6 +33,7 @@ from tests.simulation.operations.acts import Acts
 from tests.simulation.operations.branches import Branch
 from tests.simulation.operations.ending import Ending
 from tests.simulation.operations.operator import LINK, LinkOptions, Operator, Stuck, TopicFailed
+from tests.simulation.operations.rights import Rights
 from tests.simulation.outcome import Outcome
 from tests.simulation.plan import (
     AUTO,
@@ -123,6 +124,7 @@ class World:
         self.branches: dict[str, Branch] = {}  # by mirror topic
         self.more_topics: list[str] = []
         self.looks = Looks(loop.time)
+        self.rights = Rights(self) if plan.acls else None
         elsewhere = joined_topics(plan)
         self.judge = Judge(
             self.recorder,
@@ -287,7 +289,8 @@ class World:
     @property
     def link_options(self) -> LinkOptions:
         """What the plan says of the link."""
-        return {"synced": self.plan.synced, "auto_create": AUTO if self.plan.auto_create else ""}
+        auto_create = AUTO if self.plan.auto_create else ""
+        return {"synced": self.plan.synced, "auto_create": auto_create, "acls": self.plan.acls}
 
     async def _watch(self) -> None:
         while True:

@@ -35,6 +35,7 @@ _FAMILIES: Final[dict[Operation, tuple[str, ...]]] = {
     Operation.UNMIRROR: ("unmirror",),
     Operation.UPDATE_LINK: ("update",),
     Operation.AUTO_CREATE: ("create", "auto"),
+    Operation.CHANGE_ACLS: ("acls",),
     Operation.SPOIL: (),
     Operation.REPAIR: ("repair", "create"),
     Operation.AGGREGATE: ("link", "create"),

@@ -83,6 +83,7 @@ class Events:
             EventKind.RETAINED: self._retained,
             EventKind.SOURCE_BROKER_PAUSED: self._source_broker_paused,
             EventKind.COMMITTED_ELSEWHERE: self._committed_elsewhere,
+            EventKind.ACLS_CHANGED: self._acls_changed,
         }
 
     def strike(self, event: Event) -> str:
@@ -133,6 +134,10 @@ class Events:
         at = source.log_range(SET[0], 0)[2]
         source.groups.offsets.commit(GROUP, {(SET[0], 0): CommittedOffset(at, -1, "from before")})
         return f"group {GROUP} has committed {at} for {SET[0]} on the source"
+
+    def _acls_changed(self, event: Event) -> str:
+        rights, act = self._stage.rights, self._stage.act()
+        return "" if rights is None or act is None else rights.change(act.topics or PLAIN)
 
     def _first_request(self, event: Event) -> str:
         where = ",".join(gateway.bootstrap for gateway in self._stage.followers())

@@ -10,6 +10,7 @@ from tests.simulation.faults.faults import Scene
 from tests.simulation.fleet.gateway_node import GatewayNode
 from tests.simulation.kafka.judged import ModelRecord
 from tests.simulation.operations.operator import Operator
+from tests.simulation.operations.rights import Rights
 from tests.simulation.plan import Act
 from tests.simulation.story import Story
 
@@ -19,6 +20,7 @@ class Stage(Scene, Protocol):
 
     gateways: list[GatewayNode]
     story: Story
+    rights: Rights | None
 
     @property
     def operator(self) -> Operator:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.simulation.kafka import admin_configs, admin_topics, metadata, offsets, produce, transaction_handlers
+from tests.simulation.kafka import acls, admin_configs, admin_topics, metadata, offsets, produce, transaction_handlers
 from tests.simulation.kafka.groups import group_admin, group_handlers, offset_handlers
 from tests.simulation.kafka.logs import fetch
 
 HANDLER_MODULES = (
+    acls,
     admin_configs,
     admin_topics,
     fetch,

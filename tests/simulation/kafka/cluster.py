@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
+from tests.simulation.kafka.acls import Authorizer
 from tests.simulation.kafka.api_ranges import served
 from tests.simulation.kafka.broker import PORT, Broker
 from tests.simulation.kafka.controller import Controller
@@ -92,6 +93,7 @@ class ClusterModel:
         self.issued_ids = 0
         self.groups = GroupCoordinators(self)
         self.transactions = TransactionCoordinators(self)
+        self.authorizer: Authorizer | None = None
 
     # -- clocks, ids, where callbacks run -------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ def mutations() -> Mapping[str, Mutation]:
         joined_faults,
         mirror_faults,
         past,
+        right_faults,
         topic_faults,
         transaction_faults,
     )
@@ -29,6 +30,7 @@ def mutations() -> Mapping[str, Mutation]:
         mirror_faults.MUTATIONS,
         joined_faults.MUTATIONS,
         past.MUTATIONS,
+        right_faults.MUTATIONS,
         transaction_faults.MUTATIONS,
     )
     found: dict[str, Mutation] = {}

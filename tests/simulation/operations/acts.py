@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gateway.state.records import MirrorState
+from tests.simulation.kafka.acls import Acl
 from tests.simulation.operations.joined import JoinedActs
 from tests.simulation.operations.operator import LINK
 from tests.simulation.operations.repairs import RepairActs
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 10.0
 _LOOK_S = 0.1
+
+
+async def _nothing() -> None:
+    """To be asked for: it happens by itself."""
 
 
 class Acts:
@@ -104,6 +109,13 @@ class Acts:
         world.begin(world.producer("auto", topic, 1))
         await world.operator.created(topic)
 
+    async def _do_change_acls(self, act: Act) -> None:
+        """Somebody changes rights on the source, and the target follows."""
+        rights = self._world.rights
+        if rights is not None:
+            self._world.story.tell("source", rights.change(act.topics))
+            await self._world.operator.until(rights.are_right, _nothing, "/v3/links")
+
     def _link_id(self) -> int:
         self._world.judge.look()
         return self._world.judge.state.link_id(LINK)
@@ -115,8 +127,12 @@ class Acts:
         return found
 
     async def _do_promote(self, act: Act) -> None:
+        rights = self._world.rights
+        before = rights.of(act.topics) if rights is not None else frozenset[Acl]()
         await self._world.cast.before_promote(act.topics)
         await self._world.operator.promote(act.topics, twice=act.twice)
+        if rights is not None:
+            await rights.given(before)
 
     _do_promote_set = _do_promote
 

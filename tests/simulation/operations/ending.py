@@ -46,6 +46,8 @@ class Ending:
         for member in (*self._world.all_members(), *self._world.events.members()):
             await member.stop()
         await self._level(topics)
+        if self._world.rights is not None:
+            await self._world.rights.follow()
         if newcomer is not None:  # last, since it reads slowly: nothing has to wait for it then
             await self._world.until(
                 self._newcomer_read_out, "a group that is new has not read to the end", self._not_read

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypedDict
 
 from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
+from tests.simulation.judge.rights import GATEWAYS
 
 LINK: Final = "west"
 PATIENCE_S: Final = 900.0
@@ -30,6 +31,7 @@ class LinkOptions(TypedDict):
 
     synced: bool
     auto_create: str
+    acls: bool
 
 
 class Stuck(Exception):
@@ -66,20 +68,25 @@ class Operator:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def create_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:
+    async def create_link(
+        self, bootstrap: str, *, synced: bool = False, auto_create: str = "", acls: bool = False
+    ) -> None:
         """Name the source. `synced`: the offsets of its groups are synced, as often as can be.
 
-        `auto_create`: the source topic whose mirror the link creates by itself.
+        `auto_create`: the source topic whose mirror the link creates by itself. `acls`: they are copied.
         """
 
         async def exists() -> bool:
             return (await self.ask("GET", f"/v3/links/{self.link}"))[0] == 200
 
-        await self.until(
-            exists, lambda: self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create), "/v3/links"
-        )
+        async def ask() -> None:
+            await self.ask_for_link(bootstrap, synced=synced, auto_create=auto_create, acls=acls)
 
-    async def ask_for_link(self, bootstrap: str, *, synced: bool = False, auto_create: str = "") -> None:
+        await self.until(exists, ask, "/v3/links")
+
+    async def ask_for_link(
+        self, bootstrap: str, *, synced: bool = False, auto_create: str = "", acls: bool = False
+    ) -> None:
         """Ask once for `create_link`."""
         configs = [{"name": "bootstrap.servers", "value": bootstrap}]
         if self.prefix:
@@ -95,6 +102,14 @@ class Operator:
                 {"name": "auto.create.mirror.topics.enable", "value": "true"},
                 {"name": "auto.create.mirror.topics.filters", "value": json.dumps({"topicFilters": [one]})},
                 {"name": "metadata.max.age.ms", "value": "1000"},
+            ]
+        if acls:
+            every = {"aclFilters": [{"resourceFilter": {"resourceType": "any", "patternType": "any"}}]}
+            configs += [
+                {"name": "acl.sync.enable", "value": "true"},
+                {"name": "acl.filters", "value": json.dumps(every)},
+                {"name": "acl.sync.ms", "value": "1000"},
+                {"name": "acl.sync.write.hosts", "value": GATEWAYS},
             ]
         await self.say("POST", "/v3/links", {"link_name": self.link, "configs": configs})
 

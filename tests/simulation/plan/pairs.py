@@ -79,7 +79,10 @@ MORE_STEPS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.UNMIRROR: ("delete_mirror", "carry_out", "delete_topic"),
     Operation.UPDATE_LINK: ("try", "store", "apply"),
     Operation.AUTO_CREATE: ("list_topics", "begin", "intent", "read_by_all", "create_topic", "store"),
-    Operation.PROMOTE: ("read_configs",),
+    Operation.PROMOTE: ("read_configs", "sync_acls"),
+    Operation.PROMOTE_SET: ("sync_acls",),
+    Operation.FAILBACK: ("sync_acls",),
+    Operation.CHANGE_ACLS: ("look", "remember", "make", "take", "settle"),
     Operation.REPAIR: (
         "plan",
         "resume",

@@ -1,10 +1,10 @@
 """What seeds from FURTHER_FROM on have of repairs and of further links, systematically: run by run another pair.
 
 Of three runs the first has a mirror that FAILs and is repaired, the second a further link: a chain, two targets of one
-source, links both ways, or two sources of one target. Their faults go through every pair of step and fault, as those of
-the systematic runs do: number n of them has the n-th pair. The steps that a repair takes depend on what has happened to
-the mirror, so that is chosen by the step. Drawn with dice of its own, since the other acts of these seeds had theirs
-before. Pure.
+source, links both ways, or two sources of one target; the link of the third copies ACLs, which change meanwhile. Their
+faults go through every pair of step and fault, as those of the systematic runs do: number n of them has the n-th pair.
+The steps that a repair takes depend on what has happened to the mirror, so that is chosen by the step. Drawn with dice
+of its own, since the other acts of these seeds had theirs before. Pure.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.plan.kinds import FaultKind, Operation
-from tests.simulation.plan.pairs import MORE_STEPS, STEPS
-from tests.simulation.plan.run_plan import Act, Fault, RunPlan
-from tests.simulation.plan.topics import CHAINED, CROSSED, EAST, FANNED, MENDED, NORTH, ORDERS
+from tests.simulation.plan.kinds import EventKind, FaultKind, Operation
+from tests.simulation.plan.pairs import BUILT_FIRST, MORE_STEPS, STEPS
+from tests.simulation.plan.run_plan import Act, Event, Fault, RunPlan
+from tests.simulation.plan.topics import CHAINED, CROSSED, EAST, FANNED, MENDED, NORTH, ORDERS, PLAIN, SET
 
 FURTHER_FROM: Final = 2_000
 """The first seed of those that have more in them."""
@@ -30,6 +30,7 @@ _WAY_HOME: Final = ((80, Operation.REVERSE), (81, Operation.FAILBACK))
 _AGAIN: Final = 82
 """Numbers of the acts. Those of a cast's begin at 100."""
 _LAST: Final = 99
+_CHANGE: Final = 83
 
 _EVERY: Final = 3
 _RESUMED: Final = ("refused", "overtaken")
@@ -40,6 +41,7 @@ _APART: Final = 38
 """A quarter of the pairs of a promote: each topology begins with others, so that they go through all together."""
 _GOES_ON: Final = 0.7
 """How often a topic is promoted afterwards."""
+_GIVE_RIGHTS: Final = (Operation.PROMOTE, Operation.PROMOTE_SET, Operation.FAILBACK)
 _JOINED: Final = (
     (Operation.CHAIN, (CHAINED,)),
     (Operation.FAN_OUT, (FANNED,)),
@@ -54,7 +56,7 @@ def wider(plan: RunPlan) -> RunPlan:
     dice = random.Random(f"wider/{plan.seed}")
     if kind == 0:
         return _repaired(plan, number, dice)
-    return _joined(plan, number, dice) if kind == 1 else plan
+    return _joined(plan, number, dice) if kind == 1 else _with_acls(plan, number, dice)
 
 
 def _repaired(plan: RunPlan, number: int, dice: random.Random) -> RunPlan:
@@ -86,6 +88,23 @@ def _joined(plan: RunPlan, number: int, dice: random.Random) -> RunPlan:
         step = dice.choice(STEPS[act.operation])
         faults.append(Fault(dice.choice(tuple(FaultKind)), act.number, step, 0.0, _hold(dice)))
     return _with(plan, acts, faults, dice)
+
+
+def _with_acls(plan: RunPlan, number: int, dice: random.Random) -> RunPlan:
+    """Not where the link is deleted and made anew: what it has made is the target's own then."""
+    if any(act.operation is Operation.RELINK for act in plan.acts):
+        return plan
+    kinds, faults, events = tuple(FaultKind), [], []
+    for act in plan.acts:
+        if act.operation in _GIVE_RIGHTS and dice.random() < 0.7:
+            kind = kinds[(number + act.number) % len(kinds)]
+            faults.append(Fault(kind, act.number, "sync_acls", 0.0, _hold(dice)))
+        if act.operation not in BUILT_FIRST and dice.random() < 0.4:
+            events.append(Event(EventKind.ACLS_CHANGED, act.number, "", round(dice.uniform(0.0, 2.0), 2)))
+    acts = [Act(first, Operation.CHANGE_ACLS, topics) for first, topics in ((_CHANGE, PLAIN), (_CHANGE + 1, SET))]
+    faults += [_struck(Operation.CHANGE_ACLS, _CHANGE, number, dice), *_more(Operation.CHANGE_ACLS, _CHANGE + 1, dice)]
+    changed = replace(plan, acls=True, events=(*plan.events, *events))
+    return _with(changed, acts, faults, dice)
 
 
 def _with(plan: RunPlan, acts: list[Act], faults: list[Fault], dice: random.Random) -> RunPlan:

@@ -1,0 +1,53 @@
+"""Whether the ACLs of the target are those of the source, as far as the states of the mirror topics say. Pure.
+
+Said anew here, not asked of the product: of a topic that is not promoted, a right to write is for the gateways' hosts
+only, and leaves DESCRIBE for all; of one that is promoted, it is as the source has it. Nothing else is there, and what
+somebody else has made on the target stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from tests.simulation.kafka.acls import ALLOW, DESCRIBE, TOPIC, WRITE, Acl
+
+GATEWAYS: Final = "10.0.0.1"
+"""The only host from which topics that are not promoted may be written."""
+
+
+def narrowed(acl: Acl) -> set[Acl]:
+    """What the target has of it until its topic is promoted."""
+    if (acl.resource_type, acl.operation, acl.permission) != (TOPIC, WRITE, ALLOW):
+        return {acl}
+    return {acl._replace(host=GATEWAYS), acl._replace(operation=DESCRIBE)}
+
+
+def unlike(
+    now: Collection[Acl],
+    ever: Collection[Acl],
+    target: Collection[Acl],
+    own: Collection[Acl],
+    promoted: Collection[str],
+) -> list[str]:
+    """What is wrong with the target's ACLs once nothing changes any more, a line each.
+
+    Args:
+        now: the ACLs of the source. ever: those that it had at any time.
+        own: the target's own ones.
+        promoted: topics that are written on the target. Their ACLs are the target's business from the promote on, so
+            what the source has changed since may be there or not.
+    """
+
+    def follows(acl: Acl) -> bool:
+        return acl.resource_type != TOPIC or acl.name not in promoted
+
+    wanted = {each for acl in now if follows(acl) for each in narrowed(acl)}
+    there = {acl for acl in target if follows(acl)}
+    strange = {acl for acl in target if not follows(acl) and acl not in own and acl not in ever}
+    return [
+        *(f"missing: {acl}" for acl in sorted(wanted - there)),
+        *(f"not of the source: {acl}" for acl in sorted(there - wanted - set(own))),
+        *(f"not of the source, and promoted: {acl}" for acl in sorted(strange)),
+        *(f"the target's own one is gone: {acl}" for acl in sorted(set(own) - set(target))),
+    ]
