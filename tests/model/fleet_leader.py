@@ -25,7 +25,7 @@ class LedFleet(FleetState):
 
     def _lead(self) -> None:
         """A leader begins: nothing is remembered but what the state topic holds."""
-        self.memory = PromoteMemory([TOPIC])
+        self._remember_nothing()
         self.presumptions = Presumptions(0.0 if self.broken == "drift forgotten" else DRIFT)
         self.asked = frozenset()
         self.other = self.reading = None
@@ -33,6 +33,12 @@ class LedFleet(FleetState):
         self.engine = self.records[-1][0] is not MirrorState.STOPPED
         self.here, self.leaving = self.term == 0, False  # the next one takes it over
         self._generation()
+
+    def _remember_nothing(self) -> None:
+        """A run begins, be it one of a promote that another leader has begun."""
+        self.memory = PromoteMemory([TOPIC])
+        if self.acls:
+            self.memory.acls_follow()
 
     def _expel(self, g: int) -> None:
         self.members -= {g}
@@ -113,8 +119,11 @@ class LedFleet(FleetState):
             yield "ends answered", LedFleet._read_ends
             return
         yield from self._acknowledging()
-        if not self._waits():
-            yield "step", LedFleet._step
+        if self._waits():
+            return
+        if self.budget["refusal"] and self._next() is StepKind.SYNC_ACLS:
+            yield "ACLs are refused", LedFleet._refused
+        yield "step", LedFleet._step
 
     def _waits(self) -> bool:
         """Somebody was asked to acknowledge who has to, and may yet in time."""
@@ -137,7 +146,7 @@ class LedFleet(FleetState):
     def _begin(self) -> None:
         self.promotes -= 1
         self.running = True
-        self.memory = PromoteMemory([TOPIC])
+        self._remember_nothing()
 
     def _another(self) -> Iterator[Event]:
         """Another operation of the leader on the topic, such as a failover: it pauses too, and comes to nothing."""
@@ -190,7 +199,8 @@ class LedFleet(FleetState):
             running_partitions=self._running_partitions(),
             lag=max(len(self.log) - self.mirrored, 0),
         )
-        return replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
+        snapshot = replace(self.memory.snapshot(self.now, required, [facts]), departed=departed)
+        return replace(snapshot, acls_synced=True) if self.broken == "rights left to the sync" else snapshot
 
     def _running_partitions(self) -> RunningPartitions:
         if self.here or self.broken == "empty taken for ends":
@@ -219,7 +229,13 @@ class LedFleet(FleetState):
         self.asked = frozenset()
         self._own_memory()
         step = next_step(self._snapshot(), self.limits)
-        begins = step.kind in (StepKind.MARK_PENDING, StepKind.WAIT, StepKind.READ_CONFIGS, StepKind.PAUSE_WRITES)
+        begins = step.kind in (
+            StepKind.MARK_PENDING,
+            StepKind.WAIT,
+            StepKind.READ_CONFIGS,
+            StepKind.SYNC_ACLS,
+            StepKind.PAUSE_WRITES,
+        )
         if self.leaving and begins and self.memory.paused_at is None:
             self._left()
             return
@@ -241,6 +257,16 @@ class LedFleet(FleetState):
 
     def _do_read_configs(self, _: str) -> None:
         self._own_memory().configs({TOPIC: {}})
+
+    def _do_sync_acls(self, _: str) -> None:
+        cut_over = self.records[-1][0] is MirrorState.STOPPED
+        self.rights = "all" if cut_over else "gateways"
+        self._own_memory().acls_synced(cut_over)
+
+    def _refused(self) -> None:
+        """The target takes no ACLs, for once."""
+        self._spend("refusal")
+        self._own_memory().acls_synced(self.records[-1][0] is MirrorState.STOPPED, "refused")
 
     def _do_pause_writes(self, _: str) -> None:
         self.memory.pause_began(self.now)
@@ -268,6 +294,8 @@ class LedFleet(FleetState):
         self.memory.copy_read(TOPIC, CopyReading(end, end))
 
     def _do_persist_stopped(self, _: str) -> None:
+        if self.acls and not self.rights:
+            raise Violation("a topic is cut over without the rights that clients of gateways need")
         if (handed := self.memory.handed(TOPIC)) != self._really():
             raise Violation(f"the record of the cutover says {handed}, but it is {self._really()}")
         self._write_record(MirrorState.STOPPED, self.records[-1][1])
@@ -296,4 +324,11 @@ class LedFleet(FleetState):
         self.running = False
 
     def _do_done(self, _: str) -> None:
+        if (
+            self.acls
+            and self.records[-1][0] is MirrorState.STOPPED
+            and self.rights != "all"
+            and not self.memory.acl_error
+        ):
+            raise Violation("a promote is done without the rights that clients have on the source")
         self.running = False

@@ -33,6 +33,7 @@ BROKEN = (
     "ended by a later leader's command",
     "resumed after the cutover",
     "empty taken for ends",
+    "rights left to the sync",
 )
 
 
@@ -163,10 +164,13 @@ class FleetState:
         promotes: int = 1,
         actors: tuple[int, ...] = (0, 2),
         limits: PromoteLimits = LIMITS,
+        acls: bool = False,
         broken: str = "",
     ) -> None:
         self.limits = limits
         self.broken = broken
+        self.acls = acls  # the link copies them
+        self.rights = ""  # of the last ACL sync of a run: "gateways" may write the copy, or "all" who may on the source
         self.actors = actors
         self.gateways = [Gateway(SPOILT.get(broken, WritePause)) for _ in range(3)]
         self.now = 0
@@ -185,7 +189,7 @@ class FleetState:
         self.term = 0
         self.began = 1  # records that the leader had read when its term began
         self.budget = {
-            **dict.fromkeys(("crash", "pause", "cut", "outcome_is_unknown", "release", "leave", "other"), 0),
+            **dict.fromkeys(("crash", "pause", "cut", "outcome_is_unknown", "release", "leave", "other", "refusal"), 0),
             **budget,
             "write": writes,
         }
@@ -221,6 +225,7 @@ class FleetState:
         memory._acks = {topic: dict(acks) for topic, acks in memory._acks.items()}
         memory._drains, memory._stopped = dict(memory._drains), dict(memory._stopped)
         memory._copies, memory._partitions = dict(memory._copies), dict(memory._partitions)
+        memory._acl_rounds = dict(memory._acl_rounds)
         return memory
 
     def _spend(self, what: str) -> None:
@@ -237,7 +242,7 @@ class FleetState:
             tuple(d - self.now for d in self.limbo),
             self.mirrored, self.engine, self.stale, tuple(self.budget.values()), self.faults, self.promotes,
             self.running, self.other, self.asked, self._age(memory.paused_at, 5), memory.committing,
-            bool(memory.gave_up), memory.configs_read,
+            bool(memory.gave_up), memory.configs_read, self.rights, tuple(memory._acl_rounds.items()),
             memory._epochs.get(TOPIC), memory._stopped.get(TOPIC), TOPIC in memory._copies, self.here, self.leaving,
             tuple((g, a.epoch, a.unknown_outcomes) for g, a in sorted(memory.acks(TOPIC).items())),
             tuple(sorted((g, self._age(at / (1 + DRIFT), 2)) for g, (at, _) in self.presumptions._since.items())),

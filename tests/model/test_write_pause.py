@@ -48,6 +48,13 @@ def test_a_group_is_never_served_on_both_sides(fault: str) -> None:
     assert search(FleetWorld({fault: 1}, writes=0, limits=NOTHING_TO_DRAIN)).endings["STOPPED"]
 
 
+@pytest.mark.parametrize("fault", ["refusal", "crash"])
+def test_rights_are_there_before_the_cutover_and_all_of_them_behind_it(fault: str) -> None:
+    """One refusal holds no promote up: it is asked again before, and left to the sync of the link behind."""
+    found = search(FleetWorld({fault: 1}, writes=0, limits=NOTHING_TO_DRAIN, acls=True))
+    assert found.endings["STOPPED"]
+
+
 CUT_OVER = (
     "a promote is asked for", "step", "step", "step", "0 acknowledges 1", "pause 1 reaches 1", "pause 1 reaches 2",
     "step", "ends answered", "step", "ends answered", "step", "step", "2 is cut off", "step", "2 is connected again",
@@ -79,10 +86,14 @@ SEEDED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "resumed after the cutover": ("cut", {"begin": PAUSED}),
     "empty taken for ends": ("release", {}),
+    "rights left to the sync": ("refusal", {"writes": 0, "acls": True}),
 }
 
 
-FOUND = r"acknowledged is not on the target|may write to the source after STOPPED|the record of the cutover says"
+FOUND = (
+    r"acknowledged is not on the target|may write to the source after STOPPED"
+    r"|the record of the cutover says|without the rights"
+)
 
 
 def begun(world: FleetWorld, names: Sequence[str]) -> FleetWorld:
