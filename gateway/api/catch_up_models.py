@@ -134,7 +134,8 @@ class PlannedGroup(BaseModel):
 
 class JobPlanData(BaseModel):
     """What a job needs. `group_prefix`: what the mirror groups' names begin with on the target. `version`: of this
-    gateway, whose rules a job must have too. `skip_deleted`: by the link's `mirror.on.records.deleted`."""
+    gateway, whose rules a job must have too. `skip_deleted`: by the link's `mirror.on.records.deleted`. `sources`:
+    cluster ids by the tag of every link there ever was, which stands in the producer ids of what it has mirrored."""
 
     kind: Literal["LockgateJobPlan"] = "LockgateJobPlan"
     link_name: str
@@ -145,6 +146,7 @@ class JobPlanData(BaseModel):
     groups: list[PlannedGroup]
     version: str
     skip_deleted: bool = False
+    sources: dict[int, str]
 
     @classmethod
     def of(cls, plan: JobPlan) -> JobPlanData:
@@ -158,6 +160,7 @@ class JobPlanData(BaseModel):
             groups=[PlannedGroup(group=one.group, state=one.state.value) for one in plan.groups],
             version=VERSION,
             skip_deleted=link_config.parse(plan.link.configs).on_records_deleted is OnRecordsDeleted.SKIP,
+            sources=dict(plan.sources),
         )
 
 

@@ -28,7 +28,7 @@ _HIDDEN: Final = "********"
 class LinkPlan:
     """A link. `source`, `target`: Kafka client properties. `group_prefix`: of mirror groups' names on the target.
     `records`: of its mirror topics, with all the ways they have gone. `groups`: states of mirror groups, by their name
-    on the target."""
+    on the target. `sources`: cluster ids by the tag of every link there ever was."""
 
     link: str
     source_cluster_id: str
@@ -39,6 +39,7 @@ class LinkPlan:
     group_prefix: str = ""
     records: tuple[MirrorRecord, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def without_link(cls, source: Mapping[str, str], target: Mapping[str, str], topics: Sequence[str]) -> LinkPlan:
@@ -104,6 +105,7 @@ class LinkPlan:
             group_prefix=body["group_prefix"],
             records=tuple(_record(mirror, body["link_name"]) for mirror in body["mirrors"]),
             groups={group["group"]: group["state"] for group in body["groups"]},
+            sources={int(tag): cluster for tag, cluster in body["sources"].items()},
         )
 
 

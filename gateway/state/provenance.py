@@ -10,8 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gateway.state.producer_ids import is_gateway_issued, mirror_of, mirror_producer_id, of_any_failback_epoch
+from gateway.state.producer_ids import (
+    GATEWAY_PID_BASE,
+    is_gateway_issued,
+    mirror_of,
+    mirror_producer_id,
+    of_any_failback_epoch,
+)
 from gateway.state.records import LinkRecord, MirrorRecord, OriginRecord, Upstream
 
 
@@ -54,6 +61,14 @@ def origin_of(producer_id: int, sources: Mapping[int, str], here: str) -> str:
     """
     writer = mirror_of(producer_id)
     return here if writer is None else sources.get(writer.link_id, "")
+
+
+@lru_cache(maxsize=1024)  # batches of one producer come in a row
+def kind_of_writer(producer_id: int) -> int:
+    """One id for all clients, one for all clients of gateways, and a mirror's own: there are only so many of those."""
+    if mirror_of(producer_id) is not None:
+        return producer_id
+    return GATEWAY_PID_BASE if is_gateway_issued(of_any_failback_epoch(producer_id)) else -1
 
 
 def writer_in_words(producer_id: int) -> str:

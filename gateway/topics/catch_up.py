@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -25,6 +25,7 @@ from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.deleted_mirrors import DeletedMirrors
 from gateway.operations.records import Records
 from gateway.state.mirror_states import is_mirroring
+from gateway.state.provenance import sources_by_tag
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
 from gateway.topics.events import with_lost
 from gateway.topics.paused_for_job import Key, PausedForJob
@@ -66,13 +67,14 @@ class CatchUp:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
     """What a job needs to append, read or translate as the mirror does: ids, starts, modes, and how to reach both
-    clusters, secrets included."""
+    clusters, secrets included. `sources`: see `state/provenance.py` `sources_by_tag`."""
 
     link: LinkRecord
     target_cluster_id: str
     target_client: Mapping[str, str]
     mirrors: Sequence[MirrorRecord]
     groups: Sequence[GroupRecord] = ()
+    sources: Mapping[int, str] = field(default_factory=dict)
 
 
 Lost = Sequence[tuple[int, int, int]]
@@ -144,6 +146,7 @@ class CatchUps:
             target_client=self._target.cluster.config.properties,
             mirrors=mirrors,
             groups=[group for key, group in sorted(self._store.groups.items()) if key[0] == link],
+            sources=sources_by_tag(self._store.origins, self._store.links),
         )
 
     async def report(

@@ -76,6 +76,7 @@ def audit(
             seed=seed,
             wait_s=0 if dry_run else wait,
             provenance=plan.provenance,
+            sources=plan.sources,
         )
         if dry_run:
             _show_plan(prepare(options, say), options)

@@ -77,6 +77,7 @@ def run_audit(
         cores=slots,
         findings=tuple(findings),
         provenance=options.provenance,
+        sources=options.sources,
     )
     noted(spark, "; ".join((f"lockgate audit: {report.verdict}", *sum_lines(report.totals()))))
     return report

@@ -100,6 +100,8 @@ def _facts(report: Mapping[str, Any], json_sha256: str) -> str:
         ("Target cluster", _cluster(report["target"])),
         ("Topics", ", ".join(report["topics"])),
         ("From", _provenance(report.get("provenance", {}))),
+        ("On the target by origin", _counts(report["origins"])),
+        ("On the target by writer", _counts(totals["target"]["writers"])),
         ("Began", report["started"]),
         ("Ended", report["finished"]),
         (
@@ -131,6 +133,10 @@ def _provenance(topics: Mapping[str, Any]) -> str:
         for one in topics.values()
     }
     return "; ".join(sorted(ways)) or "not known: no link was named"
+
+
+def _counts(records: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} of {name or 'a link that is not known'}" for name, count in records.items()) or "none"
 
 
 def _cluster(facts: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.sums import DIGEST_BYTES, SideSums, Sums
 from gateway.jobs.audit.verdict import EXIT_CODES, AuditVerdict, Finding, overall
+from gateway.state.provenance import origin_of, writer_in_words
 from gateway.version import VERSION
 
 FORMAT: Final = "lockgate-audit/2"
@@ -61,7 +63,8 @@ class Report:
     """An audit's outcome. Times of day are UTC; `compared_s`, `total_s`: seconds of comparing, and of all.
 
     `source_bytes`: size of the source's logs on disk, 0 when it was not told. `relation`: how offsets relate, in words.
-    `provenance`: of each topic that a link mirrors, from where its records are.
+    `provenance`: of each topic that a link mirrors, from where its records are. `sources`: the source's cluster id by
+    the tag of each link there ever was.
     """
 
     source: ClusterFacts
@@ -79,6 +82,7 @@ class Report:
     cores: int
     findings: tuple[Finding, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -112,6 +116,16 @@ class Report:
             "closes": all(one.closes for one in self.findings),
         }
 
+    def origins(self) -> dict[str, int]:
+        """Records of the target by the cluster they are from, as its log says; "" for those of an unknown link.
+
+        In a chain it is the cluster from which the link has them.
+        """
+        found = Counter[str]()
+        for writer, records in sorted(self.sums.target.writers.items()):
+            found[origin_of(writer, self.sources, self.target.cluster_id)] += records
+        return dict(found)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {
@@ -124,6 +138,7 @@ class Report:
             "target": asdict(self.target),
             "topics": list(self.topics),
             "provenance": dict(self.provenance),
+            "origins": self.origins(),
             "offsets": self.relation,
             "sample": {"fraction": self.fraction, "seed": self.seed},
             "totals": self.totals(),
@@ -175,7 +190,12 @@ def _sums(sums: Sums) -> dict[str, Any]:
 
 
 def _side(side: SideSums) -> dict[str, Any]:
-    return {name: value for name, value in asdict(side).items() if name != "digest"}
+    """`writers`: records by who wrote them, in words."""
+    counts = {each.name: getattr(side, each.name) for each in fields(side) if each.name not in ("digest", "writers")}
+    writers = Counter[str]()
+    for writer, records in sorted(side.writers.items()):
+        writers[writer_in_words(writer)] += records
+    return {**counts, "writers": dict(writers)}
 
 
 def _kinds(kinds: Mapping[Any, int]) -> dict[str, int]:

@@ -40,6 +40,7 @@ class AuditOptions:
         fraction: of the offsets of each partition to compare, above 0 up to 1.
         seed: draws the sample.
         provenance: from where each topic's records are, for the report (`LinkPlan.provenance`).
+        sources: of every link there ever was, by its tag, for the report (`LinkPlan.sources`).
         wait_s: how long the copy may take to come to the other side's end of when the audit began.
     """
 
@@ -55,6 +56,7 @@ class AuditOptions:
     seed: int = 0
     wait_s: float = 60.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.jobs.audit.pieces import Span
 from gateway.jobs.audit.sums import SideSums
+from gateway.state.provenance import kind_of_writer
 from protocol.batch.header import BatchHeader
 from protocol.batch.record_reader import Record, read_records
 
@@ -84,6 +85,7 @@ class Side:
                 sums.aborted += found
             else:
                 sums.records += found
+                sums.writers[kind_of_writer(header.producer_id)] += found
                 if found:
                     yield Data(header, data, is_whole, low, end)
         self._skip_deleted()

@@ -18,7 +18,8 @@ class SideSums:
 
     offsets: asked for. deleted: of these, below the log start by then. records: what a consumer sees. markers: of
     transactions. aborted: data of aborted transactions. gaps: offsets without any record. `digest`: the sum, modulo
-    2^256, over the data batches (see `report.METHOD`).
+    2^256, over the data batches (see `report.METHOD`). writers: records by who wrote them, as the producer ids of their
+    batches say (`state/provenance.py` `kind_of_writer`).
     """
 
     offsets: int = 0
@@ -29,6 +30,7 @@ class SideSums:
     gaps: int = 0
     batches: int = 0
     digest: int = 0
+    writers: Counter[int] = field(default_factory=Counter)
 
     @property
     def unaccounted(self) -> int:

@@ -48,6 +48,7 @@ def plan_of(record: MirrorRecord) -> LinkPlan:
         "target": {"cluster_id": "t", "client": {}},
         "mirrors": [PlannedMirror.of(record, 1).model_dump(mode="json")],
         "groups": [],
+        "sources": {"1": "X"},
         "version": VERSION,
     }
     return LinkPlan.from_rest(body)
@@ -77,7 +78,7 @@ def test_a_topic_that_was_created_anew() -> None:
 
 @pytest.mark.parametrize(("version", "said"), [({}, "older"), ({"version": "0.0.1"}, "0.0.1")])
 def test_a_gateway_of_another_version(version: dict[str, str], said: str) -> None:
-    plan = {"link_name": "l", "group_prefix": "", "mirrors": [], "groups": []}
+    plan = {"link_name": "l", "group_prefix": "", "mirrors": [], "groups": [], "sources": {}}
     cluster = {"cluster_id": "c", "client": {}}
     with pytest.raises(ValueError, match=f"the gateway is {said}.*this job {VERSION}"):
         LinkPlan.from_rest({**plan, "source": cluster, "target": cluster, **version})

@@ -19,7 +19,7 @@ from gateway.state.producer_ids import (
     mirror_producer_id,
     shown_as,
 )
-from gateway.state.provenance import origin_of, provenance_of, sources_by_tag, writer_in_words
+from gateway.state.provenance import kind_of_writer, origin_of, provenance_of, sources_by_tag, writer_in_words
 from gateway.state.records import LinkRecord, MirrorRecord, OriginRecord, Upstream
 
 CLUSTERS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=22)
@@ -83,3 +83,10 @@ def test_in_words() -> None:
     assert writer_in_words(back) == "the mirror of link tag 3, back to the source, failback epoch 2"
     assert writer_in_words(in_failback_epoch(GATEWAY_PID_BASE + 1, 4)) == "a client of a gateway"
     assert writer_in_words(17) == "a client"
+
+
+@given(st.integers(-1, 2**63 - 1))
+def test_there_is_one_id_for_all_clients_and_its_words_are_theirs(producer_id: int) -> None:
+    kind = kind_of_writer(producer_id)
+    assert writer_in_words(kind) == writer_in_words(producer_id)
+    assert kind in (producer_id, -1, GATEWAY_PID_BASE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,8 @@ from gateway.jobs.audit.page import SHOWN, page
 from gateway.jobs.audit.report import ClusterFacts, Report
 from gateway.jobs.audit.sum_lines import sum_lines
 from gateway.jobs.audit.verdict import Finding
+from gateway.state.producer_ids import mirror_producer_id
+from gateway.state.provenance import kind_of_writer
 from tests.support.jobs.audit_logs import Log, Logs, audit, copied, facts_of, plain_log
 
 
@@ -19,7 +22,7 @@ def finding(source: Log, target: Log, index: int = 0) -> Finding:
     return replace(found, asked=replace(found.asked, partition=index))
 
 
-def report(*findings: Finding) -> dict[str, Any]:
+def report(*findings: Finding, **options: Any) -> dict[str, Any]:
     return Report(
         source=ClusterFacts("s", "a:1", 1),
         target=ClusterFacts("t", "b:1", 1),
@@ -35,6 +38,7 @@ def report(*findings: Finding) -> dict[str, Any]:
         spark_version="4",
         cores=2,
         findings=tuple(findings),
+        **options,
     ).to_dict()
 
 
@@ -84,3 +88,16 @@ def test_a_report_can_be_signed() -> None:
     assert one["digest"] == other["digest"] != report(finding(source, copied(source, 14)))["digest"]
     assert one["exit_code"] == 0
     assert one["totals"]["closes"] is True
+
+
+def test_it_says_of_which_cluster_the_records_are_and_who_wrote_them() -> None:
+    source = plain_log(20)
+    found = finding(source, copied(source))
+    mirror, client = mirror_producer_id(3, 1), 17
+    found.sums.target.writers = Counter({kind_of_writer(mirror): 14, kind_of_writer(client): 6})
+    one = report(found, sources={3: "the-source"})
+    assert one["origins"] == {"the-source": 14, "t": 6}
+    words = {"the mirror of link tag 3, from the source, failback epoch 0": 14, "a client": 6}
+    assert one["totals"]["target"]["writers"] == words
+    shown = page(one, "")
+    assert "6 of t, 14 of the-source" in shown
