@@ -84,15 +84,21 @@ def simulate(plan: RunPlan, listener: Callable[[Line], None] | None = None) -> O
 
 
 def _simulated(plan: RunPlan, listener: Callable[[Line], None] | None) -> Outcome:
+    """A loop that closes collects the garbage of its run: by then nobody has its world any more."""
     loop = SimLoop(plan.seed)
+    try:
+        return _lived(plan, loop, listener)
+    finally:
+        loop.close()
+
+
+def _lived(plan: RunPlan, loop: SimLoop, listener: Callable[[Line], None] | None) -> Outcome:
     world = World(plan, loop, listener)
     with logs.told_to(world.logged if listener else None):
         try:
             return loop.run_until_complete(world.run())
         except Spinning as exc:
             return replace(world.outcome, broken=f"spinning: {exc}", story=world.story.lines)
-        finally:
-            loop.close()
 
 
 class World:

@@ -351,6 +351,8 @@ class SimLoop(asyncio.BaseEventLoop):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._bury_all()
+                self.nodes.clear()  # by their connections they have all that ran on them
+                self.network.forget()
                 gc.collect()  # what finalizers want has no effect here, either
         finally:
             gc.unfreeze()

@@ -197,6 +197,11 @@ class Network:
             for endpoint in link.endpoints:
                 endpoint.is_over()
 
+    def forget(self) -> None:
+        """Nobody is there any more: by its connections the network has all that used it."""
+        self._links.clear()
+        self.on_segment.clear()
+
     # -- links ---------------------------------------------------------------------------------------------------
 
     def link(self, src: str, dst: str) -> Link:
