@@ -25,7 +25,7 @@ from protocol.messages import FindCoordinatorRequest, InitProducerIdRequest
 from tests.broker_model.normal import unlike
 from tests.broker_model.recording import Recorded, Recording
 from tests.broker_model.run import Difference, Pair, make_plan
-from tests.broker_model.sides import CONFIGS, RealSide
+from tests.broker_model.sides import AUTHORIZER, CONFIGS, RealSide
 from tests.support.brokers.clusters import running_cluster
 
 VERSIONS = ("3.9.1", "4.3.1")
@@ -133,7 +133,9 @@ def _on_cluster(
     """Start a fresh cluster of a version, and do the work with it."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="broker-model-")))
-        start = running_cluster("broker-model", kafka, folder, brokers=options.brokers, properties=dict(CONFIGS))
+        start = running_cluster(
+            "broker-model", kafka, folder, brokers=options.brokers, properties={**CONFIGS, **AUTHORIZER}
+        )
         asyncio.run(work(stack.enter_context(start)))
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.broker_model import steps_admin, steps_data, steps_groups, steps_transactions
+from tests.broker_model import steps_acls, steps_admin, steps_data, steps_groups, steps_transactions
 from tests.broker_model.context import Context, Entry
 from tests.broker_model.sides import ModelSide, Side, in_virtual_time
 from tests.broker_model.steps import STEPS
 
-STEP_MODULES = (steps_admin, steps_data, steps_groups, steps_transactions)
+STEP_MODULES = (steps_acls, steps_admin, steps_data, steps_groups, steps_transactions)
 """Modules whose import registers steps."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from protocol.apis import ApiKey
 from protocol.codec import decode_response, encode_request
 from protocol.header import response_body_offset
+from tests.simulation.kafka.acls import Authorizer
 from tests.simulation.kafka.broker import CloseConnection, Session
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kernel.loop import SimLoop
@@ -31,6 +32,11 @@ CONFIGS: Final[Mapping[str, str]] = {
     "max.incremental.fetch.session.cache.slots": "1000",
 }
 """Broker configurations of both sides."""
+AUTHORIZER: Final[Mapping[str, str]] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Of real brokers, beside those. The model's authorizer forbids nobody anything."""
 
 
 class Side(Protocol):
@@ -136,6 +142,7 @@ class ModelSide:
     def __init__(self, loop: SimLoop, version: str, brokers: int) -> None:
         configs = dict(CONFIGS)
         self.cluster = ClusterModel(loop, brokers=brokers, version=version, rng=Random(1), configs=configs)
+        self.cluster.authorizer = Authorizer()
         self._sessions: dict[tuple[int, str], Session] = {}
 
     @property

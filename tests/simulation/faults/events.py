@@ -28,6 +28,7 @@ from tests.simulation.fleet.gateway_node import GatewayNode, NotServing
 from tests.simulation.kafka.broker import Broker
 from tests.simulation.kafka.cluster import ClusterModel
 from tests.simulation.kafka.groups.group_offsets import CommittedOffset
+from tests.simulation.kafka.logs.retention import retention_start
 from tests.simulation.operations.operator import LINK
 from tests.simulation.plan import GROUP, PLAIN, SET, TOPICS, Event, EventKind
 from tests.simulation.plan.roles import TABLE, WEAK
@@ -212,8 +213,12 @@ class Events:
         written, copied = self._written(WEAK)
         if written is None or copied is None:
             return ""
-        log = written.partition(WEAK, 0).best.log
-        if copied.log_range(WEAK, 0)[2] < log.segments[-1].base:
+        partition = written.partition(WEAK, 0)
+        leader = partition.leader
+        if leader is None:
+            return ""
+        log, now_ms = leader.log, written.wall_ms(written.brokers[leader.broker_id].host)
+        if copied.log_range(WEAK, 0)[2] < retention_start(log, partition.topic.settings, now_ms):
             return ""
         before, gone = log.start, written.records(WEAK, 0)
         written.retain(WEAK)
