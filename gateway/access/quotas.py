@@ -7,7 +7,7 @@ that breaks off anywhere is asked again, and sets what is missing then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -112,5 +112,4 @@ class Quotas:
 def _after(row: QuotaRow, done: dict[QuotaKey, tuple[QuotaState, str]]) -> QuotaRow:
     if row.state not in _TODO or row.target not in done:
         return row
-    state, detail = done[row.target]
-    return replace(row, state=state, detail=detail)
+    return row.became(*done[row.target])

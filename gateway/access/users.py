@@ -164,15 +164,17 @@ class Users:
                 try:
                     credentials.append(await self._credential(row, new))
                 except ValueError as exc:
-                    done[key] = replace(row, state=UserState.NO_SECRET, detail=str(exc))
+                    done[key] = row.became(UserState.NO_SECRET, str(exc))
             if validate_only or not credentials:
                 continue
             with target_errors():
                 refused = await self._target.create_scram_users(credentials)
             for one in credentials:
                 error = refused.get(one.key)
-                state = UserState.CREATED if error is None else UserState.REFUSED
-                done[one.key] = replace(wanted[one.key], state=state, detail="" if error is None else str(error))
+                row = wanted[one.key]
+                done[one.key] = (
+                    row.became(UserState.CREATED) if error is None else row.became(UserState.REFUSED, str(error))
+                )
         counts = Counter(row.state for row in done.values())
         if counts:
             _log.info("SCRAM users", link=name, **{state.value.lower(): many for state, many in counts.items()})

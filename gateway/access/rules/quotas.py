@@ -77,6 +77,10 @@ class QuotaRow:
     state: QuotaState
     detail: str = ""
 
+    def became(self, state: QuotaState, detail: str = "") -> QuotaRow:
+        """What came of it."""
+        return QuotaRow(self.source, self.target, self.value, self.wanted, self.present, state, detail)
+
 
 class TooManyQuotas(ValueError):
     """A cluster has more than `MOST_QUOTAS`. One line."""

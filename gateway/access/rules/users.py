@@ -60,6 +60,10 @@ class UserRow:
         """The credential on the target."""
         return ScramKey(self.target_user, self.mechanism)
 
+    def became(self, state: UserState, detail: str = "") -> UserRow:
+        """What came of it."""
+        return UserRow(self.user, self.target_user, self.mechanism, self.iterations, state, detail)
+
 
 @dataclass(frozen=True, slots=True)
 class Identities:

@@ -68,7 +68,7 @@ class GatewayProcess:
             self._process = subprocess.Popen(
                 [*command, "--config", str(self._settings)], stdout=log, stderr=subprocess.STDOUT
             )
-        wait_until(self._healthy, 60.0, what="the gateway's /health")
+        wait_until(self._healthy, 180.0, what="the gateway's /health")
 
     def run_again(self) -> subprocess.CompletedProcess[str]:
         """Start a second process with the same settings, which cannot live long."""

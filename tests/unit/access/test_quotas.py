@@ -20,7 +20,8 @@ def quota(user: str) -> QuotaKey:
 async def quotas(plane) -> Quotas:
     await plane.with_link()
     plane.source.quotas_there = {quota("alice"): 100.0, quota("bob"): 200.0}
-    return plane.service.quotas
+    found: Quotas = plane.service.quotas
+    return found
 
 
 async def test_missing_ones_are_set_once(plane, quotas):

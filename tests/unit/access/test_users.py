@@ -33,7 +33,8 @@ async def users(plane, tmp_path: Path) -> Users:
     policy = LinkPolicy(files=str(tmp_path), variables=("USER_*",))
     plane.sources.secrets = LinkSecrets(policy, environment={"USER_bob": "bob's"})
     plane.service.users._secrets = plane.sources.secrets
-    return plane.service.users
+    found: Users = plane.service.users
+    return found
 
 
 def template(tmp_path: Path) -> NewSecrets:

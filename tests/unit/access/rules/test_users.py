@@ -13,7 +13,9 @@ ALICE, BOB = ScramKey("alice", SHA256), ScramKey("bob", SHA512)
 RELAYED = Identities(relayed=("listener",))
 
 
-def states(rules: str = "DEFAULT", identities: Identities = RELAYED, target: tuple[ScramKey, ...] = ()) -> dict:
+def states(
+    rules: str = "DEFAULT", identities: Identities = RELAYED, target: tuple[ScramKey, ...] = ()
+) -> dict[str, UserState]:
     rows = plan_users({ALICE: 4096, BOB: 8192}, target, rules, identities)
     return {row.user: row.state for row in rows}
 
