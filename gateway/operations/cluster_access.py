@@ -152,13 +152,13 @@ class ClusterAccess(Protocol):
         """Delete what lies below an offset, per partition (DeleteRecords)."""
 
     async def group_ids(self) -> Sequence[str]:
-        """The consumer groups of the cluster."""
+        """The groups of the cluster that consume, of every type."""
 
     async def describe_group(self, group: str) -> GroupView:
         """State and members of a group; 'Dead' for one that does not exist."""
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        """All committed offsets of a group, by topic and partition."""
+        """All committed offsets of a group, by topic and partition; of a share group (KIP-932) its start offsets."""
 
     async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
         """The ACLs on these kinds of resources; BrokerError SECURITY_DISABLED from a cluster without an authorizer."""

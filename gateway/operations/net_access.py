@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gateway.kafka import acls, admin, groups, quotas, scram_users
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
-from gateway.kafka.commits import Committed, committed_offsets
+from gateway.kafka.commits import NO_EPOCH, Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
 from gateway.kafka.delegation_tokens import require_tokens, token_owners
@@ -18,6 +18,7 @@ from gateway.kafka.rules.acl import Acl, ResourceType
 from gateway.kafka.rules.quota import QuotaKey
 from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.share_groups import share_offsets
 from gateway.kafka.topic_configs import TopicConfigs
 from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
@@ -36,6 +37,7 @@ from protocol.errors import ErrorCode, error_name
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
 _AT_ONCE = 32
+_CONSUMING = ("", "consumer", groups.SHARE, groups.STREAMS)
 _TOPICS_AT_ONCE = 1000  # asked for in one Metadata request
 
 
@@ -298,17 +300,21 @@ class NetAccess:
         await delete_records(self._cluster, {(name, index): offset for index, offset in before.items()})
 
     async def group_ids(self) -> Sequence[str]:
-        """The consumer groups of the cluster; of Connect and its like there is nothing to gate."""
+        """The groups of the cluster that consume; of Connect and its like there is nothing to gate."""
         listed = await groups.list_groups(self._cluster)
-        return [group.group for group in listed if group.protocol_type in ("", "consumer")]
+        return [group.group for group in listed if group.protocol_type in _CONSUMING]
 
     async def describe_group(self, group: str) -> groups.GroupView:
         """State and members of a group."""
         return await groups.describe_group(self._cluster, group)
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        """All committed offsets of a group."""
-        return await committed_offsets(self._cluster, group)
+        """See `ClusterAccess.committed_offsets`."""
+        committed: Mapping[TopicPartition, Committed] = await committed_offsets(self._cluster, group)
+        if committed:
+            return committed
+        starts = await share_offsets(self._cluster, group)
+        return {key: Committed(start.offset, NO_EPOCH, "") for key, start in starts.items()}
 
     async def _until_led(self, name: str, partitions: int) -> None:
         """A created topic reaches the brokers one after the other; what comes next must find its leaders."""

@@ -1,0 +1,162 @@
+"""Streams groups (KIP-1071) from one cluster to another: the gate, the offsets, and the topics of the topology.
+
+The member is one of ours, which says what Kafka Streams says with `group.protocol=streams`; it has no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from gateway.devcluster import DevCluster
+from gateway.kafka.cluster import Cluster
+from gateway.kafka.commits import committed_offsets
+from gateway.kafka.connection.config import ClusterConfig
+from gateway.kafka.groups import describe_group
+from gateway.kafka.routed import on_coordinator
+from protocol.errors import ErrorCode
+from protocol.messages import OffsetCommitRequest, StreamsGroupHeartbeatRequest
+from tests.support.brokers.clusters import running_cluster
+from tests.support.brokers.logs import create_topic
+from tests.support.brokers.quick_clusters import asked
+from tests.support.gateways.gateway import GatewayProcess
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+JOINS, LEAVES = 0, -1
+AT = 7
+"""The offset that the member has committed on the source."""
+
+
+class Lab(NamedTuple):
+    source: DevCluster
+    target: DevCluster
+    gateway: GatewayProcess
+
+    def ask(self, bootstrap: str, question: Any) -> Any:
+        return asked(ClusterConfig.from_client_properties({"bootstrap.servers": bootstrap}), question)
+
+    def group(self, group: str) -> dict[str, Any]:
+        answer = self.gateway.api.get(f"/v3/links/west/groups/{group}")
+        return dict(answer.json()) if answer.is_success else {}
+
+    def mirrored(self, topic: str) -> None:
+        self.gateway.create_mirror("west", topic)
+        wait_until(lambda: self.gateway.mirror("west", topic)["readable"], 60, what=f"{topic} to be readable")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("streams")
+    with (
+        running_cluster("streams-source", "4.3.1", folder) as source,
+        running_cluster("streams-target", "4.3.1", folder) as target,
+    ):
+        gateway = GatewayProcess(folder, target.bootstrap, groups={"quiet_period_s": 1.0})
+        try:
+            gateway.start()
+            gateway.create_link("west", source.bootstrap)
+            yield Lab(source, target, gateway)
+            gateway.assert_runs()
+        finally:
+            gateway.close()
+            print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when a test failed
+
+
+def heartbeat(group: str, topic: str, epoch: int, changelog: str) -> Any:
+    """Of a member with one task, which counts: so it has a changelog."""
+    topology = StreamsGroupHeartbeatRequest.Topology
+    part = topology.Subtopology
+    kept = part.TopicInfo(name=changelog, partitions=0, replication_factor=1, topic_configs=[])
+    none: dict[str, Any] = {
+        name: []
+        for name in ("source_topic_regex", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
+    }
+    joins = epoch == JOINS
+    tasks: dict[str, Any] = dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks"), () if joins else None)
+    return StreamsGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m",
+        member_epoch=epoch,
+        endpoint_information_epoch=0,
+        instance_id=None,
+        rack_id=None,
+        rebalance_timeout_ms=10_000 if joins else -1,
+        topology=topology(
+            epoch=0,
+            subtopologies=[part(subtopology_id="0", source_topics=[topic], state_changelog_topics=[kept], **none)],
+        )
+        if joins
+        else None,
+        process_id="p" if joins else None,
+        user_endpoint=None,
+        client_tags=[] if joins else None,
+        task_offsets=None,
+        task_end_offsets=None,
+        shutdown_application=False,
+        **tasks,
+    )
+
+
+async def beat(cluster: Cluster, group: str, topic: str, epoch: int) -> Any:
+    request = heartbeat(group, topic, epoch, f"{group}-changelog")
+    return await on_coordinator(cluster, group, request, lambda answer: [], timeout_s=30.0)
+
+
+async def read_on_source(cluster: Cluster, group: str, topic: str) -> None:
+    """Join, commit as the member, and leave."""
+    joined = await beat(cluster, group, topic, JOINS)
+    assert not joined.error_code, joined
+    part = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition
+    committed = part(partition_index=0, committed_offset=AT, committed_leader_epoch=-1, committed_metadata="")
+    commit = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=joined.member_epoch,
+        member_id="m",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[committed])],
+    )
+    answer = await on_coordinator(cluster, group, commit, lambda answer: [], cap=9)
+    assert not answer.topics[0].partitions[0].error_code, answer
+
+
+def test_a_streams_group_waits_and_reads_on(lab: Lab, topic: str) -> None:
+    group = f"{topic}-app"
+    changelog = f"{group}-changelog"
+    for name in (topic, changelog):
+        create_topic(lab.source.bootstrap, name, partitions=1)
+    lab.ask(lab.source.bootstrap, lambda cluster: read_on_source(cluster, group, topic))
+    lab.mirrored(topic)
+
+    held = lab.ask(lab.gateway.bootstrap, lambda cluster: beat(cluster, group, topic, JOINS))
+    assert held.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    shown = lab.group(group)
+    assert (shown["group_type"], shown["state"], shown["topology_epoch"]) == ("STREAMS", "ACTIVE", 0)
+
+    lab.ask(lab.source.bootstrap, lambda cluster: beat(cluster, group, topic, LEAVES))
+
+    def refused() -> str:
+        answer = lab.gateway.api.post(f"/v3/links/west/groups/{group}:promote", json={})
+        assert not answer.is_success, answer.text
+        return str(answer.json()["message"])
+
+    wait_until(lambda: "member(s) on the source" not in refused(), 60, what="the member to have left")
+    why = refused()
+    print(why)  # noqa: T201 - what an operator sees
+    assert f"topics of its topology are not mirrored ({changelog})" in why
+    lab.mirrored(changelog)
+    wait_until(
+        lambda: lab.gateway.api.post(f"/v3/links/west/groups/{group}:promote", json={}).is_success, 60, what="a promote"
+    )
+
+    joined = lab.ask(lab.gateway.bootstrap, lambda cluster: beat(cluster, group, topic, JOINS))
+    assert (joined.error_code, joined.member_epoch > 0) == (0, True), joined
+    view = lab.ask(lab.target.bootstrap, lambda cluster: describe_group(cluster, group))
+    assert (view.type, len(view.members)) == ("streams", 1)
+    offsets = lab.ask(lab.target.bootstrap, lambda cluster: committed_offsets(cluster, group))
+    assert {key: one.offset for key, one in offsets.items()} == {(topic, 0): AT}
+    lab.ask(lab.gateway.bootstrap, lambda cluster: beat(cluster, group, topic, LEAVES))
