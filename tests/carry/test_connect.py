@@ -16,7 +16,7 @@ from tests.support.brokers.logs import create_topic
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1500)]
 
 LINES, FILE_IN, FILE_OUT = "lines", "in.txt", "out.txt"
 SINKS_GROUP = "connect-out"
@@ -48,21 +48,21 @@ def test_connectors_go_on_where_they_were(tmp_path: Path) -> None:
             with connect_worker(source.bootstrap, tmp_path) as worker:
                 worker.create("in", {"connector.class": SOURCE, "file": str(source_file), "topic": LINES})
                 worker.create("out", {"connector.class": SINK, "file": str(sink_file), "topics": LINES})
-                wait_until(lambda: worker.runs("in", "out"), 120, what="the connectors")
+                wait_until(lambda: worker.runs("in", "out"), 300, what="the connectors")
                 for topic in (LINES, *INTERNAL):
                     gateway.create_mirror("west", topic)
-                wait_until(lambda: lines_of(sink_file) == wanted, 60, what="the first lines")
+                wait_until(lambda: lines_of(sink_file) == wanted, 180, what="the first lines")
                 wanted = written(source_file, 50, 100)
-                wait_until(lambda: lines_of(sink_file) == wanted, 60, what="lines while the topics are mirrored")
+                wait_until(lambda: lines_of(sink_file) == wanted, 180, what="lines while the topics are mirrored")
                 # another flush of offsets: Connect stores what it has sent
-                wait_until(lambda: bool(worker.offsets("in").get("offsets")), 60, what="the source's offsets")
+                wait_until(lambda: bool(worker.offsets("in").get("offsets")), 180, what="the source's offsets")
 
             # the workers are stopped: what is written now waits in the file
             wanted = written(source_file, 100, 150)
             assert gateway.api.post("/v3/links/west/groups", json={"group": SINKS_GROUP}).status_code in (201, 409)
             wait_until(
                 lambda: gateway.api.post(f"/v3/links/west/groups/{SINKS_GROUP}:promote", json={}).is_success,
-                60,
+                180,
                 what="the sink's group",
             )
             topics = [LINES, *INTERNAL]
@@ -70,15 +70,15 @@ def test_connectors_go_on_where_they_were(tmp_path: Path) -> None:
             assert answer.is_success, answer.text
             wait_until(
                 lambda: {gateway.mirror("west", name)["mirror_status"] for name in topics} == {"STOPPED"},
-                60,
+                180,
                 what="the promote",
             )
 
             with connect_worker(gateway.bootstrap, tmp_path) as worker:
-                wait_until(lambda: worker.runs("in", "out"), 120, what="the connectors behind the gateway")
-                wait_until(lambda: lines_of(sink_file) == wanted, 60, what="what was written meanwhile")
+                wait_until(lambda: worker.runs("in", "out"), 300, what="the connectors behind the gateway")
+                wait_until(lambda: lines_of(sink_file) == wanted, 180, what="what was written meanwhile")
                 wanted = written(source_file, 150, 200)
-                wait_until(lambda: lines_of(sink_file) == wanted, 60, what="what is written now")
+                wait_until(lambda: lines_of(sink_file) == wanted, 180, what="what is written now")
             gateway.assert_runs()
         finally:
             gateway.close()

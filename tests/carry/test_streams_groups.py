@@ -101,9 +101,12 @@ def heartbeat(group: str, topic: str, epoch: int, changelog: str) -> Any:
     )
 
 
-async def beat(cluster: Cluster, group: str, topic: str, epoch: int) -> Any:
+async def beat(cluster: Cluster, group: str, topic: str, epoch: int, *, patiently: bool = True) -> Any:
+    """One heartbeat; again while the coordinator loads, or the gate is closed."""
     request = heartbeat(group, topic, epoch, f"{group}-changelog")
-    return await on_coordinator(cluster, group, request, lambda answer: [], timeout_s=30.0)
+    return await on_coordinator(
+        cluster, group, request, lambda answer: [answer.error_code] if patiently else [], timeout_s=60.0
+    )
 
 
 async def read_on_source(cluster: Cluster, group: str, topic: str) -> None:
@@ -120,7 +123,7 @@ async def read_on_source(cluster: Cluster, group: str, topic: str) -> None:
         retention_time_ms=-1,
         topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[committed])],
     )
-    answer = await on_coordinator(cluster, group, commit, lambda answer: [], cap=9)
+    answer = await on_coordinator(cluster, group, commit, lambda answer: [], cap=9, timeout_s=60.0)
     assert not answer.topics[0].partitions[0].error_code, answer
 
 
@@ -132,7 +135,7 @@ def test_a_streams_group_waits_and_reads_on(lab: Lab, topic: str) -> None:
     lab.ask(lab.source.bootstrap, lambda cluster: read_on_source(cluster, group, topic))
     lab.mirrored(topic)
 
-    held = lab.ask(lab.gateway.bootstrap, lambda cluster: beat(cluster, group, topic, JOINS))
+    held = lab.ask(lab.gateway.bootstrap, lambda cluster: beat(cluster, group, topic, JOINS, patiently=False))
     assert held.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     shown = lab.group(group)
     assert (shown["group_type"], shown["state"], shown["topology_epoch"]) == ("STREAMS", "ACTIVE", 0)

@@ -99,7 +99,7 @@ def connect_worker(bootstrap: str, folder: Path) -> Iterator[ConnectWorker]:
         command = java_command(KAFKA, MAIN, str(config), heap_mb=256)
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT) as process:
             try:
-                wait_until(lambda: _answers(api, process), 180, what="the worker's REST API")
+                wait_until(lambda: _answers(api, process), 600, what="the worker's REST API")
                 yield ConnectWorker(api)
             finally:
                 process.terminate()
