@@ -9,18 +9,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import AcknowledgeType, Message, Producer, ShareConsumer
 
 from gateway.devcluster import DevCluster
-from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.share_groups import ShareStart, alter_share_offsets, share_offsets
-from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create_topic
-from tests.support.brokers.quick_clusters import asked
-from tests.support.gateways.gateway import GatewayProcess
+from tests.support.gateways.group_sides import GroupSides, group_sides
 from tests.support.gateways.identity_scene import QUIET
 from tests.support.waiting import wait_until
 
@@ -32,48 +28,10 @@ DONE = 10
 DONE_BEHIND = (12, 14)
 
 
-class Lab(NamedTuple):
-    """A link between two clusters that know share groups, with a gateway before the target."""
-
-    source: DevCluster
-    target: DevCluster
-    gateway: GatewayProcess
-
-    def ask(self, cluster: DevCluster, question: Any) -> Any:
-        return asked(ClusterConfig.from_client_properties({"bootstrap.servers": cluster.bootstrap}), question)
-
-    def starts(self, cluster: DevCluster, group: str) -> dict[tuple[str, int], ShareStart]:
-        return dict(self.ask(cluster, lambda client: share_offsets(client, group)))
-
-    def group(self, group: str) -> dict[str, Any]:
-        answer = self.gateway.api.get(f"/v3/links/west/groups/{group}")
-        return dict(answer.json()) if answer.is_success else {}
-
-    def filled(self, topic: str) -> None:
-        create_topic(self.source.bootstrap, topic, partitions=1)
-        write(self.source.bootstrap, topic, RECORDS)
-
-    def mirrored(self, topic: str) -> None:
-        self.gateway.create_mirror("west", topic)
-        wait_until(lambda: self.gateway.mirror("west", topic)["readable"], 60, what=f"{topic} to be readable")
-
-
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("share")
-    with (
-        running_cluster("share-source", "4.3.1", folder) as source,
-        running_cluster("share-target", "4.3.1", folder) as target,
-    ):
-        gateway = GatewayProcess(folder, target.bootstrap, groups={"quiet_period_s": 1.0})
-        try:
-            gateway.start()
-            gateway.create_link("west", source.bootstrap)
-            yield Lab(source, target, gateway)
-            gateway.assert_runs()
-        finally:
-            gateway.close()
-            print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when a test failed
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupSides]:
+    with group_sides(tmp_path_factory.mktemp("share"), "share") as sides:
+        yield sides
 
 
 def write(bootstrap: str, topic: str, count: int) -> None:
@@ -81,6 +39,15 @@ def write(bootstrap: str, topic: str, count: int) -> None:
     for number in range(count):
         producer.produce(topic, value=str(number))
     assert producer.flush(30) == 0
+
+
+def filled(lab: GroupSides, topic: str) -> None:
+    create_topic(lab.source.bootstrap, topic, partitions=1)
+    write(lab.source.bootstrap, topic, RECORDS)
+
+
+def starts(lab: GroupSides, cluster: DevCluster, group: str) -> dict[tuple[str, int], ShareStart]:
+    return lab.ask(cluster.bootstrap, lambda client: share_offsets(client, group))
 
 
 class Member:
@@ -124,19 +91,19 @@ def member(bootstrap: str, group: str, topic: str) -> Iterator[Member]:
         found.close()
 
 
-def on_source(lab: Lab, group: str, topic: str) -> None:
+def on_source(lab: GroupSides, group: str, topic: str) -> None:
     """The group as it stands on the source: see DONE and DONE_BEHIND."""
-    lab.ask(lab.source, lambda client: alter_share_offsets(client, group, {(topic, 0): 0}))
+    lab.ask(lab.source.bootstrap, lambda client: alter_share_offsets(client, group, {(topic, 0): 0}))
     with member(lab.source.bootstrap, group, topic) as reader:
         reader.poll_until(
-            lambda: lab.starts(lab.source, group) == {(topic, 0): ShareStart(DONE, RECORDS - DONE - len(DONE_BEHIND))},
+            lambda: starts(lab, lab.source, group) == {(topic, 0): ShareStart(DONE, RECORDS - DONE - len(DONE_BEHIND))},
             lambda offset: offset < DONE or offset in DONE_BEHIND,
         )
 
 
-def test_a_share_group_reads_on_where_it_was(lab: Lab, topic: str) -> None:
+def test_a_share_group_reads_on_where_it_was(lab: GroupSides, topic: str) -> None:
     group = f"{topic}-app"
-    lab.filled(topic)
+    filled(lab, topic)
     on_source(lab, group, topic)
     lab.mirrored(topic)
     with member(lab.gateway.bootstrap, group, topic) as reader:
@@ -158,7 +125,7 @@ def test_a_share_group_reads_on_where_it_was(lab: Lab, topic: str) -> None:
     )
     (offset,) = shown["offsets"]
     assert (offset["source_offset"], offset["target_offset"], offset["rule"]) == (DONE, DONE, "exact")
-    wait_until(lambda: lab.starts(lab.target, group)[topic, 0].lag == 0, 60, what="the end")
+    wait_until(lambda: starts(lab, lab.target, group)[topic, 0].lag == 0, 60, what="the end")
 
     lab.gateway.promote("west", topic)
     wait_until(lambda: lab.gateway.mirror("west", topic)["mirror_status"] == "STOPPED", 60, what="the promote")
@@ -168,9 +135,9 @@ def test_a_share_group_reads_on_where_it_was(lab: Lab, topic: str) -> None:
         assert sorted(reader.seen) == list(range(RECORDS, RECORDS + 5))
 
 
-def test_a_demoted_share_group_goes_on_at_the_source(lab: Lab, topic: str) -> None:
+def test_a_demoted_share_group_goes_on_at_the_source(lab: GroupSides, topic: str) -> None:
     group = f"{topic}-app"
-    lab.filled(topic)
+    filled(lab, topic)
     on_source(lab, group, topic)
     lab.mirrored(topic)
     answer = lab.gateway.api.post("/v3/links/west/groups", json={"group": group})
@@ -178,18 +145,18 @@ def test_a_demoted_share_group_goes_on_at_the_source(lab: Lab, topic: str) -> No
     wait_until(
         lambda: lab.gateway.api.post(f"/v3/links/west/groups/{group}:promote", json={}).is_success, 60, what="a promote"
     )
-    assert lab.starts(lab.target, group)[topic, 0].offset == DONE
+    assert starts(lab, lab.target, group)[topic, 0].offset == DONE
     further = DONE + 10
     with member(lab.gateway.bootstrap, group, topic) as reader:
         reader.poll_until(
-            lambda: lab.starts(lab.target, group)[topic, 0].offset == further, lambda offset: offset < further
+            lambda: starts(lab, lab.target, group)[topic, 0].offset == further, lambda offset: offset < further
         )
 
     def demoted() -> bool:
         return bool(lab.gateway.api.post(f"/v3/links/west/groups/{group}:demote", json={}).is_success)
 
     wait_until(demoted, 60, what="a demote")
-    assert lab.starts(lab.source, group)[topic, 0].offset == further
+    assert starts(lab, lab.source, group)[topic, 0].offset == further
     with member(lab.gateway.bootstrap, group, topic) as reader:  # the gate is closed again
         ends = time.monotonic() + 5
         while time.monotonic() < ends:
@@ -197,14 +164,14 @@ def test_a_demoted_share_group_goes_on_at_the_source(lab: Lab, topic: str) -> No
         assert not reader.seen
 
 
-def test_what_is_not_mirrored_passes(lab: Lab, topic: str) -> None:
+def test_what_is_not_mirrored_passes(lab: GroupSides, topic: str) -> None:
     """A share group of the target's own, on a topic of its own, while others are gated."""
-    lab.filled(topic)
+    filled(lab, topic)
     lab.mirrored(topic)
     own = f"{topic}-own"
     create_topic(lab.target.bootstrap, own, partitions=1)
     write(lab.target.bootstrap, own, 3)
-    lab.ask(lab.target, lambda client: alter_share_offsets(client, own, {(own, 0): 0}))
+    lab.ask(lab.target.bootstrap, lambda client: alter_share_offsets(client, own, {(own, 0): 0}))
     with member(lab.gateway.bootstrap, own, own) as reader:
         reader.poll_until(lambda: len(reader.seen) >= 3)
     assert sorted(reader.seen) == [0, 1, 2]

@@ -6,22 +6,18 @@ The member is one of ours, which says what Kafka Streams says with `group.protoc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from gateway.devcluster import DevCluster
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
-from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.groups import describe_group
 from gateway.kafka.routed import on_coordinator
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetCommitRequest, StreamsGroupHeartbeatRequest
-from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create_topic
-from tests.support.brokers.quick_clusters import asked
-from tests.support.gateways.gateway import GatewayProcess
+from tests.support.gateways.group_sides import GroupSides, group_sides
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -31,39 +27,10 @@ AT = 7
 """The offset that the member has committed on the source."""
 
 
-class Lab(NamedTuple):
-    source: DevCluster
-    target: DevCluster
-    gateway: GatewayProcess
-
-    def ask(self, bootstrap: str, question: Any) -> Any:
-        return asked(ClusterConfig.from_client_properties({"bootstrap.servers": bootstrap}), question)
-
-    def group(self, group: str) -> dict[str, Any]:
-        answer = self.gateway.api.get(f"/v3/links/west/groups/{group}")
-        return dict(answer.json()) if answer.is_success else {}
-
-    def mirrored(self, topic: str) -> None:
-        self.gateway.create_mirror("west", topic)
-        wait_until(lambda: self.gateway.mirror("west", topic)["readable"], 60, what=f"{topic} to be readable")
-
-
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("streams")
-    with (
-        running_cluster("streams-source", "4.3.1", folder) as source,
-        running_cluster("streams-target", "4.3.1", folder) as target,
-    ):
-        gateway = GatewayProcess(folder, target.bootstrap, groups={"quiet_period_s": 1.0})
-        try:
-            gateway.start()
-            gateway.create_link("west", source.bootstrap)
-            yield Lab(source, target, gateway)
-            gateway.assert_runs()
-        finally:
-            gateway.close()
-            print(gateway.log.read_text(errors="replace")[-8000:])  # noqa: T201 - pytest shows it when a test failed
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupSides]:
+    with group_sides(tmp_path_factory.mktemp("streams"), "streams") as sides:
+        yield sides
 
 
 def heartbeat(group: str, topic: str, epoch: int, changelog: str) -> Any:
@@ -127,7 +94,7 @@ async def read_on_source(cluster: Cluster, group: str, topic: str) -> None:
     assert not answer.topics[0].partitions[0].error_code, answer
 
 
-def test_a_streams_group_waits_and_reads_on(lab: Lab, topic: str) -> None:
+def test_a_streams_group_waits_and_reads_on(lab: GroupSides, topic: str) -> None:
     group = f"{topic}-app"
     changelog = f"{group}-changelog"
     for name in (topic, changelog):

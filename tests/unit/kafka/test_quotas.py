@@ -11,34 +11,27 @@ from gateway.kafka.quotas import IN_A_REQUEST, describe_quotas, set_quotas
 from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import AlterClientQuotasResponse, DescribeClientQuotasResponse, MetadataResponse
+from protocol.messages import AlterClientQuotasResponse, DescribeClientQuotasResponse
 from tests.support.brokers.quick_clusters import OpenCluster
-from tests.support.fakes.fake_broker import FakeBroker, Request
+from tests.support.fakes.fake_broker import Request
+from tests.support.fakes.lone_broker import LoneBroker
 
 ALICE, APP = Part(EntityType.USER, "alice"), Part(EntityType.CLIENT_ID, "app")
 BOTH = QuotaKey((ALICE, APP), "producer_byte_rate")
 DEFAULT_IP = QuotaKey((Part(EntityType.IP, None),), "connection_creation_rate")
 
 
-class Broker(FakeBroker):
+class Broker(LoneBroker):
     """`there`: entity parts and values. `refuses`: names. `sent`: (entity, key, value, remove)."""
 
     there: tuple[tuple[tuple[tuple[str, str | None], ...], dict[str, float]], ...] = ()
-    refuses = frozenset[str]()
-    code = int(ErrorCode.NONE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.sent: list[tuple[Any, ...]] = []
         self.handlers |= {
-            ApiKey.METADATA: lambda _: self._metadata(),
             ApiKey.DESCRIBE_CLIENT_QUOTAS: self._describe,
             ApiKey.ALTER_CLIENT_QUOTAS: self._alter,
         }
-
-    def _metadata(self) -> Any:
-        broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port, rack=None)
-        return MetadataResponse(brokers=[broker], cluster_id="c", controller_id=1, topics=[])
 
     def _describe(self, request: Request) -> Any:
         assert (list(request.message.components), request.message.strict) == ([], False)
@@ -70,10 +63,6 @@ class Broker(FakeBroker):
             )
         assert not request.message.validate_only
         return AlterClientQuotasResponse(throttle_time_ms=0, entries=results)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
 
 
 async def test_quotas_are_read(client: OpenCluster) -> None:

@@ -15,33 +15,25 @@ from protocol.errors import ErrorCode
 from protocol.messages import (
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsResponse,
-    MetadataResponse,
 )
 from tests.support.brokers.quick_clusters import OpenCluster
-from tests.support.fakes.fake_broker import HANG_UP, FakeBroker, Request
+from tests.support.fakes.fake_broker import HANG_UP, Request
+from tests.support.fakes.lone_broker import LoneBroker
 
 ALICE = ScramKey("alice", ScramMechanism.SHA_512)
 
 
-class Broker(FakeBroker):
+class Broker(LoneBroker):
     """`there`: user, mechanism, iterations. `refuses`: users. `sent`: what it was asked to store."""
 
     there: tuple[tuple[str, int, int], ...] = ()
-    refuses = frozenset[str]()
-    code = int(ErrorCode.NONE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.sent: list[tuple[Any, ...]] = []
         self.handlers |= {
-            ApiKey.METADATA: lambda _: self._metadata(),
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe,
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self._alter,
         }
-
-    def _metadata(self) -> Any:
-        broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port, rack=None)
-        return MetadataResponse(brokers=[broker], cluster_id="c", controller_id=1, topics=[])
 
     def _describe(self, request: Request) -> Any:
         assert request.message.users is None
@@ -75,10 +67,6 @@ class Broker(FakeBroker):
             for one in request.message.upsertions
         ]
         return AlterUserScramCredentialsResponse(throttle_time_ms=0, results=results)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
 
 
 async def test_who_there_is(client: OpenCluster) -> None:
