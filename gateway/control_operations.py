@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gateway.access.quotas import Quotas
+from gateway.access.users import Users
 from gateway.control_parts import ControlParts
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.promote.unpromoted_groups import unpromoted_groups
@@ -72,6 +74,19 @@ def running_links(parts: ControlParts) -> RunningLinks:
         locks=parts.locks,
         background=parts.background,
     )
+
+
+def users_and_quotas(parts: ControlParts) -> tuple[Users, Quotas]:
+    """Who may log in at the target, and how much clients may take of it."""
+    users = Users(
+        records=parts.records,
+        views=parts.views,
+        target=parts.target,
+        secrets_of=parts.sources.secrets,
+        locks=parts.locks,
+        identities=parts.identities,
+    )
+    return users, Quotas(records=parts.records, views=parts.views, target=parts.target, locks=parts.locks)
 
 
 # -- mirror topics ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from gateway.access.acl_sync import AclSync
+from gateway.access.rules.users import Identities
 from gateway.cutover.failback.destination import FailbackDestinations
 from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.run import FailbackTools
@@ -78,9 +79,12 @@ class ControlParts:
         offset_maps: ReadsOffsetMaps = no_offset_maps,
         host: Host = MACHINE,
         publisher: RoutingPublisher | None = None,
+        identities: Identities = Identities(),  # noqa: B008 - it cannot be changed
     ) -> None:
-        """`store` is open, `target` started. `publisher`: of `routing`; its own by default."""
+        """`store` is open, `target` started. `publisher`: of `routing`; its own by default. `identities`: of clients,
+        as this gateway's listeners say."""
         self.target = target
+        self.identities = identities
         self.sources = sources
         self.routing = routing
         self.gates = gates

@@ -22,6 +22,7 @@ from gateway.control_operations import (
     mirror_repair,
     mirrors,
     running_links,
+    users_and_quotas,
 )
 from gateway.control_parts import ControlParts, config_sync
 from gateway.cutover.dry_runs import DryRuns
@@ -110,6 +111,7 @@ class ControlService:
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
+        self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)
         self._running_links = running_links(parts)

@@ -186,15 +186,11 @@ _TABLE: tuple[Api, ...] = (
 
 APIS: Mapping[int, Api] = MappingProxyType({api.key: api for api in _TABLE})
 
-# Not offered: share groups, streams groups, client telemetry and what belongs to the controllers' quorum.
+# Not offered: client telemetry, and what only brokers and controllers ask one another.
 _HIDDEN = frozenset(
     {
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.PUSH_TELEMETRY,
-        ApiKey.SHARE_GROUP_HEARTBEAT,
-        ApiKey.SHARE_GROUP_DESCRIBE,
-        ApiKey.SHARE_FETCH,
-        ApiKey.SHARE_ACKNOWLEDGE,
         ApiKey.ADD_RAFT_VOTER,
         ApiKey.REMOVE_RAFT_VOTER,
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
@@ -202,11 +198,6 @@ _HIDDEN = frozenset(
         ApiKey.WRITE_SHARE_GROUP_STATE,
         ApiKey.DELETE_SHARE_GROUP_STATE,
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
-        ApiKey.STREAMS_GROUP_HEARTBEAT,
-        ApiKey.STREAMS_GROUP_DESCRIBE,
-        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     }
 )
 

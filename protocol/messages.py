@@ -173,6 +173,78 @@ class ExpireDelegationTokenResponse(ApiMessage, load_json=schemas):  # type: ign
     """When it ends (40)."""
 
 
+class ShareGroupHeartbeatRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """A member joins, stays in or leaves a share group (76; KIP-932)."""
+
+
+class ShareGroupHeartbeatResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """The coordinator's answer to a share group's heartbeat (76)."""
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Asks for share groups (77)."""
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """State and members of share groups (77)."""
+
+
+class ShareFetchRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """A share group's member takes records, and says what became of others (78)."""
+
+
+class ShareFetchResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Records that were acquired (78)."""
+
+
+class ShareAcknowledgeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """What became of records of a share group (79)."""
+
+
+class ShareAcknowledgeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Whether that was taken (79)."""
+
+
+class StreamsGroupHeartbeatRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """A member of a streams group says that it is there, with its topology (88; KIP-1071)."""
+
+
+class StreamsGroupHeartbeatResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Its tasks (88)."""
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Asks for streams groups (89)."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """State, topology and members of streams groups (89)."""
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Asks where share groups begin (90)."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Start offsets of share groups; from version 1 on with their lag (90; KIP-1226)."""
+
+
+class AlterShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Sets where a share group without members begins (91)."""
+
+
+class AlterShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Whether that was done (91)."""
+
+
+class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Forgets topics of a share group without members (92)."""
+
+
+class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=schemas):  # type: ignore[call-arg, misc]
+    """Whether that was done (92)."""
+
+
 # kafka-python renames the authorized operations of these three and turns them into sets. Here every field has
 # the protocol's own name and type: an int32 with a bit per AclOperation code, -2147483648 when not asked for.
 
@@ -207,6 +279,8 @@ __all__ = [
     "AlterPartitionReassignmentsResponse",
     "AlterReplicaLogDirsRequest",
     "AlterReplicaLogDirsResponse",
+    "AlterShareGroupOffsetsRequest",
+    "AlterShareGroupOffsetsResponse",
     "AlterUserScramCredentialsRequest",
     "AlterUserScramCredentialsResponse",
     "ApiVersionsRequest",
@@ -231,6 +305,8 @@ __all__ = [
     "DeleteGroupsResponse",
     "DeleteRecordsRequest",
     "DeleteRecordsResponse",
+    "DeleteShareGroupOffsetsRequest",
+    "DeleteShareGroupOffsetsResponse",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
     "DescribeAclsRequest",
@@ -251,6 +327,8 @@ __all__ = [
     "DescribeProducersResponse",
     "DescribeQuorumRequest",
     "DescribeQuorumResponse",
+    "DescribeShareGroupOffsetsRequest",
+    "DescribeShareGroupOffsetsResponse",
     "DescribeTopicPartitionsRequest",
     "DescribeTopicPartitionsResponse",
     "DescribeTransactionsRequest",
@@ -303,6 +381,18 @@ __all__ = [
     "SaslAuthenticateResponse",
     "SaslHandshakeRequest",
     "SaslHandshakeResponse",
+    "ShareAcknowledgeRequest",
+    "ShareAcknowledgeResponse",
+    "ShareFetchRequest",
+    "ShareFetchResponse",
+    "ShareGroupDescribeRequest",
+    "ShareGroupDescribeResponse",
+    "ShareGroupHeartbeatRequest",
+    "ShareGroupHeartbeatResponse",
+    "StreamsGroupDescribeRequest",
+    "StreamsGroupDescribeResponse",
+    "StreamsGroupHeartbeatRequest",
+    "StreamsGroupHeartbeatResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
     "TxnOffsetCommitRequest",

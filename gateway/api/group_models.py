@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from gateway.api.models import Body
 from gateway.groups.operations import MirrorGroupView
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
+from gateway.state.records import GroupKind
 
 
 class CreateGroup(Body):
@@ -69,6 +70,8 @@ class GroupData(BaseModel):
     link_name: str
     group: str
     source_group: str
+    group_type: GroupKind = Field(description="How it consumes, as the source told when it became a mirror group.")
+    topology_epoch: int | None = Field(description="Of a streams group on the source: which topology it runs.")
     state: str
     state_time_ms: int
     error_message: str
@@ -91,6 +94,8 @@ class GroupData(BaseModel):
             link_name=view.record.link,
             group=view.record.group,
             source_group=view.record.source_name,
+            group_type=view.record.kind,
+            topology_epoch=source.topology_epoch if source is not None and source.topology_epoch >= 0 else None,
             state=view.record.state.value,
             state_time_ms=view.record.state_since_ms,
             error_message=view.record.error_message,

@@ -69,6 +69,7 @@ def describe(group: Group, link: Link, output: Format = Output.TABLE, url: Url =
             ("Group", answer["group"]),
             ("Group on the source", answer["source_group"] if answer["source_group"] != answer["group"] else ""),
             ("Link", answer["link_name"]),
+            ("Type", _type(answer)),
             ("State", answer["state"]),
             ("Since", since(answer["state_time_ms"])),
             ("On the source", answer["source_state"] or f"unknown: {answer['unknown']}"),
@@ -170,6 +171,14 @@ def _result(past: str, group: Any, output: Output) -> None:
         dump(group, output)
         return
     typer.echo(f"{past} {group['group']} ({group['state']})")
+
+
+def _type(answer: Any) -> str:
+    """How it consumes; nothing is said of what most groups are."""
+    if answer["group_type"] == "CONSUMER":
+        return ""
+    epoch = answer["topology_epoch"]
+    return str(answer["group_type"]) if epoch is None else f"{answer['group_type']}, topology epoch {epoch}"
 
 
 def _sync(sync: Any) -> str:

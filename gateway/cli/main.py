@@ -17,7 +17,9 @@ from gateway.cli import (
     mirror_back,
     mirror_candidates,
     mirror_changes,
+    quotas,
     serve,
+    users,
 )
 from gateway.cli.jobs import job
 from gateway.version import VERSION
@@ -32,6 +34,8 @@ mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")
+app.add_typer(users.app, name="users")
+app.add_typer(quotas.app, name="quotas")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")

@@ -27,15 +27,16 @@ async def promote_plan(
     if record.state is GroupState.PROMOTED:
         return GroupPlan(record=record, blocker=f"group '{record.group}' is promoted already")
     seen, gather = GroupProgress(memberless_at=known.memberless_at), GroupGatherer(tools)
-    left, failure = list[str](), ""
+    left, failure, said = list[str](), "", ""
     try:
         seen.offsets, left = await tools.offsets.on_source(record)
         seen.offsets_at = tools.clock()
         seen.maps = await tools.maps.between(record.link).maps(one.topic for one in seen.offsets)
         seen.ranges = await tools.offsets.source_ranges(record, seen.offsets)
+        said = await tools.offsets.said_of_delivery(record)
     except ControlError as exc:
         seen.offsets, failure = None, str(exc)
-    note = notes(seen.offsets or (), seen.ranges, left)
+    note = "; ".join(filter(None, (said, notes(seen.offsets or (), seen.ranges, left))))
     await gather.look(record, seen, force=force)
     seen.failure = "" if seen.members is None else failure  # that the source does not answer is told by the look
     snapshot = gather.snapshot(record, seen, requested=True, force=force)

@@ -52,6 +52,8 @@ class GroupGatherer:
         progress.members, progress.members_at, progress.source_error = len(view.members), now, ""
         static = tuple(sorted(member.instance_id for member in view.members if member.instance_id))
         progress.static = static if len(static) == len(view.members) else ()
+        mirrored = {mirror.source_topic for (link, _), mirror in self._store.mirrors.items() if link == record.link}
+        progress.unmirrored = tuple(sorted(view.internal - mirrored))
         if view.members:
             progress.empty_since, progress.seen = None, None
             if not force:
@@ -103,6 +105,7 @@ class GroupGatherer:
             read_back=progress.read_back,
             failure=progress.failure,
             static=progress.static,
+            unmirrored=progress.unmirrored,
             demoted=record.demoted,
             memberless_at=progress.memberless_at,
         )

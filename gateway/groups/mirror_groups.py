@@ -7,11 +7,11 @@ import asyncio
 import structlog
 
 from gateway.errors import Conflict
-from gateway.groups.rules.kind import MemberTopics, is_mirror_group
+from gateway.groups.rules.kind import MemberTopics, is_mirror_group, kind_of
 from gateway.operations.cluster_errors import source_errors
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorRecord
+from gateway.state.records import GroupKind, GroupRecord, GroupState, LinkRecord, MirrorRecord
 from gateway.state.store import StateStore, StoreConflict
 
 _ASK_S = 5.0
@@ -19,25 +19,29 @@ _AT_ONCE = 16
 _log = structlog.get_logger("lockgate.control")
 
 
-async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, source_group: str) -> bool:
-    """Whether a group of the link's source reads a topic that the link mirrors.
+async def reads_mirrored(store: StateStore, sources: Sources, link: LinkRecord, source_group: str) -> GroupKind | None:
+    """The kind of a group of the link's source that reads a topic that the link mirrors; None of another one.
 
     Raises:
         SourceUnreachable, Conflict: the source did not tell.
     """
     topics = {mirror.source_topic for mirror in store.mirrors.values() if mirror.link == link.name}
     if not topics:
-        return False
+        return None
     access = await sources.reach(link)
     with source_errors(link.name):
         async with asyncio.timeout(_ASK_S):
             view = await access.describe_group(source_group)
             committed = await access.committed_offsets(source_group)
     members = [MemberTopics(m.topics, bool(m.subscribed_regex)) for m in view.members]
-    return is_mirror_group(members, {topic for topic, _ in committed}, topics)
+    if not is_mirror_group(members, {topic for topic, _ in committed}, topics):
+        return None
+    return kind_of(view.type)
 
 
-async def record_group(records: Records, link: LinkRecord, group: str, source_group: str) -> None:
+async def record_group(
+    records: Records, link: LinkRecord, group: str, source_group: str, kind: GroupKind = GroupKind.CONSUMER
+) -> None:
     """Store a mirror group that was just found, from where on it is gated; `group` is its name on the target.
 
     Nothing is written when it has a record already, of this link or another: whoever was faster knows more, and may
@@ -52,6 +56,7 @@ async def record_group(records: Records, link: LinkRecord, group: str, source_gr
         group=group,
         state_since_ms=records.now_ms(),
         source_group=source_group if source_group != group else "",
+        kind=kind,
     )
 
     def recorded() -> bool:

@@ -20,7 +20,7 @@ from gateway.operations.cluster_errors import source_errors
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.link_config import parse
-from gateway.state.records import GroupRecord, GroupState, LinkRecord, MirrorState
+from gateway.state.records import GroupKind, GroupRecord, GroupState, LinkRecord, MirrorState
 from gateway.state.store import StoreError
 from gateway.transport.background import Background
 
@@ -127,22 +127,24 @@ class GroupMonitor:
     async def _ask_sources(self, group: str) -> None:
         as_of = self._store.applied
         try:
-            link = await self._link_of(group)
+            found = await self._link_of(group)
         except ControlError:
             if any(mirror.state is not MirrorState.STOPPED for mirror in self._store.mirrors.values()):
                 raise
-            link = None  # nothing is mirrored any more, and the source may well be gone for good
-        if link is None:
+            found = None  # nothing is mirrored any more, and the source may well be gone for good
+        if found is None:
             self._gates.let_in(group, as_of)
         else:  # Closed by its record alone: whoever leads next finds it, or has the group ask again.
-            await record_group(self._records, link, group, parse(link.configs).source_group(group) or group)
+            link, kind = found
+            await record_group(self._records, link, group, parse(link.configs).source_group(group) or group, kind)
 
-    async def _link_of(self, group: str) -> LinkRecord | None:
-        """The link whose source has this group reading a mirrored topic; None if there is none."""
+    async def _link_of(self, group: str) -> tuple[LinkRecord, GroupKind] | None:
+        """The link whose source has this group reading a mirrored topic, and how it does; None if there is none."""
         for link in list(self._store.links.values()):
             named = parse(link.configs).source_group(group)
-            if named is not None and await reads_mirrored(self._store, self._sources, link, named):
-                return link
+            kind = None if named is None else await reads_mirrored(self._store, self._sources, link, named)
+            if kind is not None:
+                return link, kind
         return None
 
     # -- groups that are ready -----------------------------------------------------------------------------

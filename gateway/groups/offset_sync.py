@@ -149,8 +149,9 @@ class OffsetSync:
             if not config.offset_sync_groups.passes(name) or self._is_known(link, name, group):
                 continue
             as_of = store.applied
-            if await reads_mirrored(self._store, self._sources, link, name):
-                await record_group(self._records, link, group, name)
+            kind = await reads_mirrored(self._store, self._sources, link, name)
+            if kind is not None:
+                await record_group(self._records, link, group, name, kind)
             else:
                 self._not_ours[link.name, name] = (now, as_of)
 

@@ -11,12 +11,15 @@ import structlog
 
 from gateway.errors import Conflict
 from gateway.groups.gate.rules.gates import GroupGates
+from gateway.groups.rules.share_delivery import Delivery, delivery_note
+from gateway.groups.share_offsets import held_offsets, set_offsets
 from gateway.kafka.admin import describe_broker_configs
 from gateway.kafka.cluster import Cluster
-from gateway.kafka.commits import Committed, commit_offsets, committed_offsets
+from gateway.kafka.commits import Committed
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.groups import GroupView, describe_group
 from gateway.kafka.offsets import EARLIEST, LATEST, OffsetAt, list_offsets
+from gateway.kafka.share_groups import share_offsets
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.mirror.rules.progress import MirrorProgress
 from gateway.operations.cluster_access import ClusterAccess
@@ -25,7 +28,7 @@ from gateway.operations.fleet_wide import FleetWide
 from gateway.operations.offset_translation import OffsetMaps
 from gateway.operations.records import Records
 from gateway.operations.sources import Sources
-from gateway.state.records import GroupRecord, GroupState, SourceOffset
+from gateway.state.records import GroupKind, GroupRecord, GroupState, SourceOffset
 from gateway.transport.background import Background
 
 Offsets = Mapping[TopicPartition, tuple[int, str]]  # offset and metadata
@@ -58,7 +61,7 @@ class GroupOffsets:
         """What is to be carried, and the topics whose offsets stay behind since they are not mirrored."""
         cluster = await self.source(record)
         with source_errors(record.link):
-            committed = await committed_offsets(cluster, record.source_name)
+            committed = await held_offsets(cluster, record.source_name, record.kind)
         names = self._mirror_topics(record.link)
         found = tuple(
             SourceOffset(names[topic], partition, value.offset, value.metadata)
@@ -93,15 +96,32 @@ class GroupOffsets:
             return {}
         return {key: (starts[at].offset, ends[at].offset) for key, at in asked.items()}
 
+    async def delivery(self, record: GroupRecord) -> Mapping[TopicPartition, Delivery]:
+        """Of a share group on the source: what of its delivery state cannot be carried; by mirror topic."""
+        cluster, names = await self.source(record), self._mirror_topics(record.link)
+        with source_errors(record.link):
+            keys = [key for key in await share_offsets(cluster, record.source_name) if key[0] in names]
+            before = await _list(cluster, keys, LATEST)
+            starts = await share_offsets(cluster, record.source_name)
+            after = await _list(cluster, keys, LATEST)
+        return {
+            (names[key[0]], key[1]): Delivery(*starts[key], before[key].offset, after[key].offset)
+            for key in keys
+            if key in starts
+        }
+
+    async def said_of_delivery(self, record: GroupRecord) -> str:
+        """Of a share group on the source: what of its delivery state is not carried; '' of another one."""
+        return delivery_note(await self.delivery(record)) if record.kind is GroupKind.SHARE else ""
+
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
         """Commit, and read back what the source holds then of the link's topics; both by mirror topic."""
         cluster, names = await self.source(record), self._source_topics(record.link)
         self._require_lease(record.group)
         with source_errors(record.link):
-            await commit_offsets(
-                cluster, record.source_name, {(names[topic], index): value for (topic, index), value in offsets.items()}
-            )
-            held = await committed_offsets(cluster, record.source_name)
+            there = {(names[topic], index): value for (topic, index), value in offsets.items()}
+            await set_offsets(cluster, record.source_name, record.kind, there)
+            held = await held_offsets(cluster, record.source_name, record.kind)
         back = self._mirror_topics(record.link)
         return {(back[topic], index): value for (topic, index), value in held.items() if topic in back}
 
@@ -109,7 +129,7 @@ class GroupOffsets:
         """Commit; Conflict when the target refuses, as it does for a group with members."""
         self._require_lease(group)
         with target_errors():
-            await commit_offsets(self._target.cluster, group, offsets)
+            await set_offsets(self._target.cluster, group, self._kind(group), offsets)
 
     def _require_lease(self, group: str) -> None:
         """A leader that was stopped, and wakes up behind another one's back, must not rewind a group that it has
@@ -123,7 +143,12 @@ class GroupOffsets:
     async def on_target(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All that the group has committed on the target."""
         with target_errors():
-            return await committed_offsets(self._target.cluster, group)
+            return await held_offsets(self._target.cluster, group, self._kind(group))
+
+    def _kind(self, group: str) -> GroupKind:
+        """Of a group as it is called on the target, by its record."""
+        kinds = (record.kind for (_, name), record in self._store.groups.items() if name == group)
+        return next(kinds, GroupKind.CONSUMER)
 
     async def target_members(self, record: GroupRecord) -> str:
         """Client ids and hosts of the group's members on the target, '' when there are none."""

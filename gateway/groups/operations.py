@@ -11,6 +11,7 @@ import structlog
 from gateway.errors import BadRequest, Conflict, ControlError, NotFound
 from gateway.groups.gate.rules.gates import GroupGates, Waiter
 from gateway.groups.reports import GroupReports
+from gateway.groups.rules.kind import kind_of
 from gateway.groups.rules.offset_sync_status import OffsetSyncStatus
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import DEAD, GroupView
@@ -102,6 +103,7 @@ class Groups:
                 group=group,
                 state_since_ms=self._records.now_ms(),
                 source_group=source_group if source_group != group else "",
+                kind=kind_of(source.type),
             )
 
             if validate_only:

@@ -17,12 +17,14 @@ class GroupProgress:
 
     `known`: what the group had committed on the source when last read, at `known_at`; kept for a failover, which may
     not be able to ask. `gated_everywhere`: every gateway has read that the group has a gate. `lock`: held by whoever
-    commits for the group. `arrived`: a demoted group was seen to read on the source again, and no record says so yet.
+    commits for the group. `unmirrored`: internal topics of a streams group that the link does not mirror. `arrived`: a
+    demoted group was seen to read on the source again, and no record says so yet.
     """
 
     members: int | None = None
     members_at: float = 0.0
     static: tuple[str, ...] = ()
+    unmirrored: tuple[str, ...] = ()
     seen: Sequence[SourceOffset] | None = None
     seen_at: float = 0.0
     memberless_at: float | None = None

@@ -227,7 +227,8 @@ class GroupPromotions:
         progress.remember(offsets, asked_at)
         progress.maps = await self._maps.between(record.link).maps(offset.topic for offset in offsets)
         progress.ranges = await self._offsets.source_ranges(record, offsets)
-        progress.note = notes(offsets, progress.ranges, left)
+        said = await self._offsets.said_of_delivery(record)
+        progress.note = "; ".join(filter(None, (said, notes(offsets, progress.ranges, left))))
         if progress.note:
             _log.warning("offsets need a look", link=record.link, group=record.group, note=progress.note)
 

@@ -18,6 +18,7 @@ from gateway.transport.backoff import Backoff
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, error_name, is_retriable
 from protocol.messages import (
+    ApiVersionsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -290,6 +291,16 @@ async def describe_broker_configs(
     response = await cluster.request(request, node_id=node_id, timeout_s=timeout_s)
     _check(f"describe configs of broker {node_id}", response.results)
     return _entries(response.results[0].configs)
+
+
+async def feature_levels(cluster: Cluster) -> dict[str, int]:
+    """The cluster's own levels of features (KIP-584), `metadata.version` and the like; none from older ones.
+
+    Raises:
+        ClusterUnavailable: no answer within the deadline.
+    """
+    response = await cluster.request(ApiVersionsRequest(client_software_name="lockgate", client_software_version="0"))
+    return {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
 
 
 def _resource(kind: int, name: str, only: Collection[str] | None = None) -> Any:

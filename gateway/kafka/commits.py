@@ -14,7 +14,8 @@ from protocol.errors import ErrorCode, error_name
 from protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 
 _BY_NAME = 9  # the last version of OffsetFetch and OffsetCommit that names topics; later ones have ids
-_NO_EPOCH = -1
+NO_EPOCH = -1
+"""No leader epoch: that of one cluster means nothing on another."""
 _NOT_A_MEMBER = -1
 _BATCH_BYTES = 512 * 1024  # half of max.message.bytes as it is by default
 _RECORD_BYTES = 100  # of an offset's record in __consumer_offsets, beside group, topic and metadata
@@ -59,7 +60,7 @@ async def committed_offsets(
             if part.error_code:
                 errors[topic.name, part.partition_index] = part.error_code
             elif part.committed_offset >= 0:
-                epoch = _NO_EPOCH if part.committed_leader_epoch is None else part.committed_leader_epoch
+                epoch = NO_EPOCH if part.committed_leader_epoch is None else part.committed_leader_epoch
                 found[topic.name, part.partition_index] = Committed(part.committed_offset, epoch, part.metadata or "")
     if errors:
         raise PartitionErrors(f"OffsetFetch {group}", errors, found)
@@ -117,7 +118,7 @@ async def _commit(cluster: Cluster, group: str, offsets: _Values, timeout_s: flo
             part(
                 partition_index=index,
                 committed_offset=offsets[topic, index][0],
-                committed_leader_epoch=_NO_EPOCH,
+                committed_leader_epoch=NO_EPOCH,
                 committed_metadata=offsets[topic, index][1],
             )
             for index in indexes

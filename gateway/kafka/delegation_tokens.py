@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
@@ -152,3 +154,21 @@ async def _until_known_at(cluster: Cluster, node: int, owner: str, token_id: str
         if answer.error_code or any(token.token_id == token_id for token in answer.tokens):
             return
         await asyncio.sleep(backoff.next())
+
+
+async def token_owners(cluster: Cluster, timeout_s: float | None = None) -> Mapping[str, int]:
+    """Principal -> tokens that it owns, of those that this principal may see.
+
+    Raises:
+        TokenRefused: the cluster has none, or does not tell.
+        ClusterUnavailable: no answer in time.
+    """
+    try:
+        answer = await cluster.request(DescribeDelegationTokenRequest(owners=None), timeout_s=timeout_s)
+    except UnsupportedVersion:
+        return {}
+    if answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED:
+        return {}
+    if answer.error_code:
+        raise TokenRefused(f"delegation tokens: {_REASONS.get(answer.error_code, error_name(answer.error_code))}")
+    return Counter(f"{token.principal_type}:{token.principal_name}" for token in answer.tokens)

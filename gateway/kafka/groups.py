@@ -1,4 +1,5 @@
-"""Consumer groups: which there are, who is in them, what they have committed. Classic and KIP-848 groups alike."""
+"""Groups: which there are, who is in them, what they have committed. Classic, consumer (KIP-848), share (KIP-932) and
+streams groups (KIP-1071) alike."""
 
 from __future__ import annotations
 
@@ -14,10 +15,18 @@ from gateway.kafka.routed import on_coordinator
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode, MalformedFrame, error_name, is_retriable
-from protocol.messages import ConsumerGroupDescribeRequest, DescribeGroupsRequest, ListGroupsRequest
+from protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
 
 DEAD = "Dead"
 EMPTY = "Empty"
+SHARE = "share"
+STREAMS = "streams"
 
 _NOT_THIS_TYPE = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
@@ -57,8 +66,9 @@ class MemberView:
 class GroupView:
     """A group, described. `state` has Kafka's name; `Dead` is a group that does not exist.
 
-    `type` is `classic` or `consumer` (KIP-848); `protocol_type` is `consumer` for consumers of either type,
-    `connect` and the like for others.
+    `type` is `classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071); `protocol_type` is `consumer`
+    for consumers of the first two, `connect` and the like for others. Of a streams group, `topology_epoch`: of its
+    topology; `internal`: topics that the application makes for itself, to repartition and to keep its state.
     """
 
     group: str
@@ -66,6 +76,8 @@ class GroupView:
     type: str
     protocol_type: str
     members: tuple[MemberView, ...] = ()
+    topology_epoch: int = -1
+    internal: frozenset[str] = frozenset()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -120,7 +132,7 @@ async def describe_group(cluster: Cluster, group: str, *, timeout_s: float | Non
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + (cluster.config.api_timeout_s if timeout_s is None else timeout_s)
-    for describe in (_describe_consumer, _describe_classic):
+    for describe in (_describe_consumer, _describe_classic, _describe_share, _describe_streams):
         found = await describe(cluster, group, max(0.001, deadline - loop.time()))
         if found is not None:
             return found
@@ -150,6 +162,68 @@ async def _describe_consumer(cluster: Cluster, group: str, timeout_s: float) -> 
     )
     return GroupView(
         group=group, state=described.group_state, type="consumer", protocol_type="consumer", members=members
+    )
+
+
+async def _describe_share(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
+    """None when it is not a share group, or the broker does not know of such."""
+    request = ShareGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    try:
+        described = await _describe(cluster, group, request, ApiKey.SHARE_GROUP_DESCRIBE, timeout_s)
+    except UnsupportedVersion:
+        return None
+    if described is None or described.group_state == DEAD:
+        return None
+    members = tuple(
+        MemberView(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            subscribed=frozenset(member.subscribed_topic_names or ()),
+            assigned={part.topic_name: tuple(part.partitions) for part in member.assignment.topic_partitions},
+        )
+        for member in described.members
+    )
+    return GroupView(group=group, state=described.group_state, type=SHARE, protocol_type=SHARE, members=members)
+
+
+async def _describe_streams(cluster: Cluster, group: str, timeout_s: float) -> GroupView | None:
+    """None when it is not a streams group, or the broker does not know of such. Members read what the topology does."""
+    request = StreamsGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    try:
+        described = await _describe(cluster, group, request, ApiKey.STREAMS_GROUP_DESCRIBE, timeout_s)
+    except UnsupportedVersion:
+        return None
+    if described is None or described.group_state == DEAD:
+        return None
+    topology = described.topology
+    subtopologies = () if topology is None else topology.subtopologies or ()
+    read = frozenset(
+        topic
+        for one in subtopologies
+        for topic in (*one.source_topics, *(info.name for info in one.repartition_source_topics))
+    )
+    internal = frozenset(
+        info.name for one in subtopologies for info in (*one.repartition_source_topics, *one.state_changelog_topics)
+    )
+    members = tuple(
+        MemberView(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            instance_id=member.instance_id,
+            subscribed=read,
+        )
+        for member in described.members
+    )
+    return GroupView(
+        group=group,
+        state=described.group_state,
+        type=STREAMS,
+        protocol_type=STREAMS,
+        members=members,
+        topology_epoch=-1 if topology is None else topology.epoch,
+        internal=internal,
     )
 
 
@@ -211,6 +285,8 @@ def _assigned(assignment: bytes | None) -> Mapping[str, tuple[int, ...]]:
 __all__ = [
     "DEAD",
     "EMPTY",
+    "SHARE",
+    "STREAMS",
     "Committed",
     "GroupListing",
     "GroupView",

@@ -17,6 +17,8 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError
 from gateway.kafka.groups import GroupView
 from gateway.kafka.rules.acl import Acl, ResourceType
+from gateway.kafka.rules.quota import QuotaKey
+from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
@@ -150,13 +152,13 @@ class ClusterAccess(Protocol):
         """Delete what lies below an offset, per partition (DeleteRecords)."""
 
     async def group_ids(self) -> Sequence[str]:
-        """The consumer groups of the cluster."""
+        """The groups of the cluster that consume, of every type."""
 
     async def describe_group(self, group: str) -> GroupView:
         """State and members of a group; 'Dead' for one that does not exist."""
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        """All committed offsets of a group, by topic and partition."""
+        """All committed offsets of a group, by topic and partition; of a share group (KIP-932) its start offsets."""
 
     async def acls(self, kinds: Collection[ResourceType]) -> frozenset[Acl]:
         """The ACLs on these kinds of resources; BrokerError SECURITY_DISABLED from a cluster without an authorizer."""
@@ -166,3 +168,27 @@ class ClusterAccess(Protocol):
 
     async def delete_acls(self, gone: Sequence[Acl]) -> Mapping[Acl, BrokerError]:
         """Delete these very ACLs, as many; those that were not deleted, with the error of each."""
+
+    async def scram_users(self) -> Mapping[ScramKey, int]:
+        """Every SCRAM credential, with its iterations."""
+
+    async def create_scram_users(self, wanted: Sequence[ScramCredential]) -> Mapping[ScramKey, BrokerError]:
+        """Store credentials, at most `kafka.scram_users.IN_A_REQUEST` of as many users; those that were refused."""
+
+    async def quotas(self) -> Mapping[QuotaKey, float]:
+        """Every client quota."""
+
+    async def set_quotas(self, wanted: Mapping[QuotaKey, float]) -> Mapping[QuotaKey, BrokerError]:
+        """Set quotas, at most `kafka.quotas.IN_A_REQUEST`; those that were refused, with the error of each."""
+
+    async def token_owners(self) -> Mapping[str, int]:
+        """Principal -> delegation tokens of it, of those that this principal may see."""
+
+    async def feature_levels(self) -> Mapping[str, int]:
+        """The cluster's own levels of features."""
+
+    async def broker_configs(self) -> Mapping[str, str]:
+        """The configs in force of one of its brokers, without sensitive ones."""
+
+    def login_name(self) -> str:
+        """The name by which this gateway logs in there; '' where it does not, or comes by certificate."""

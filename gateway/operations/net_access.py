@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from gateway.kafka import acls, admin, groups
+from gateway.kafka import acls, admin, groups, quotas, scram_users
 from gateway.kafka.cluster import CONTROL_LANE, Cluster
-from gateway.kafka.commits import Committed, committed_offsets
+from gateway.kafka.commits import NO_EPOCH, Committed, committed_offsets
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import AuthenticationFailed, BrokerError, ClusterUnavailable
-from gateway.kafka.delegation_tokens import require_tokens
+from gateway.kafka.delegation_tokens import require_tokens, token_owners
 from gateway.kafka.offsets import EARLIEST, LATEST, delete_records, list_offsets
 from gateway.kafka.range_reader import RangeReader
 from gateway.kafka.rules.acl import Acl, ResourceType
+from gateway.kafka.rules.quota import QuotaKey
+from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.rules.topic_ids import topic_id_bytes
+from gateway.kafka.share_groups import share_offsets
 from gateway.kafka.topic_configs import TopicConfigs
 from gateway.kafka.topic_listing import list_topics
 from gateway.kafka.topic_partition import TopicPartition
@@ -34,6 +37,7 @@ from protocol.errors import ErrorCode, error_name
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
 _AT_ONCE = 32
+_CONSUMING = ("", "consumer", groups.SHARE, groups.STREAMS)
 _TOPICS_AT_ONCE = 1000  # asked for in one Metadata request
 
 
@@ -250,6 +254,41 @@ class NetAccess:
         """See `ClusterAccess.delete_acls`."""
         return await acls.delete_acls(self._cluster, gone)
 
+    async def scram_users(self) -> Mapping[ScramKey, int]:
+        """See `ClusterAccess.scram_users`."""
+        return await scram_users.describe_scram_users(self._cluster)
+
+    async def create_scram_users(self, wanted: Sequence[ScramCredential]) -> Mapping[ScramKey, BrokerError]:
+        """See `ClusterAccess.create_scram_users`."""
+        return await scram_users.create_scram_users(self._cluster, wanted)
+
+    async def quotas(self) -> Mapping[QuotaKey, float]:
+        """See `ClusterAccess.quotas`."""
+        return await quotas.describe_quotas(self._cluster)
+
+    async def set_quotas(self, wanted: Mapping[QuotaKey, float]) -> Mapping[QuotaKey, BrokerError]:
+        """See `ClusterAccess.set_quotas`."""
+        return await quotas.set_quotas(self._cluster, wanted)
+
+    async def token_owners(self) -> Mapping[str, int]:
+        """See `ClusterAccess.token_owners`."""
+        return await token_owners(self._cluster)
+
+    async def feature_levels(self) -> Mapping[str, int]:
+        """See `ClusterAccess.feature_levels`."""
+        return await admin.feature_levels(self._cluster)
+
+    async def broker_configs(self) -> Mapping[str, str]:
+        """See `ClusterAccess.broker_configs`."""
+        for node in self._cluster.view.brokers:
+            found = await admin.describe_broker_configs(self._cluster, node)
+            return {name: entry.value for name, entry in found.items() if entry.value is not None}
+        raise ClusterUnavailable("no broker is known")
+
+    def login_name(self) -> str:
+        """See `ClusterAccess.login_name`."""
+        return self._cluster.config.login()[0] if self._cluster.config.sasl_mechanism else ""
+
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """See `ClusterAccess.log_starts`."""
         wanted = {name: dict.fromkeys(range(count), EARLIEST) for name, count in partitions.items()}
@@ -261,17 +300,21 @@ class NetAccess:
         await delete_records(self._cluster, {(name, index): offset for index, offset in before.items()})
 
     async def group_ids(self) -> Sequence[str]:
-        """The consumer groups of the cluster; of Connect and its like there is nothing to gate."""
+        """The groups of the cluster that consume; of Connect and its like there is nothing to gate."""
         listed = await groups.list_groups(self._cluster)
-        return [group.group for group in listed if group.protocol_type in ("", "consumer")]
+        return [group.group for group in listed if group.protocol_type in _CONSUMING]
 
     async def describe_group(self, group: str) -> groups.GroupView:
         """State and members of a group."""
         return await groups.describe_group(self._cluster, group)
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        """All committed offsets of a group."""
-        return await committed_offsets(self._cluster, group)
+        """See `ClusterAccess.committed_offsets`."""
+        committed: Mapping[TopicPartition, Committed] = await committed_offsets(self._cluster, group)
+        if committed:
+            return committed
+        starts = await share_offsets(self._cluster, group)
+        return {key: Committed(start.offset, NO_EPOCH, "") for key, start in starts.items()}
 
     async def _until_led(self, name: str, partitions: int) -> None:
         """A created topic reaches the brokers one after the other; what comes next must find its leaders."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from gateway.access.rules.users import Identities
 from gateway.config.listeners import Endpoint, Tokens
 from gateway.config.settings import Settings
 from gateway.kafka.client_connections import ClientConnections
@@ -26,6 +27,15 @@ async def require_token_listeners(settings: Settings, target: Cluster) -> None:
                 await require_tokens(target)
             except TokenRefused as error:
                 raise ValueError(f"{where}.identity: token: the target: {error}") from None
+
+
+def identities(settings: Settings) -> Identities:
+    """By which listeners clients come as whom."""
+    endpoints = settings.endpoints().items()
+    return Identities(
+        by_token=tuple(where for where, endpoint in endpoints if endpoint.identity == "token"),
+        relayed=tuple(where for where, endpoint in endpoints if endpoint.identity == "relay"),
+    )
 
 
 def act_for_clients(cluster: Cluster, link: str, settings: Tokens, host: Host) -> None:

@@ -44,6 +44,7 @@ from gateway.operations.cluster_errors import target_errors
 from gateway.operations.net_access import NetAccess
 from gateway.operations.secrets.stored import StoredSecrets
 from gateway.operations.sources import Sources
+from gateway.runtime.identity import identities
 from gateway.state.records import LinkRecord, MirrorRecord, PartitionStart
 from gateway.state.store import StateStore, StoreError
 from gateway.telemetry.metrics import Metrics
@@ -101,6 +102,7 @@ class LeaderTerm:
             offset_maps=self._offset_maps,
             publisher=dependencies.publisher,
             host=dependencies.host,
+            identities=identities(dependencies.settings),
         )
         tools = failback_tools(parts)
         runs = FailbackRuns(tools, parts.background)

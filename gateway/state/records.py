@@ -91,6 +91,14 @@ class GroupState(StrEnum):
     FAILED = "FAILED"
 
 
+class GroupKind(StrEnum):
+    """How a group consumes. CONSUMER: by the classic protocol or KIP-848, Connect, and who only commits offsets."""
+
+    CONSUMER = "CONSUMER"
+    SHARE = "SHARE"
+    STREAMS = "STREAMS"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRecord:
     """A cluster link: the source cluster and how its mirrors behave.
@@ -376,7 +384,8 @@ class GroupRecord:
     `group` is its name on the target, `source_group` the one on the source where the link's prefix makes it another.
     `note`: what the operator should know of the offsets that were carried. `demoted`: it was sent back to the source
     and nobody has been seen to read there since. `sent_back`: what the source held for it then, so that whoever leads
-    sees by its commits that somebody has come, and gone, while nobody looked; empty while it is not `demoted`.
+    sees by its commits that somebody has come, and gone, while nobody looked; empty while it is not `demoted`. `kind`:
+    as the source told when the record was made; of a SHARE group, offsets are start offsets (KIP-932).
     """
 
     link: str
@@ -389,6 +398,7 @@ class GroupRecord:
     source_group: str = ""
     demoted: bool = False
     sent_back: tuple[SourceOffset, ...] = ()
+    kind: GroupKind = GroupKind.CONSUMER
 
     @property
     def source_name(self) -> str:

@@ -1,1 +1,2 @@
-"""Schemas of messages that kafka-python does not have: KIP-848's heartbeat and describe, delegation tokens (KIP-48)."""
+"""Schemas of messages that kafka-python does not have: of groups (KIP-848, KIP-932, KIP-1071), and of delegation tokens
+(KIP-48)."""

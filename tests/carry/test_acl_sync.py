@@ -6,7 +6,6 @@ nobody comes from stands for gateways that are elsewhere.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from confluent_kafka.admin import AdminClient
 from gateway.access.rules.rights import OPERATIONS, Rights
 from gateway.devcluster import DevCluster
 from gateway.kafka.acls import IN_A_REQUEST, create_acls, delete_acls, describe_acls
-from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.rules.acl import (
     OPERATION_CODES,
@@ -31,6 +29,7 @@ from gateway.kafka.rules.acl import (
 )
 from tests.support.brokers.clusters import running_cluster
 from tests.support.brokers.logs import create_topic
+from tests.support.brokers.quick_clusters import asked
 from tests.support.brokers.secured_cluster import SECURED, Acls, inside, login
 from tests.support.gateways.gateway import GatewayProcess
 from tests.support.gateways.identity_scene import QUIET, produce
@@ -84,15 +83,7 @@ class Side:
             assert not refused, refused
 
     def _ask(self, question: Any) -> Any:
-        async def ask() -> Any:
-            cluster = Cluster(self._config)
-            try:
-                await cluster.start(30.0, topics=[])
-                return await question(cluster)
-            finally:
-                await cluster.close()
-
-        return asyncio.run(ask())
+        return asked(self._config, question)
 
 
 class Lab(NamedTuple):

@@ -6,8 +6,8 @@ answers 404. So a new route is reachable only once somebody has said who may use
 * **viewer** reads: states, lags, metrics. Secrets are shown to nobody.
 * **operator** carries a migration out: mirrors, groups, promotes, failbacks, failovers, jobs. What it does keeps the
   records of both clusters.
-* **admin** names clusters and the secrets to reach them (links), deletes records (truncate-and-restore, recreate) and
-  mirrors, and vouches for what no gateway can see (a lost gateway has stopped).
+* **admin** names clusters and the secrets to reach them (links), gives users logins and quotas, deletes records
+  (truncate-and-restore, recreate) and mirrors, and vouches for what no gateway can see (a lost gateway has stopped).
 
 A role may do what the ones before it may.
 """
@@ -140,6 +140,10 @@ ROUTES: Final = (
     Route("GET", _LINK + "/candidates", Role.VIEWER),
     Route("GET", _LINK + "/acl-plan", Role.VIEWER),
     Route("GET", _LINK + "/access", Role.VIEWER),
+    Route("GET", _LINK + "/user-plan", Role.VIEWER),
+    Route("POST", _LINK + "/users:apply", Role.ADMIN),
+    Route("GET", _LINK + "/quota-plan", Role.VIEWER),
+    Route("POST", _LINK + "/quotas:apply", Role.ADMIN),
     Route("GET", _LINK + "/groups", Role.VIEWER),
     Route("POST", _LINK + "/groups", Role.OPERATOR),
     Route("POST", _GROUP + ":promote", Role.OPERATOR),

@@ -1,9 +1,19 @@
-"""Is a group of the source a mirror group? Pure: what the source says of it, in; a verdict, out."""
+"""Is a group of the source a mirror group, and of which kind? Pure: what the source says of it, in; a verdict, out."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from gateway.kafka.groups import SHARE, STREAMS
+from gateway.state.records import GroupKind
+
+_KINDS: Final = {SHARE: GroupKind.SHARE, STREAMS: GroupKind.STREAMS}
+
+
+def kind_of(group_type: str) -> GroupKind:
+    """Of the type that a cluster tells, '' from one that is too old or does not have the group."""
+    return _KINDS.get(group_type, GroupKind.CONSUMER)
 
 
 class MemberTopics(NamedTuple):

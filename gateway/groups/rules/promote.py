@@ -30,10 +30,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gateway.kafka.topic_partition import TopicPartition
 from gateway.state.records import CarriedOffset, GroupState, SourceOffset
+
+_NAMED: Final = 5
 
 
 class GroupStepKind(StrEnum):
@@ -67,7 +69,8 @@ class GroupSnapshot:
     made of the offsets, and committed on the target. `read_back`: what it holds now. `requested`: an operator asked;
     `force`: even while the source group has members. `static`: instance ids of the members, when all of them are static
     ones. `memberless_at`: when the offsets on the source were last seen to change while the group had no members.
-    `demoted`: it was sent back, and nobody has come to the source since.
+    `demoted`: it was sent back, and nobody has come to the source since. `unmirrored`: topics that a streams group
+    (KIP-1071) makes for itself, and that are not mirrored: its coordinator on the target would make them anew.
     """
 
     state: GroupState
@@ -89,6 +92,7 @@ class GroupSnapshot:
     read_back: Mapping[TopicPartition, tuple[int, str]] | None = None
     failure: str = ""
     static: tuple[str, ...] = ()
+    unmirrored: tuple[str, ...] = ()
     demoted: bool = False
     memberless_at: float | None = None
 
@@ -114,6 +118,8 @@ def next_step(snapshot: GroupSnapshot, limits: GroupLimits) -> GroupStep:
         return GroupStep(GroupStepKind.WAIT, f"the source does not answer: {snapshot.source_error}")
     if snapshot.members and not snapshot.force:
         return _give_up(snapshot, _who_is_left(snapshot))
+    if snapshot.unmirrored and not snapshot.force:
+        return _give_up(snapshot, _without_state(snapshot.unmirrored))
     if snapshot.memberless_at is not None and not snapshot.force:
         ago = snapshot.now - snapshot.memberless_at
         if ago < limits.memberless_quiet_s:
@@ -129,6 +135,11 @@ def _who_is_left(snapshot: GroupSnapshot) -> str:
         names = ", ".join(snapshot.static)
         reason += f"; static members ({names}) stay until their session times out or they are removed"
     return reason
+
+
+def _without_state(topics: tuple[str, ...]) -> str:
+    named = ", ".join(topics[:_NAMED]) + (f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else "")
+    return f"topics of its topology are not mirrored ({named}): the target would make them anew, empty; mirror them"
 
 
 def _memberless(ago_s: float, limits: GroupLimits) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from gateway.jobs.plan.facts import GroupFacts, Inventory, PlanFacts, Rates, TargetFacts
 from gateway.jobs.plan.rights import ALTER, DESCRIBE, NOT_TOLD, may, missing
+from gateway.kafka.groups import SHARE, STREAMS
 from gateway.kafka.rules.topic_configs import ALWAYS_SYNCED, DEFAULT_SYNCED, OPTIONALLY_SYNCED, unmirrorable
 from gateway.state.records import MirrorMode
 
@@ -144,17 +146,22 @@ def plan_topic(topic: PlanFacts, target: TargetFacts | None) -> TopicPlan:
     )
 
 
+_OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
+    SHARE: ("records that it acknowledged out of order are delivered again",),
+    STREAMS: ("when its repartition and changelog topics are mirrored, too",),
+}
+
+
 def plan_group(group: GroupFacts, moving: set[str]) -> GroupPlan:
     """What becomes of one group."""
-    if group.type == "share":
-        return GroupPlan(group=group, moves=False, reason="share groups are not supported")
-    if group.protocol_type not in ("consumer", ""):
+    if group.protocol_type not in ("consumer", "", SHARE, STREAMS):
         reason = f"its members speak the protocol {group.protocol_type!r}, not the consumers' own"
         return GroupPlan(group=group, moves=False, reason=reason)
     if group.topics and not moving.intersection(group.topics):
         return GroupPlan(group=group, moves=False, reason="none of its topics can be mirrored")
     left = sorted(set(group.topics) - moving)
-    return GroupPlan(group=group, moves=True, reason=f"offsets stay behind of: {', '.join(left)}" if left else "")
+    reasons = [f"offsets stay behind of: {', '.join(left)}"] if left else []
+    return GroupPlan(group=group, moves=True, reason="; ".join([*_OF_TYPE.get(group.type, ()), *reasons]))
 
 
 def catch_up_s(topics: list[PlanFacts], rates: Rates) -> float | None:

@@ -17,10 +17,11 @@ from gateway.kafka.admin import ConfigEntry, describe_topic_configs
 from gateway.kafka.cluster import Cluster
 from gateway.kafka.commits import committed_offsets
 from gateway.kafka.connection.errors import NetError
-from gateway.kafka.groups import describe_group, list_groups
+from gateway.kafka.groups import SHARE, STREAMS, describe_group, list_groups
 from gateway.kafka.log_dirs import log_sizes
 from gateway.kafka.offsets import list_offsets
 from gateway.kafka.rules.names import is_internal
+from gateway.kafka.share_groups import share_offsets
 from gateway.kafka.topic_partition import TopicPartition
 
 T = TypeVar("T")
@@ -145,17 +146,25 @@ class Gatherer:
         async def ask(name: str, protocol_type: str, kind: str) -> GroupFacts:
             async with slots:
                 view = await describe_group(self._source, name)
-                committed = await committed_offsets(self._source, name) if protocol_type in ("consumer", "") else {}
+                committed = await self._topics_of(name, protocol_type)
             return GroupFacts(
                 name=name,
                 type=view.type or kind,
                 protocol_type=protocol_type,
                 state=view.state,
                 clients=tuple(sorted({f"{member.client_id} ({member.host})" for member in view.members})),
-                topics=tuple(sorted(view.topics | {topic for topic, _ in committed})),
+                topics=tuple(sorted(view.topics | committed)),
             )
 
         return tuple(await asyncio.gather(*(ask(one.group, one.protocol_type, one.type) for one in listed)))
+
+    async def _topics_of(self, group: str, protocol_type: str) -> frozenset[str]:
+        """Those that it has committed offsets of, or a share group its start offsets."""
+        if protocol_type == SHARE:
+            return frozenset(topic for topic, _ in await share_offsets(self._source, group))
+        if protocol_type in ("consumer", "", STREAMS):
+            return frozenset(topic for topic, _ in await committed_offsets(self._source, group))
+        return frozenset()
 
     async def _target(self, target: Cluster, topics: Sequence[PlanFacts]) -> TargetFacts:
         view = await target.refresh(None)

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import Protocol
 
 from gateway.kafka.connection.errors import AuthenticationFailed
+from gateway.kafka.rules.scram import HASHES, LEAST_ITERATIONS
 
-_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_MIN_ITERATIONS = 4096  # RFC 7677, and the least a broker stores
 _MAX_ITERATIONS = 1_000_000  # more would block the loop for a second
 
 
@@ -65,7 +64,7 @@ class Scram:
     def __init__(
         self, mechanism: str, username: str, password: str, nonce: str | None = None, *, is_token: bool = False
     ) -> None:
-        self._hash = _HASHES[mechanism]
+        self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = nonce or secrets.token_urlsafe(24)
         escaped = username.replace("=", "=3D").replace(",", "=2C")
@@ -95,7 +94,7 @@ class Scram:
         nonce, iterations = fields["r"], int(fields["i"])
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationFailed("SCRAM: the broker's nonce does not extend ours")
-        if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
+        if not LEAST_ITERATIONS <= iterations <= _MAX_ITERATIONS:
             raise AuthenticationFailed(f"SCRAM: {iterations} iterations are out of range")
         without_proof = f"c=biws,r={nonce}"
         message = f"{self._first_bare},{server_first},{without_proof}".encode()

@@ -22,6 +22,7 @@ from gateway.operations.secrets.rules.references import (
     ENCRYPTED,
     REFERABLE,
     SECRETS,
+    for_name,
     is_encrypted,
     is_plain,
     reference,
@@ -130,6 +131,16 @@ class LinkSecrets:
             if name in client and self._is_outdated(client[name])
         }
         return self.sealed(link.name, {**client, **opened})
+
+    # -- of users ------------------------------------------------------------------------------------------------
+
+    def of_user(self, template: str, user: str) -> str:
+        """The secret that a template (`references.for_name`) has for a user, read now and kept nowhere.
+
+        Raises:
+            ValueError: no template, or the secret may not be had, or is not there. Names the place, not the secret.
+        """
+        return read(for_name(template, user), self._policy, self._environment)
 
     # -- of the fleet --------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from gateway.proxy.handlers.offset_fetch import OffsetFetchHandler
 from gateway.proxy.handlers.own_names import OwnNamesGuard
 from gateway.proxy.handlers.produce import ProduceHandler
 from gateway.proxy.handlers.sasl import SaslHandler
+from gateway.proxy.handlers.share_groups import GatedGroupHandler, ShareAcknowledgeHandler, ShareFetchHandler
 from gateway.proxy.handlers.transactions.add_offsets_to_txn import AddOffsetsToTxnHandler
 from gateway.proxy.handlers.transactions.add_partitions_to_txn import AddPartitionsToTxnHandler
 from gateway.proxy.handlers.transactions.end_txn import EndTxnHandler
@@ -157,6 +158,12 @@ def install(
         ApiKey.INCREMENTAL_ALTER_CONFIGS: guard,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(advertised=advertised),
         ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(gates=gates),
+        ApiKey.SHARE_GROUP_HEARTBEAT: GatedGroupHandler(ApiKey.SHARE_GROUP_HEARTBEAT, gates=gates),
+        ApiKey.SHARE_FETCH: ShareFetchHandler(gates=gates, advertised=advertised),
+        ApiKey.SHARE_ACKNOWLEDGE: ShareAcknowledgeHandler(advertised=advertised),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: GatedGroupHandler(ApiKey.STREAMS_GROUP_HEARTBEAT, gates=gates),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: GatedGroupHandler(ApiKey.ALTER_SHARE_GROUP_OFFSETS, gates=gates),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: GatedGroupHandler(ApiKey.DELETE_SHARE_GROUP_OFFSETS, gates=gates),
     }
     for key in ADVERTISED.keys() | table.keys():
         sessions.handlers[key] = _guarded(ApiKey(key), table.get(ApiKey(key)))

@@ -206,13 +206,42 @@ def _offset_fetch(request: Any, own_id: OwnId) -> Refusal | None:
     return Refusal(response(topics=topics, error_code=_GROUP))
 
 
-def _consumer_group_heartbeat(request: Any, _own_id: OwnId) -> Refusal | None:
-    response = RESPONSES[ApiKey.CONSUMER_GROUP_HEARTBEAT]
-    if is_own(request.group_id):
-        return Refusal(response(error_code=_GROUP))
-    if any(is_own(name) for name in request.subscribed_topic_names or ()):
-        return Refusal(response(error_code=_TOPIC))
-    return None
+def _of_group(key: ApiKey, names_own: Callable[[Any, OwnId], bool]) -> Rule:
+    """One group's request, refused whole; `names_own`: whether it names a topic of ours."""
+    response = RESPONSES[key]
+
+    def rule(request: Any, own_id: OwnId) -> Refusal | None:
+        if request.group_id is not None and is_own(request.group_id):
+            return Refusal(response(error_code=_GROUP))
+        return Refusal(response(error_code=_TOPIC)) if names_own(request, own_id) else None
+
+    return rule
+
+
+def _subscribes(request: Any, _own_id: OwnId) -> bool:
+    return any(is_own(name) for name in request.subscribed_topic_names or ())
+
+
+def _by_topic_id(request: Any, own_id: OwnId) -> bool:
+    forgotten = getattr(request, "forgotten_topics_data", None) or ()
+    return any(own_id(topic.topic_id) for topic in (*(request.topics or ()), *forgotten))
+
+
+def _by_topic_name(request: Any, _own_id: OwnId) -> bool:
+    return any(is_own(topic.topic_name) for topic in request.topics or ())
+
+
+def _in_topology(request: Any, _own_id: OwnId) -> bool:
+    parts = () if request.topology is None else request.topology.subtopologies or ()
+    return any(
+        is_own(name)
+        for part in parts
+        for name in (
+            *(part.source_topics or ()),
+            *(part.repartition_sink_topics or ()),
+            *(info.name for info in (*(part.repartition_source_topics or ()), *(part.state_changelog_topics or ()))),
+        )
+    )
 
 
 def _add_partitions_to_txn(request: Any, _own_id: OwnId) -> Refusal | None:
@@ -325,9 +354,24 @@ RULES: Mapping[ApiKey, Rule] = {
         lambda kind, name: kind(transactional_id=name, error_code=_TRANSACTIONAL_ID),
         is_own,
     ),
-    _K.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
+    _K.CONSUMER_GROUP_HEARTBEAT: _of_group(_K.CONSUMER_GROUP_HEARTBEAT, _subscribes),
     _K.CONSUMER_GROUP_DESCRIBE: _entries(_K.CONSUMER_GROUP_DESCRIBE, "group_ids", "groups", _group, is_own),
     _K.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+    _K.SHARE_GROUP_HEARTBEAT: _of_group(_K.SHARE_GROUP_HEARTBEAT, _subscribes),
+    _K.SHARE_GROUP_DESCRIBE: _entries(_K.SHARE_GROUP_DESCRIBE, "group_ids", "groups", _group, is_own),
+    _K.SHARE_FETCH: _of_group(_K.SHARE_FETCH, _by_topic_id),
+    _K.SHARE_ACKNOWLEDGE: _of_group(_K.SHARE_ACKNOWLEDGE, _by_topic_id),
+    _K.STREAMS_GROUP_HEARTBEAT: _of_group(_K.STREAMS_GROUP_HEARTBEAT, _in_topology),
+    _K.STREAMS_GROUP_DESCRIBE: _entries(_K.STREAMS_GROUP_DESCRIBE, "group_ids", "groups", _group, is_own),
+    _K.DESCRIBE_SHARE_GROUP_OFFSETS: _entries(
+        _K.DESCRIBE_SHARE_GROUP_OFFSETS,
+        "groups",
+        "groups",
+        lambda kind, entry: _group(kind, entry.group_id),
+        _of_own_group,
+    ),
+    _K.ALTER_SHARE_GROUP_OFFSETS: _of_group(_K.ALTER_SHARE_GROUP_OFFSETS, _by_topic_name),
+    _K.DELETE_SHARE_GROUP_OFFSETS: _of_group(_K.DELETE_SHARE_GROUP_OFFSETS, _by_topic_name),
 }
 """By API: takes what is ours out of a request."""
 
@@ -348,6 +392,11 @@ def _hide_in_folders(answer: Any) -> None:
         folder.topics = [topic for topic in folder.topics if not is_own(topic.name)]
 
 
+def _hide_of_groups(answer: Any) -> None:
+    for group in answer.groups:
+        group.topics = [topic for topic in group.topics if not is_own(topic.topic_name)]
+
+
 def _hide_partitions(answer: Any) -> None:
     answer.topics = [topic for topic in answer.topics if not is_own(topic.name)]
     if answer.next_cursor is not None and is_own(answer.next_cursor.topic_name):
@@ -362,5 +411,6 @@ SHOWN: Mapping[ApiKey, Callable[[Any], None]] = {
     _K.LIST_TRANSACTIONS: _hide("transaction_states", "transactional_id"),
     _K.LIST_CONFIG_RESOURCES: _hide("config_resources", "resource_name"),
     _K.DESCRIBE_TOPIC_PARTITIONS: _hide_partitions,
+    _K.DESCRIBE_SHARE_GROUP_OFFSETS: _hide_of_groups,
 }
 """By API: takes what is ours out of an answer. Metadata's is patched with the brokers' addresses."""

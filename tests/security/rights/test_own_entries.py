@@ -91,6 +91,33 @@ def one(key: ApiKey, field: str, **more: Any) -> Callable[..., Any]:
     return lambda *names: m.REQUESTS[key](**{field: names[-1]}, **more)
 
 
+def topology(*names: str) -> Any:
+    """Of a streams group: one part for each way to name a topic."""
+    kind = m.StreamsGroupHeartbeatRequest.Topology
+    part = kind.Subtopology
+    info = class_of(part, "state_changelog_topics")
+    made = info(name=names[-1], partitions=1, replication_factor=1, topic_configs=[])
+    lists = ("state_changelog_topics", "repartition_sink_topics", "repartition_source_topics", "copartition_groups")
+    none: dict[str, Any] = {name: [] for name in ("source_topics", "source_topic_regex", *lists)}
+    parts = [
+        part(**{**none, field: value}, subtopology_id=field)
+        for field, value in (("source_topics", list(names)), ("state_changelog_topics", [made]))
+    ]
+    return m.StreamsGroupHeartbeatRequest(group_id="g", topology=kind(epoch=0, subtopologies=parts))
+
+
+def share_offsets(*names: str) -> Any:
+    kind = class_of(m.DescribeShareGroupOffsetsRequest, "groups")
+    return m.DescribeShareGroupOffsetsRequest(groups=[kind(group_id=name, topics=None) for name in names])
+
+
+def topic_names(key: ApiKey) -> Callable[..., Any]:
+    """A share group's request with topics by name."""
+    kind = class_of(m.REQUESTS[key], "topics")
+    more: dict[str, Any] = {"partitions": []} if "partitions" in kind._struct.fields else {}
+    return lambda *names: m.REQUESTS[key](group_id="g", topics=[kind(topic_name=name, **more) for name in names])
+
+
 CASES: list[tuple[str, ApiKey, Callable[..., Any], int, int]] = [  # API, request of names, error, first version
     ("fetch", K.FETCH, topics(K.FETCH), TOPIC, 0),
     ("list offsets", K.LIST_OFFSETS, topics(K.LIST_OFFSETS), TOPIC, 0),
@@ -161,6 +188,31 @@ CASES: list[tuple[str, ApiKey, Callable[..., Any], int, int]] = [  # API, reques
     ),
     ("describe new groups", K.CONSUMER_GROUP_DESCRIBE, listed(K.CONSUMER_GROUP_DESCRIBE, "group_ids"), GROUP, 0),
     ("topic partitions", K.DESCRIBE_TOPIC_PARTITIONS, topics(K.DESCRIBE_TOPIC_PARTITIONS), TOPIC, 0),
+    ("share heartbeat", K.SHARE_GROUP_HEARTBEAT, one(K.SHARE_GROUP_HEARTBEAT, "group_id"), GROUP, 0),
+    (
+        "share heartbeat with topics",
+        K.SHARE_GROUP_HEARTBEAT,
+        listed(K.SHARE_GROUP_HEARTBEAT, "subscribed_topic_names", group_id="g"),
+        TOPIC,
+        0,
+    ),
+    ("describe share groups", K.SHARE_GROUP_DESCRIBE, listed(K.SHARE_GROUP_DESCRIBE, "group_ids"), GROUP, 0),
+    ("share fetch", K.SHARE_FETCH, one(K.SHARE_FETCH, "group_id"), GROUP, 0),
+    ("share acknowledge", K.SHARE_ACKNOWLEDGE, one(K.SHARE_ACKNOWLEDGE, "group_id"), GROUP, 0),
+    ("streams heartbeat", K.STREAMS_GROUP_HEARTBEAT, one(K.STREAMS_GROUP_HEARTBEAT, "group_id"), GROUP, 0),
+    ("streams heartbeat with topics", K.STREAMS_GROUP_HEARTBEAT, topology, TOPIC, 0),
+    ("describe streams groups", K.STREAMS_GROUP_DESCRIBE, listed(K.STREAMS_GROUP_DESCRIBE, "group_ids"), GROUP, 0),
+    ("share offsets", K.DESCRIBE_SHARE_GROUP_OFFSETS, share_offsets, GROUP, 0),
+    ("alter share offsets", K.ALTER_SHARE_GROUP_OFFSETS, one(K.ALTER_SHARE_GROUP_OFFSETS, "group_id"), GROUP, 0),
+    ("alter share offsets of a topic", K.ALTER_SHARE_GROUP_OFFSETS, topic_names(K.ALTER_SHARE_GROUP_OFFSETS), TOPIC, 0),
+    ("delete share offsets", K.DELETE_SHARE_GROUP_OFFSETS, one(K.DELETE_SHARE_GROUP_OFFSETS, "group_id"), GROUP, 0),
+    (
+        "delete share offsets of a topic",
+        K.DELETE_SHARE_GROUP_OFFSETS,
+        topic_names(K.DELETE_SHARE_GROUP_OFFSETS),
+        TOPIC,
+        0,
+    ),
 ]
 
 
@@ -227,6 +279,9 @@ SERVED = [  # APIs of which the rest of a request is served, and where the answe
     (K.TXN_OFFSET_COMMIT, "topics"),
     (K.OFFSET_DELETE, "topics"),
     (K.OFFSET_FETCH, "groups"),
+    (K.SHARE_GROUP_DESCRIBE, "groups"),
+    (K.STREAMS_GROUP_DESCRIBE, "groups"),
+    (K.DESCRIBE_SHARE_GROUP_OFFSETS, "groups"),
 ]
 
 
@@ -280,6 +335,11 @@ def shown(key: ApiKey) -> tuple[Any, Any]:
         topic = class_of(kind, "topics")
         found = response(results=[kind(log_dir="/d", topics=[topic(name=name) for name in names])])
         return m.REQUESTS[key](topics=None), found
+    if key is K.DESCRIBE_SHARE_GROUP_OFFSETS:
+        kind = class_of(response, "groups")
+        topic = class_of(kind, "topics")
+        group = kind(group_id="g", topics=[topic(topic_name=name) for name in names])
+        return share_offsets("g"), response(groups=[group])
     part, name = {
         K.LIST_GROUPS: ("groups", "group_id"),
         K.ELECT_LEADERS: ("replica_election_results", "topic"),

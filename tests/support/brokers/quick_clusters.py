@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
@@ -10,6 +12,7 @@ from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.connection import Connection
 
+T = TypeVar("T")
 OpenCluster = Callable[..., Awaitable[Cluster]]
 OpenConnection = Callable[..., Awaitable[Connection]]
 
@@ -26,6 +29,20 @@ def quick(bootstrap: str, **properties: str) -> ClusterConfig:
         "default.api.timeout.ms": "3000",
     }
     return ClusterConfig.from_client_properties(defaults | given)
+
+
+def asked(config: ClusterConfig, question: Callable[[Cluster], Awaitable[T]]) -> T:
+    """The answer of a cluster to one question, asked by a client of its own."""
+
+    async def ask() -> T:
+        cluster = Cluster(config)
+        try:
+            await cluster.start(30.0, topics=[])
+            return await question(cluster)
+        finally:
+            await cluster.close()
+
+    return asyncio.run(ask())
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import time
@@ -19,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gateway.devcluster import DevCluster
-from gateway.kafka.cluster import Cluster
 from gateway.kafka.connection.config import ClusterConfig
 from protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeDelegationTokenRequest
+from tests.support.brokers.quick_clusters import asked
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -154,12 +153,4 @@ class Acls:
         return [token.principal_name for token in found if token.token_requester_principal_name == requester]
 
     def _ask(self, message: Any) -> Any:
-        async def ask() -> Any:
-            cluster = Cluster(self._config)
-            try:
-                await cluster.start(30.0, topics=[])
-                return await cluster.request(message)
-            finally:
-                await cluster.close()
-
-        return asyncio.run(ask())
+        return asked(self._config, lambda cluster: cluster.request(message))

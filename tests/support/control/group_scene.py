@@ -9,6 +9,7 @@ from gateway.errors import Conflict, SourceUnreachable
 from gateway.groups.gate.rules.gates import GateStatus, Identity, Waiter
 from gateway.groups.offsets import GroupOffsets, Offsets
 from gateway.groups.promote import GroupPromotions
+from gateway.groups.rules.share_delivery import Delivery
 from gateway.kafka.commits import Committed
 from gateway.kafka.groups import GroupView, MemberView
 from gateway.kafka.topic_partition import TopicPartition
@@ -46,6 +47,9 @@ class FakeOffsets(GroupOffsets):
         self, record: GroupRecord, offsets: Iterable[SourceOffset]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
         return self.ranges
+
+    async def delivery(self, record: GroupRecord) -> Mapping[TopicPartition, Delivery]:
+        return {key: Delivery(offset, 10, offset + 12, offset + 12) for key, (offset, _) in self.source_holds.items()}
 
     async def commit_on_source(self, record: GroupRecord, offsets: Offsets) -> Mapping[TopicPartition, Committed]:
         if self.refuse:

@@ -12,6 +12,8 @@ from gateway.kafka.connection.config import ClusterConfig
 from gateway.kafka.connection.errors import BrokerError, ClusterUnavailable, NetError
 from gateway.kafka.groups import DEAD, GroupView
 from gateway.kafka.rules.acl import Acl, ResourceType
+from gateway.kafka.rules.quota import QuotaKey
+from gateway.kafka.rules.scram import ScramCredential, ScramKey
 from gateway.kafka.view import ListedTopic
 from gateway.mirror.partition.rules.last_batch import LastBatch
 from gateway.operations.cluster_access import TopicInfo
@@ -75,6 +77,15 @@ class FakeKafka:
     acls_there: set[Acl] = field(default_factory=set)
     refused_acls: dict[Acl, BrokerError] = field(default_factory=dict)  # may neither be made nor deleted
     acl_requests: list[tuple[str, tuple[Acl, ...]]] = field(default_factory=list)
+    scram: dict[ScramKey, ScramCredential] = field(default_factory=dict)
+    scram_requests: list[tuple[ScramKey, ...]] = field(default_factory=list)
+    refused_users: set[str] = field(default_factory=set)  # get neither a credential nor a quota
+    quotas_there: dict[QuotaKey, float] = field(default_factory=dict)
+    quota_requests: list[dict[QuotaKey, float]] = field(default_factory=list)
+    owners: dict[str, int] = field(default_factory=dict)  # of delegation tokens
+    features: dict[str, int] = field(default_factory=dict)
+    broker_defaults: dict[str, str] = field(default_factory=dict)
+    login: str = ""
 
     @property
     def cluster(self) -> Any:
@@ -256,6 +267,44 @@ class FakeKafka:
         await self._called("delete_acls")
         self.acls_there.difference_update(acl for acl in gone if acl not in self.refused_acls)
         return {acl: self.refused_acls[acl] for acl in gone if acl in self.refused_acls}
+
+    async def scram_users(self) -> Mapping[ScramKey, int]:
+        await self._called("scram_users")
+        return {key: one.iterations for key, one in self.scram.items()}
+
+    async def create_scram_users(self, wanted: Sequence[ScramCredential]) -> Mapping[ScramKey, BrokerError]:
+        assert len({one.key.user for one in wanted}) == len(wanted)  # as a broker asks
+        self.scram_requests.append(tuple(one.key for one in wanted))
+        await self._called("create_scram_users")
+        self.scram.update((one.key, one) for one in wanted if one.key.user not in self.refused_users)
+        error = BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "no")
+        return {one.key: error for one in wanted if one.key.user in self.refused_users}
+
+    async def quotas(self) -> Mapping[QuotaKey, float]:
+        await self._called("quotas")
+        return dict(self.quotas_there)
+
+    async def set_quotas(self, wanted: Mapping[QuotaKey, float]) -> Mapping[QuotaKey, BrokerError]:
+        self.quota_requests.append(dict(wanted))
+        await self._called("set_quotas")
+        refused = {key for key in wanted if any(part.name in self.refused_users for part in key.entity)}
+        self.quotas_there.update((key, value) for key, value in wanted.items() if key not in refused)
+        return {key: BrokerError(ErrorCode.INVALID_REQUEST, "no") for key in refused}
+
+    async def token_owners(self) -> Mapping[str, int]:
+        await self._called("token_owners")
+        return self.owners
+
+    async def feature_levels(self) -> Mapping[str, int]:
+        await self._called("feature_levels")
+        return self.features
+
+    async def broker_configs(self) -> Mapping[str, str]:
+        await self._called("broker_configs")
+        return self.broker_defaults
+
+    def login_name(self) -> str:
+        return self.login
 
     async def committed_offsets(self, group: str) -> Mapping[tuple[str, int], Committed]:
         await self._called("committed_offsets")

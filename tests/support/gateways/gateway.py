@@ -72,7 +72,7 @@ class GatewayProcess:
             self._process = started_gateway(self.program, self._settings, self.log)
         else:
             self._process = ForkedGateway(self._settings, self.log)
-        wait_until(self._healthy, 60.0, what="the gateway's /health")
+        wait_until(self._healthy, 120.0, what="the gateway's /health")
 
     def run_again(self) -> subprocess.CompletedProcess[str]:
         """Start a second process with the same settings, which cannot live long."""

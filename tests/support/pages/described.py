@@ -130,6 +130,8 @@ DESCRIBED: Final[Mapping[type[BaseModel], Mapping[str, str]]] = {
         "link_name": _NAME,
         "group": _NAME,
         "source_group": _NAME,
+        "group_type": "what it is, once and for all",
+        "topology_epoch": "the application's own, and no number to watch",
         "state": "`group_state`",
         "state_time_ms": "`group_state_timestamp_seconds`",
         "error_message": _WORDS,

@@ -13,6 +13,8 @@ import pytest
 from gateway.api.app import create_app
 from gateway.fleet.views import Gateways
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.state.records import GroupState, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
@@ -24,6 +26,13 @@ from tests.unit.fleet.test_registry import Book
 
 DOCS: Final = Path(__file__).parents[3] / "docs" / "cli.md"
 S = MirrorState
+CREDENTIAL: Final = {
+    "name": "alice",
+    "mechanism": "SCRAM-SHA-256",
+    "iterations": 4096,
+    "salt": "MDEyMzQ1Njc4OWFiY2RlZg==",
+    "salted_password": "A" * 43 + "=",
+}
 
 
 class Verb(NamedTuple):
@@ -49,6 +58,13 @@ async def mirror(plane: Plane) -> None:
     await plane.with_mirror()
     await plane.by_hand(replace(plane.store.mirrors["l", "orders"], readable=True))
     plane.engine.numbers["l", "orders"] = [status(partition) for partition in range(3)]
+
+
+async def users_and_quotas(plane: Plane) -> None:
+    await plane.with_link()
+    alice = ScramKey("alice", ScramMechanism.SHA_256)
+    plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
+    plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
 
 
 async def source_topic(plane: Plane) -> None:
@@ -122,6 +138,18 @@ VERBS: Final[Mapping[str, Verb]] = {
     "link pause": Verb(("POST", "/v3/links/l:pause", None), (200, "PAUSED"), "done: it stays PAUSED", mirror),
     "link resume": Verb(("POST", "/v3/links/l:resume", None), (200, "ACTIVE"), "done: it goes on", paused_link),
     "link delete": Verb(("DELETE", "/v3/links/l", None), (404, "does not exist"), GONE, link),
+    "users apply": Verb(
+        ("POST", "/v3/links/l/users:apply", {"credentials": [CREDENTIAL]}),
+        (200, '"PRESENT":1'),
+        "done: those that are there stay as they are",
+        users_and_quotas,
+    ),
+    "quotas apply": Verb(
+        ("POST", "/v3/links/l/quotas:apply", {"factor": 2}),
+        (200, '"SAME":1'),
+        "done: what is the same is not set again",
+        users_and_quotas,
+    ),
     "mirror create": Verb(
         ("POST", "/v3/links/l/mirrors", {"source_topic_name": "orders"}),
         (409, "is already a mirror"),

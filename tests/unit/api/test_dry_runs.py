@@ -13,6 +13,8 @@ import pytest
 from gateway.api.app import create_app
 from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.kafka.rules.quota import EntityType, Part, QuotaKey
+from gateway.kafka.rules.scram import ScramCredential, ScramKey, ScramMechanism
 from gateway.state.records import GroupRecord, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
@@ -88,6 +90,9 @@ async def scene(plane: Plane) -> Plane:
         plane.source.groups[group] = GroupView(
             group=group, state="Stable", type="classic", protocol_type="consumer", members=(member,)
         )
+    alice = ScramKey("alice", ScramMechanism.SHA_256)
+    plane.source.scram = {alice: ScramCredential(alice, 4096, b"s", b"p")}
+    plane.source.quotas_there = {QuotaKey((Part(EntityType.USER, "alice"),), "producer_byte_rate"): 1.0}
     return plane
 
 
@@ -106,9 +111,17 @@ def state_of(plane: Plane) -> object:
         clusters,
         dict(plane.engine.running),
         plane.promoters.asked,
+        (dict(plane.target.scram), dict(plane.target.quotas_there)),
     )
 
 
+CREDENTIAL = {
+    "name": "alice",
+    "mechanism": "SCRAM-SHA-256",
+    "iterations": 4096,
+    "salt": "MDEyMzQ1Njc4OWFiY2RlZg==",
+    "salted_password": "A" * 43 + "=",
+}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links", NEW),
@@ -137,6 +150,8 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:reverse-and-pause-mirror", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:failover", {"mirror_topic_names": ["active"]}),
     ("POST", "/v3/links/l/mirrors:truncate-and-restore", {"mirror_topic_names": ["stopped"]}),
+    ("POST", "/v3/links/l/users:apply", {"credentials": [CREDENTIAL]}),
+    ("POST", "/v3/links/l/quotas:apply", {"factor": 2}),
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),

@@ -18,7 +18,7 @@ from gateway.kafka.groups import GroupView, MemberView
 from gateway.state.codec import encode
 from gateway.state.errors import StoreError, StoreUncertain
 from gateway.state.reader import Entry
-from gateway.state.records import GroupRecord, GroupState, MirrorState
+from gateway.state.records import GroupKind, GroupRecord, GroupState, MirrorState
 from gateway.state.topic import Change
 from tests.support.control.control_plane import Plane
 from tests.support.control.group_scene import gated_group
@@ -57,11 +57,32 @@ async def decided(plane: Plane, group: str) -> GateStatus:
     return plane.gates.status(group)
 
 
-def reads(plane: Plane, group: str, topic: str) -> None:
+def reads(plane: Plane, group: str, topic: str, type: str = "classic") -> None:  # noqa: A002 - Kafka's word
     member = MemberView(member_id="m", client_id="c", host="h", subscribed=frozenset({topic}))
     plane.source.groups[group] = GroupView(
-        group=group, state="Stable", type="classic", protocol_type="consumer", members=(member,)
+        group=group, state="Stable", type=type, protocol_type="consumer", members=(member,)
     )
+
+
+@pytest.mark.parametrize(
+    ("type", "kind"),
+    [
+        ("classic", GroupKind.CONSUMER),
+        ("consumer", GroupKind.CONSUMER),
+        ("", GroupKind.CONSUMER),
+        ("share", GroupKind.SHARE),
+        ("streams", GroupKind.STREAMS),
+    ],
+)
+async def test_a_record_says_how_a_group_consumes(
+    mirrored: Plane,
+    watched: Watched,
+    type: str,  # noqa: A002 - Kafka's word
+    kind: GroupKind,
+) -> None:
+    reads(mirrored, "g", "orders", type)
+    assert await decided(mirrored, "g") is GateStatus.CLOSED
+    assert mirrored.store.groups["l", "g"].kind is kind
 
 
 async def test_a_group_that_the_source_does_not_know_may_read(mirrored: Plane, watched: Watched) -> None:

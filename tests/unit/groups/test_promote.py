@@ -15,7 +15,7 @@ from gateway.errors import Conflict
 from gateway.groups import promote as promote_group
 from gateway.kafka.commits import Committed
 from gateway.kafka.topic_partition import TopicPartition
-from gateway.state.records import CarriedOffset, GroupRecord, GroupState
+from gateway.state.records import CarriedOffset, GroupKind, GroupRecord, GroupState
 from gateway.state.store import StoreError, StoreUncertain
 from gateway.state.topic import Change
 from tests.support.control.control_plane import Plane
@@ -34,6 +34,13 @@ async def test_promote_carries_the_offsets_and_opens(scene: GroupScene) -> None:
     assert record.offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
     assert scene.offsets.target_holds == {KEY: (40, "m")}
     assert scene.open
+
+
+async def test_of_a_share_group_it_says_what_is_delivered_again(scene: GroupScene) -> None:
+    await scene.plane.by_hand(replace(scene.record, kind=GroupKind.SHARE))
+    record = await scene.promoter.promote("l", "g")
+    assert record.offsets == (CarriedOffset("orders", 0, 40, 40, "m"),)
+    assert "2 records behind them were done with and are delivered again (orders-0: 2)" in record.note
 
 
 async def test_by_itself_after_the_quiet_period(scene: GroupScene) -> None:

@@ -12,9 +12,10 @@ from gateway.kafka.connection.errors import ClusterUnavailable
 from gateway.kafka.rules.acl import Acl, Operation, PatternType, Permission, ResourceType, from_wire
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse, MetadataResponse
+from protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 from tests.support.brokers.quick_clusters import OpenCluster
-from tests.support.fakes.fake_broker import HANG_UP, FakeBroker, Request
+from tests.support.fakes.fake_broker import HANG_UP, Request
+from tests.support.fakes.lone_broker import LoneBroker
 
 READ, WRITE = Operation.READ, Operation.WRITE
 
@@ -23,25 +24,18 @@ def acl(name: str, operation: Operation = READ, kind: ResourceType = ResourceTyp
     return Acl(kind, PatternType.PREFIXED, name, "User:alice", "10.0.0.1", operation, Permission.DENY)
 
 
-class Broker(FakeBroker):
+class Broker(LoneBroker):
     """One with an authorizer. `there`: its ACLs as numbers; `refuses`: names that it refuses; `code`: to describe."""
 
     there: tuple[tuple[int, int, str, str, str, int, int], ...] = ()
-    refuses = frozenset[str]()
-    code = int(ErrorCode.NONE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.handlers |= {
-            ApiKey.METADATA: lambda _: self._metadata(),
             ApiKey.DESCRIBE_ACLS: self._describe,
             ApiKey.CREATE_ACLS: self._create,
             ApiKey.DELETE_ACLS: self._delete,
         }
-
-    def _metadata(self) -> Any:
-        broker = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port, rack=None)
-        return MetadataResponse(brokers=[broker], cluster_id="c", controller_id=1, topics=[])
 
     def _describe(self, request: Request) -> Any:
         kind = DescribeAclsResponse.DescribeAclsResource
@@ -69,10 +63,6 @@ class Broker(FakeBroker):
         kind = DeleteAclsResponse.DeleteAclsFilterResult
         results = [kind(**self._refusal(one.resource_name_filter), matching_acls=[]) for one in request.message.filters]
         return DeleteAclsResponse(throttle_time_ms=0, filter_results=results)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
 
 
 async def test_acls_are_read_kind_by_kind(client: OpenCluster) -> None:

@@ -10,7 +10,13 @@ from gateway.kafka.cluster import BrokerError, ClusterUnavailable
 from gateway.kafka.groups import DEAD, GroupListing, describe_group, list_groups
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import ConsumerGroupDescribeResponse, DescribeGroupsResponse, ListGroupsResponse
+from protocol.messages import (
+    ConsumerGroupDescribeResponse,
+    DescribeGroupsResponse,
+    ListGroupsResponse,
+    ShareGroupDescribeResponse,
+    StreamsGroupDescribeResponse,
+)
 from tests.support.brokers.quick_clusters import OpenCluster
 from tests.support.fakes.fake_broker import HANG_UP, Request
 from tests.support.fakes.fake_cluster import FakeCluster
@@ -25,6 +31,8 @@ async def fake() -> AsyncIterator[FakeCluster]:
         cluster.coordinators["g"] = 2
         cluster.on(CONSUMER, lambda _: consumer(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
         cluster.on(CLASSIC, lambda _: classic())
+        cluster.on(ApiKey.SHARE_GROUP_DESCRIBE, lambda _: share(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
+        cluster.on(ApiKey.STREAMS_GROUP_DESCRIBE, lambda _: streams(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
         yield cluster
 
 
@@ -55,6 +63,34 @@ def classic(**fields: Any) -> Any:
     }
     group = DescribeGroupsResponse.DescribedGroup(**defaults | fields)
     return DescribeGroupsResponse(throttle_time_ms=0, groups=[group])
+
+
+def share(**fields: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": "g",
+        "group_state": "Stable",
+        "group_epoch": 1,
+        "assignment_epoch": 1,
+        "assignor_name": "simple",
+        "members": [],
+    }
+    return ShareGroupDescribeResponse(groups=[ShareGroupDescribeResponse.DescribedGroup(**defaults | fields)])
+
+
+def streams(**fields: Any) -> Any:
+    defaults: dict[str, Any] = {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": "g",
+        "group_state": "Stable",
+        "group_epoch": 1,
+        "assignment_epoch": 1,
+        "topology": None,
+        "members": [],
+    }
+    return StreamsGroupDescribeResponse(groups=[StreamsGroupDescribeResponse.DescribedGroup(**defaults | fields)])
 
 
 def classic_member(metadata: bytes, assignment: bytes) -> Any:
@@ -252,3 +288,78 @@ async def test_a_broker_that_refuses_to_list(fake: FakeCluster, client: OpenClus
 
     with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
         await list_groups(cluster)
+
+
+async def test_a_share_group(fake: FakeCluster, client: OpenCluster) -> None:
+    kind = ShareGroupDescribeResponse.DescribedGroup
+    member = kind.Member(
+        member_id="m",
+        rack_id=None,
+        member_epoch=1,
+        client_id="c",
+        client_host="/10.0.0.1",
+        subscribed_topic_names=["orders"],
+        assignment=kind.Member.Assignment(
+            topic_partitions=[
+                kind.Member.Assignment.TopicPartitions(topic_id=None, topic_name="orders", partitions=[0, 2])
+            ]
+        ),
+    )
+    fake.on(CLASSIC, lambda _: classic(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
+    fake.on(ApiKey.SHARE_GROUP_DESCRIBE, lambda _: share(members=[member]))
+    found = await describe_group(await client(fake.bootstrap), "g")
+    assert (found.type, found.protocol_type, found.state) == ("share", "share", "Stable")
+    (read,) = found.members
+    assert (read.host, read.topics, read.assigned) == ("10.0.0.1", {"orders"}, {"orders": (0, 2)})
+
+
+async def test_a_streams_group_reads_what_its_topology_does(fake: FakeCluster, client: OpenCluster) -> None:
+    kind = StreamsGroupDescribeResponse.DescribedGroup
+    part, info = kind.Topology.Subtopology, kind.Topology.Subtopology.TopicInfo
+    between, kept = (
+        info(name=f"app-counts-{name}", partitions=1, replication_factor=1, topic_configs=[])
+        for name in ("repartition", "changelog")
+    )
+    topology = kind.Topology(
+        epoch=3,
+        subtopologies=[
+            part(
+                subtopology_id="0",
+                source_topics=["orders"],
+                repartition_sink_topics=["app-counts-repartition"],
+                state_changelog_topics=[],
+                repartition_source_topics=[],
+            ),
+            part(
+                subtopology_id="1",
+                source_topics=[],
+                repartition_sink_topics=[],
+                state_changelog_topics=[kept],
+                repartition_source_topics=[between],
+            ),
+        ],
+    )
+    none = kind.Member.Assignment(active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    member = kind.Member(
+        member_id="m",
+        member_epoch=1,
+        instance_id=None,
+        rack_id=None,
+        client_id="c",
+        client_host="/10.0.0.1",
+        topology_epoch=3,
+        process_id="p",
+        user_endpoint=None,
+        client_tags=[],
+        task_offsets=[],
+        task_end_offsets=[],
+        assignment=none,
+        target_assignment=none,
+        is_classic=False,
+    )
+    fake.on(CLASSIC, lambda _: classic(error_code=int(ErrorCode.GROUP_ID_NOT_FOUND)))
+    fake.on(ApiKey.STREAMS_GROUP_DESCRIBE, lambda _: streams(topology=topology, members=[member]))
+    found = await describe_group(await client(fake.bootstrap), "g")
+    assert (found.type, found.topology_epoch) == ("streams", 3)
+    assert found.topics == {"orders", "app-counts-repartition"}
+    assert found.internal == {"app-counts-repartition", "app-counts-changelog"}

@@ -44,7 +44,6 @@ def test_what_is_advertised_is_within_the_table() -> None:
         (ApiKey.DESCRIBE_QUORUM, 2, "controller addresses"),
         (ApiKey.END_TXN, 5, "transactions v2"),
         (ApiKey.TXN_OFFSET_COMMIT, 5, "transactions v2"),
-        (ApiKey.SHARE_FETCH, 1, "node endpoints"),
         (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, "telemetry"),
         (ApiKey.SASL_HANDSHAKE, 0, "tokens without headers"),
     ],

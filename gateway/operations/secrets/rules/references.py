@@ -23,6 +23,8 @@ REDACTED: Final = "********"
 _HIDDEN: Final = ("password", "jaas", "secret")
 _REFERENCE: Final = re.compile(rf"\$\{{({'|'.join((*PROVIDERS, ENCRYPTED))}):(?:([^}}:]*):)?([^}}]*)\}}")
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 
 class Reference(NamedTuple):
     """`path` is '' where the provider has none."""
@@ -36,6 +38,29 @@ def reference(text: str) -> Reference | None:
     """What a value refers to; None when it is no reference."""
     found = _REFERENCE.fullmatch(text)
     return None if found is None else Reference(found[1], found[2] or "", found[3])
+
+
+ANY: Final = "*"
+"""In the key of a template, instead of a name."""
+
+
+def for_name(template: str, name: str) -> Reference:
+    """Of a template, ``${dir:/path:*}`` and the like, the reference of one name: the key's `*` stands for it.
+
+    Raises:
+        ValueError: it is no template; or a name that would lead elsewhere. Names the template, never a secret.
+    """
+    found = reference(template)
+    if found is None or found.provider == ENCRYPTED or found.key.count(ANY) != 1 or ANY in found.path:
+        raise ValueError("expected ${file:/path:*}, ${dir:/path:*} or ${env:PREFIX_*}; * stands for the user's name")
+    if (found.path == "") != (found.provider == "env"):
+        raise ValueError(f"{template}: expected ${{file:/path:*}}, ${{dir:/path:*}} or ${{env:PREFIX_*}}")
+    key = found.key.replace(ANY, name)
+    if found.provider in ("dir", "directory") and (key in (".", "..") or any(char in key for char in "/\0")):
+        raise ValueError(f"{name!r} cannot be the name of a file")
+    if found.provider == "env" and not _VARIABLE.fullmatch(key):
+        raise ValueError(f"{key!r} cannot be the name of a variable")
+    return found._replace(key=key)
 
 
 def is_plain(text: str) -> bool:

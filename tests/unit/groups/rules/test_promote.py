@@ -254,3 +254,16 @@ def test_offsets_that_are_not_the_sources_are_not_promoted_by() -> None:
     for carried in ((), (CarriedOffset(*KEY, at - 1, at),), (CarriedOffset("other", 0, at, at),)):
         with pytest.raises(GroupInvariantViolated, match="not those of the source"):
             check_invariants(replace(snapshot, carried=carried), step)
+
+
+def test_a_streams_group_waits_for_the_topics_of_its_topology() -> None:
+    snapshot = replace(Model(members=0).snapshot(), requested=True, unmirrored=tuple("abcdefg"))
+    assert next_step(snapshot, LIMITS) == GroupStep(
+        GroupStepKind.WAIT,
+        "topics of its topology are not mirrored (a, b, c, d, e and 2 more): the target would make them anew, empty; "
+        "mirror them",
+    )
+    pending = replace(snapshot, state=GroupState.PENDING_PROMOTED)
+    assert next_step(pending, LIMITS).kind is GroupStepKind.MARK_ACTIVE
+    assert next_step(replace(snapshot, force=True), LIMITS).kind is GroupStepKind.MARK_PENDING
+    assert next_step(replace(snapshot, unmirrored=()), LIMITS).kind is GroupStepKind.MARK_PENDING

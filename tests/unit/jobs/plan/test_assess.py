@@ -82,7 +82,10 @@ def test_groups() -> None:
     assert plan_group(group(topics=("orders", "other")), {"orders"}).reason == "offsets stay behind of: other"
     assert not plan_group(group(topics=("other",)), {"orders"}).moves
     assert not plan_group(group(protocol_type="connect"), {"orders"}).moves
-    assert not plan_group(group(type="share"), {"orders"}).moves
+    shared = plan_group(group(type="share", protocol_type="share"), {"orders"})
+    assert (shared.moves, shared.reason) == (True, "records that it acknowledged out of order are delivered again")
+    streams = plan_group(group(type="streams", protocol_type="streams", topics=("orders", "other")), {"orders"})
+    assert streams.reason.endswith("are mirrored, too; offsets stay behind of: other")
 
 
 def test_catch_up() -> None:

@@ -1,0 +1,133 @@
+"""Share groups (KIP-932): ShareGroupHeartbeat v1, ShareFetch and ShareAcknowledge v1-2, AlterShareGroupOffsets and
+DeleteShareGroupOffsets v0.
+
+Behaviour: the gate of share groups. A member's heartbeat is held at most 3 s, then answered with
+COORDINATOR_LOAD_IN_PROGRESS, on which every client backs off and asks again: as ConsumerGroupHeartbeat.
+
+Brokers do not ask the group's coordinator whether who fetches for a share group is a member of it, so ShareFetch is
+gated by itself: without an open gate it is answered with SHARE_SESSION_NOT_FOUND, and nothing is delivered. What was
+acquired before the gate closed may still be acknowledged: ShareAcknowledge passes, since it delivers nothing.
+
+Offsets of a share group whose gate is not open are altered and deleted by the gateway alone.
+
+The answers of ShareFetch and ShareAcknowledge may name brokers (when a leader has moved): those become the gateway's
+listeners. They hardly ever do, and such an answer passes as it is.
+
+ShareGroupDescribe and DescribeShareGroupOffsets are the target's to answer and pass.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.groups.gate.rules.gates import GroupGates
+from gateway.proxy.handlers.consumer_group_heartbeat import HOLD_S
+from gateway.proxy.handlers.gating import pass_or_hold
+from gateway.proxy.session.addresses import Advertised, as_seen_by
+from protocol.apis import ApiKey
+from protocol.codec import decode_response, encode_body, encode_response
+from protocol.errors import ErrorCode, MalformedFrame
+from protocol.header import response_body_offset
+from protocol.messages import RESPONSES
+from protocol.peek import first_string
+
+if TYPE_CHECKING:
+    from gateway.proxy.session.exchange import Exchange, Transform
+    from gateway.proxy.session.session import Session
+
+NO_BROKERS: Final = b"\x01\x00"
+"""How an answer ends that names no broker: an empty compact array, and no tagged fields."""
+
+_SIZE: Final = struct.Struct(">i")
+_WAIT: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+_NO_SESSION: Final = int(ErrorCode.SHARE_SESSION_NOT_FOUND)
+
+
+class GatedGroupHandler:
+    """An API of one group, whose id comes first: held while the group's gate is not open, and refused with one code.
+
+    Of ShareGroupHeartbeat, StreamsGroupHeartbeat, AlterShareGroupOffsets and DeleteShareGroupOffsets.
+    """
+
+    def __init__(self, key: ApiKey, *, gates: GroupGates) -> None:
+        self._key = key
+        self._gates = gates
+
+    def intercepts(self, session: Session) -> bool:
+        return self._gates.enabled
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        hold(self._gates, session, exchange, self._key, _WAIT, exchange.forward)
+
+
+class ShareFetchHandler:
+    """See the module's docstring."""
+
+    def __init__(self, *, gates: GroupGates, advertised: Advertised) -> None:
+        self._gates = gates
+        self._advertised = advertised
+
+    def intercepts(self, session: Session) -> bool:
+        return True
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        def forward() -> None:
+            exchange.forward(with_listeners(self._advertised, exchange))
+
+        if self._gates.enabled:
+            hold(self._gates, session, exchange, ApiKey.SHARE_FETCH, _NO_SESSION, forward)
+        else:
+            forward()
+
+
+class ShareAcknowledgeHandler:
+    """See the module's docstring."""
+
+    def __init__(self, *, advertised: Advertised) -> None:
+        self._advertised = advertised
+
+    def intercepts(self, session: Session) -> bool:
+        return True
+
+    def handle(self, session: Session, exchange: Exchange) -> None:
+        exchange.forward(with_listeners(self._advertised, exchange))
+
+
+def hold(
+    gates: GroupGates,
+    session: Session,
+    exchange: Exchange,
+    key: ApiKey,
+    code: int,
+    forward: Callable[[], None],
+) -> None:
+    """Forward when the group's gate is open or opens in time; else refuse with `code`, or with the target's own."""
+    group = first_string(exchange.body, flexible=True)
+    if group is None:
+        raise MalformedFrame(f"{key.name} without a group id")
+
+    def refuse(codes: Mapping[str, int]) -> None:
+        answer: Any = RESPONSES[key](error_code=codes.get(group, code), error_message=None)
+        exchange.reply_framed(encode_response(answer, key, exchange.api_version, exchange.correlation_id))
+
+    pass_or_hold(gates, session, exchange, [group], HOLD_S, refuse, forward)
+
+
+def with_listeners(advertised: Advertised, exchange: Exchange) -> Transform:
+    """A transform that makes the brokers that an answer names the gateway's listeners."""
+    told = as_seen_by(exchange.session, advertised)
+    key, version = exchange.api_key, exchange.api_version
+
+    def transform(frame: memoryview) -> bytes:
+        if bytes(frame[-len(NO_BROKERS) :]) == NO_BROKERS:
+            return b"".join((_SIZE.pack(len(frame)), frame))
+        at = response_body_offset(key, version, frame)
+        answer = decode_response(key, version, frame[at:])
+        for broker in answer.node_endpoints:
+            broker.host, broker.port = told(broker.node_id, broker.host, broker.port)
+        body = encode_body(answer, version)
+        return b"".join((_SIZE.pack(at + len(body)), frame[:at], body))
+
+    return transform

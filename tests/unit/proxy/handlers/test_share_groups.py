@@ -1,0 +1,158 @@
+"""Share and streams groups at the gate, and what their answers say of brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from gateway.cutover.write_pause.rules.routing import routing_of
+from protocol.apis import ADVERTISED, ApiKey
+from protocol.codec import decode_response, encode_request, encode_response
+from protocol.errors import ErrorCode
+from protocol.header import response_body_offset
+from protocol.messages import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+    ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
+)
+from tests.support.control.gates import gate
+from tests.unit.proxy.handlers.test_group_handlers import route, versions
+
+if TYPE_CHECKING:
+    from tests.support.proxy.conversation import Conversation
+
+LOADING, NO_SESSION = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), int(ErrorCode.SHARE_SESSION_NOT_FOUND)
+FETCH, ACKNOWLEDGE = ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE
+
+
+@pytest.fixture
+async def gated(talk: Conversation) -> Conversation:
+    talk.context.routing.publish(routing_of({"mirrored": route("mirrored")}))
+    talk.gates.enabled = True
+    gate(talk.gates, "g", is_open=False)
+    return talk
+
+
+def request(key: ApiKey) -> Any:
+    member = {"group_id": "g", "member_id": "m"}
+    session = {**member, "share_session_epoch": 0, "topics": []}
+    made: dict[ApiKey, Any] = {
+        ApiKey.SHARE_GROUP_HEARTBEAT: lambda: ShareGroupHeartbeatRequest(
+            **member, member_epoch=0, rack_id=None, subscribed_topic_names=["mirrored"]
+        ),
+        FETCH: lambda: ShareFetchRequest(
+            **session,
+            max_wait_ms=10,
+            min_bytes=1,
+            max_bytes=10,
+            max_records=1,
+            batch_size=1,
+            share_acquire_mode=0,
+            is_renew_ack=False,
+            forgotten_topics_data=[],
+        ),
+        ACKNOWLEDGE: lambda: ShareAcknowledgeRequest(**session, is_renew_ack=False),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: lambda: StreamsGroupHeartbeatRequest(**member, member_epoch=0),
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda: AlterShareGroupOffsetsRequest(group_id="g", topics=[]),
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda: DeleteShareGroupOffsetsRequest(group_id="g", topics=[]),
+    }
+    return made[key]()
+
+
+def send(talk: Conversation, key: ApiKey, version: int) -> None:
+    talk.says(encode_request(request(key), version, 7, "me"))
+
+
+def answer(talk: Conversation, key: ApiKey, version: int) -> Any:
+    (frame,) = talk.client.frames()
+    view = memoryview(frame)
+    return decode_response(key, version, view[response_body_offset(key, version, view) :])
+
+
+GATED = [
+    (ApiKey.SHARE_GROUP_HEARTBEAT, LOADING),
+    (ApiKey.STREAMS_GROUP_HEARTBEAT, LOADING),
+    (ApiKey.ALTER_SHARE_GROUP_OFFSETS, LOADING),
+    (ApiKey.DELETE_SHARE_GROUP_OFFSETS, LOADING),
+    (FETCH, NO_SESSION),
+]
+CASES = [(key, version, code) for key, code in GATED for version in versions(key)]
+
+
+@pytest.mark.parametrize(("key", "version", "code"), CASES)
+async def test_a_closed_gate_holds_and_refuses(gated: Conversation, key: ApiKey, version: int, code: int) -> None:
+    send(gated, key, version)
+    assert not gated.client.frames()
+    assert len(gated.gates.waiters("g")) == 1
+    gated.loop.fire()
+    assert answer(gated, key, version).error_code == code
+    assert not gated.broker.frames()
+
+
+@pytest.mark.parametrize(("key", "version", "code"), CASES)
+async def test_it_goes_on_when_the_gate_opens(gated: Conversation, key: ApiKey, version: int, code: int) -> None:
+    send(gated, key, version)
+    assert not gated.broker.frames()
+    gate(gated.gates, "g", is_open=True)
+    assert len(gated.broker.frames()) == 1
+
+
+@pytest.mark.parametrize(("key", "version", "code"), CASES)
+async def test_nothing_is_gated_while_nothing_is_mirrored(
+    talk: Conversation, key: ApiKey, version: int, code: int
+) -> None:
+    send(talk, key, version)
+    assert len(talk.broker.frames()) == 1
+
+
+@pytest.mark.parametrize("version", versions(ACKNOWLEDGE))
+async def test_what_was_acquired_may_be_acknowledged(gated: Conversation, version: int) -> None:
+    send(gated, ACKNOWLEDGE, version)
+    assert len(gated.broker.frames()) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [(key, version) for key in (FETCH, ACKNOWLEDGE) for version in versions(key)]
+)
+async def test_brokers_that_an_answer_names_are_the_listeners(talk: Conversation, key: ApiKey, version: int) -> None:
+    kind: Any = ShareFetchResponse if key is FETCH else ShareAcknowledgeResponse
+    leader = kind.NodeEndpoint(node_id=1, host="secret.internal", port=9092, rack=None)
+    for brokers in ([], [leader]):
+        said = kind(error_code=0, error_message=None, responses=[], node_endpoints=brokers)
+        send(talk, key, version)
+        talk.session.upstream_data(encode_response(said, key, version, 7))
+        told = answer(talk, key, version)
+        assert len(told.node_endpoints) == len(brokers)
+        assert all(one.host != "secret.internal" for one in told.node_endpoints)
+
+
+@pytest.mark.parametrize("key", [key for key, _ in GATED] + [ACKNOWLEDGE])
+async def test_the_gateways_own_groups_are_not_there(talk: Conversation, key: ApiKey) -> None:
+    asked = request(key)
+    asked.group_id = "__lockgate.fleet"
+    version = ADVERTISED[key][1]
+    talk.says(encode_request(asked, version, 7, "me"))
+    assert answer(talk, key, version).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert not talk.broker.frames()
+
+
+async def test_the_gateways_own_topics_are_not_there(talk: Conversation) -> None:
+    own = UUID(int=5)
+    talk.context.own_names.learn({"__lockgate_state": own.bytes})
+    kind = ShareFetchRequest.FetchTopic
+    asked = request(FETCH)
+    asked.topics = [kind(topic_id=own, partitions=[])]
+    talk.says(encode_request(asked, 1, 7, "me"))
+    assert answer(talk, FETCH, 1).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    asked = request(ApiKey.SHARE_GROUP_HEARTBEAT)
+    asked.subscribed_topic_names = ["orders", "__lockgate_state"]
+    talk.says(encode_request(asked, 1, 7, "me"))
+    assert answer(talk, ApiKey.SHARE_GROUP_HEARTBEAT, 1).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert not talk.broker.frames()
