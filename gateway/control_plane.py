@@ -109,6 +109,7 @@ class ControlService:
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
+        self.schema_sync = parts.schema_sync
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)
@@ -160,6 +161,7 @@ class ControlService:
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
+        every(_TICK_S, self.schema_sync.run_due, "schema sync")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""
