@@ -16,6 +16,7 @@ from gateway.api import (
     groups,
     link_access,
     link_configs,
+    link_schemas,
     links,
     mirror_changes,
     mirrors,
@@ -53,6 +54,7 @@ def create_app(
     app.include_router(catch_up.router(plane))
     app.include_router(candidates.router(plane))
     app.include_router(link_access.router(plane))
+    app.include_router(link_schemas.router(plane))
     app.include_router(groups.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -25,7 +25,7 @@ from gateway.schemas.rules.remember import id_map, of_link
 from gateway.schemas.schema_round import Looked, SchemaError, SchemaMemory, SchemaRound
 from gateway.state.link_config import LinkConfig, parse
 from gateway.state.records import LinkRecord
-from gateway.state.registry_properties import RegistrySide
+from gateway.state.registry_properties import RegistryConfig, RegistrySide
 from gateway.state.schema_records import SchemaRecord
 from gateway.state.store import ProducerFenced, StoreError
 from gateway.transport.background import Background
@@ -102,8 +102,10 @@ class SchemaSync:
         tasks: LinkTasks,
         locks: KeyedLocks,
         clock: Callable[[], float],
+        open_registry: Callable[[RegistrySide, RegistryConfig], Registry] = Registry,
     ) -> None:
         """`clock`: monotonic seconds."""
+        self.open_registry = open_registry
         self._records = records
         self._store = records.store
         self._secrets = secrets
@@ -203,8 +205,8 @@ class SchemaSync:
 
     # -- asked for --------------------------------------------------------------------------------------------------
 
-    async def plan(self, name: str) -> SchemaPlan:
-        """What a round would do now; nothing is changed, nor remembered.
+    async def plan(self, name: str, ids: Iterable[int] = ()) -> SchemaPlan:
+        """What a round would do now, for these ids too; nothing is changed, nor remembered.
 
         Raises:
             NotFound: no such link.
@@ -214,8 +216,12 @@ class SchemaSync:
         link, one = self._records.link(name), self._links.get(name)
         memory = SchemaMemory() if one is None else SchemaMemory(keeps_no_ids=one.memory.keeps_no_ids)
         async with self._asked_for(link, memory) as this:
-            looked = await this.look(_asked(parse(link.configs), frozenset(), thorough=True))
-            records = this.records()
+            looked = await this.look(_asked(parse(link.configs), frozenset(ids), thorough=True))
+        return self._planned(link, looked)
+
+    def _planned(self, link: LinkRecord, looked: Looked) -> SchemaPlan:
+        name, one = link.name, self._links.get(link.name)
+        records = of_link(self._store.schemas.get(name, {}), link.link_id)
         return SchemaPlan(
             enabled=parse(link.configs).schema_sync,
             plan=looked.plan,
@@ -239,8 +245,8 @@ class SchemaSync:
                 raise as_control_error(exc) from exc
         return await self.plan(name)
 
-    async def promote(self, name: str, *, force: bool = False) -> int:
-        """Hand the link's subjects to the target's clients. Returns how many there are.
+    async def promote(self, name: str, *, force: bool = False, validate_only: bool = False) -> SchemaPlan:
+        """Hand the link's subjects to the target's clients. `validate_only`: only say what keeps them from it.
 
         Raises:
             NotFound, BadRequest, SourceUnreachable, TargetUnreachable: as `plan`.
@@ -252,20 +258,24 @@ class SchemaSync:
         async with self._locks.hold(f"schemas/{name}"), self._asked_for(link, one.memory) as this:
             asked = _asked(parse(link.configs), frozenset(), thorough=True)
             looked = await this.look(asked)
+            if validate_only:
+                _require_complete(name, replace(looked.plan, changes=()), force=force)
+                return self._planned(link, looked)
             for _ in range(_ROUNDS_OF_A_PROMOTE):
                 if not await this.carry_out(looked):
                     break
                 looked = await this.look(asked)
             looked = await this.look(asked)
-            if not force:
-                _require_complete(name, looked.plan)
+            _require_complete(name, looked.plan, force=force)
             count = await this.promote(looked)
         _log.info("schemas promoted", link=name, subjects=count, force=force)
-        return count
+        return self._planned(link, looked)
 
     def _require_enabled(self, link: LinkRecord) -> _OfLink:
         if not parse(link.configs).schema_sync:
             raise Conflict(f"link '{link.name}' copies no schemas: set schema.sync.enable=true")
+        if parse(link.configs).paused:
+            raise Conflict(f"link '{link.name}' is paused; resume it first: lockgate link resume {link.name}")
         one = self._links.get(link.name)
         if one is None or one.link.link_id != link.link_id:
             now = self._clock()
@@ -287,7 +297,7 @@ class SchemaSync:
     @asynccontextmanager
     async def _open(self, link: LinkRecord, memory: SchemaMemory) -> AsyncIterator[SchemaRound]:
         """Raises ValueError, which names the property, for what is missing or cannot be read."""
-        source, target = (Registry(side, self._secrets.registry(link, side)) for side in RegistrySide)
+        source, target = (self.open_registry(side, self._secrets.registry(link, side)) for side in RegistrySide)
         async with source, target:
             yield SchemaRound(
                 link,
@@ -323,7 +333,9 @@ def _asked(config: LinkConfig, ids: frozenset[int], *, thorough: bool) -> Asked:
     return Asked(config.schema_subjects, options, ids, thorough)
 
 
-def _require_complete(name: str, left: Plan) -> None:
+def _require_complete(name: str, left: Plan, *, force: bool) -> None:
+    if force:
+        return
     if left.errors:
         one = left.errors[0]
         raise Conflict(

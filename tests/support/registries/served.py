@@ -23,7 +23,7 @@ def served(
     certificates: Certificates | None = None,
     client_certificates: bool = False,
 ) -> Iterator[str]:
-    """Its address. `login`: `NAME:PASSWORD`, or a bearer token without a colon. `client_certificates`: it wants them."""
+    """Its address. `login`: `NAME:PASSWORD`, or a bearer token. `client_certificates`: it wants them."""
     expected = ""
     if login:
         expected = f"Basic {base64.b64encode(login.encode()).decode()}" if ":" in login else f"Bearer {login}"

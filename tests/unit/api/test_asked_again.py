@@ -19,6 +19,7 @@ from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.group_scene import GroupScene, gated_group
 from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
+from tests.support.registries.registry_pair import RegistryPair
 from tests.support.waiting import wait_until_async
 from tests.unit.fleet.test_registry import Book
 
@@ -43,6 +44,12 @@ async def nothing(plane: Plane) -> None:
 
 async def link(plane: Plane) -> None:
     await plane.with_link()
+
+
+async def schemas(plane: Plane) -> None:
+    pair = RegistryPair(plane)
+    pair.source.add("orders-value", {"type": "string"})
+    await pair.linked()
 
 
 async def mirror(plane: Plane) -> None:
@@ -122,6 +129,15 @@ VERBS: Final[Mapping[str, Verb]] = {
     "link pause": Verb(("POST", "/v3/links/l:pause", None), (200, "PAUSED"), "done: it stays PAUSED", mirror),
     "link resume": Verb(("POST", "/v3/links/l:resume", None), (200, "ACTIVE"), "done: it goes on", paused_link),
     "link delete": Verb(("DELETE", "/v3/links/l", None), (404, "does not exist"), GONE, link),
+    "link schemas sync": Verb(
+        ("POST", "/v3/links/l/schemas:sync", None), (200, '"change_count":0'), "done: there is nothing new", schemas
+    ),
+    "link schemas promote": Verb(
+        ("POST", "/v3/links/l/schemas:promote", None),
+        (200, '"promoted_count":1'),
+        "done: subjects that are promoted stay so, later ones are promoted, too",
+        schemas,
+    ),
     "mirror create": Verb(
         ("POST", "/v3/links/l/mirrors", {"source_topic_name": "orders"}),
         (409, "is already a mirror"),

@@ -10,13 +10,13 @@ import pytest
 
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.links.rules.update import ConfigChange
-from gateway.operations.link_tasks import LinkTask, TaskErrorCode, TaskState
-from gateway.schemas import schema_round, schema_sync
+from gateway.operations.link_tasks import TaskErrorCode, TaskState
+from gateway.schemas import schema_round
 from gateway.schemas.rules.plan import Reason
 from gateway.schemas.schema_round import Looked, SchemaRound
 from gateway.state.errors import StoreError
 from tests.support.control.control_plane import PROPERTIES, Plane
-from tests.support.registries.in_memory import in_memory
+from tests.support.registries.registry_pair import RegistryPair
 from tests.support.registries.strict_registry import IMPORT, READONLY, Refusal, StrictRegistry
 from tests.support.waiting import wait_until_async
 
@@ -31,55 +31,13 @@ def using(name: str, subject: str, version: int, record: str) -> dict[str, Any]:
     return {"schema": json.dumps(schema), "references": [{"name": name, "subject": subject, "version": version}]}
 
 
-class Pair:
-    """Two registries and a link between them."""
-
-    def __init__(self, plane: Plane, source: StrictRegistry, target: StrictRegistry, urls: tuple[str, str]) -> None:
-        self.plane, self.source, self.target, self.urls = plane, source, target, urls
-
-    async def link(self, **more: str) -> None:
-        configs = {key.replace("_", "."): value for key, value in more.items()}
-        registries = dict(zip(("schema.source.registry.url", "schema.target.registry.url"), self.urls, strict=True))
-        await self.plane.with_link(**{"schema.sync.enable": "true", **registries, **configs})
-
-    async def round(self, after_s: float = 1_000.0) -> None:
-        """One round, if one is due so many seconds later; thorough, unless said otherwise."""
-        sync = self.plane.service.schema_sync
-        self.plane.clock_s += after_s
-        await sync.run_due()
-        await wait_until_async(lambda: not any(one.running for one in sync._links.values()), 20.0)
-
-    async def linked(self, **more: str) -> None:
-        await self.link(**more)
-        await self.round()
-
-    @property
-    def state(self) -> tuple[TaskState, TaskErrorCode | None, str]:
-        status = self.plane.parts.tasks.one("l", LinkTask.SCHEMA_SYNC)
-        error = status.present_error
-        return status.state, None if error is None else error.code, "" if error is None else error.message
-
-    async def left_out(self) -> list[tuple[str, int, Reason]]:
-        plan = await self.plane.service.schema_sync.plan("l")
-        return [(one.subject, one.version, one.reason) for one in plan.left_out]
-
-    def ids(self) -> dict[int, int]:
-        entries = [entry for record in self.plane.store.schemas.get("l", {}).values() for entry in record.entries]
-        return {entry.id: entry.target_id for entry in entries}
-
-    def at_rest(self) -> bool:
-        return self.state[0] is TaskState.ACTIVE
-
-
 @pytest.fixture
-async def pair(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    source, target = StrictRegistry(), StrictRegistry()
-    urls = "http://source.example:8081", "http://target.example:8081"
-    monkeypatch.setattr(schema_sync, "Registry", in_memory(dict(zip(urls, (source, target), strict=True))))
-    yield Pair(plane, source, target, urls)
+async def pair(plane: Plane) -> AsyncIterator[RegistryPair]:
+    made = RegistryPair(plane)
+    yield made
     await plane.service.close()  # rounds that go on
-    assert not source.requests, "the source is only read"
-    assert not target.offences
+    assert not made.source.requests, "the source is only read"
+    assert not made.target.offences
 
 
 def scene(registry: StrictRegistry) -> None:
@@ -95,7 +53,7 @@ def scene(registry: StrictRegistry) -> None:
     registry.levels["orders-value"] = "FULL"
 
 
-async def test_ids_versions_references_levels_and_deletes_come_over(pair: Pair) -> None:
+async def test_ids_versions_references_levels_and_deletes_come_over(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.linked()
     assert pair.state == (TaskState.ACTIVE, None, "")
@@ -111,7 +69,7 @@ async def test_ids_versions_references_levels_and_deletes_come_over(pair: Pair) 
         assert len(pair.target.requests) == changes  # nothing to do, nothing done
 
 
-async def test_at_rest_little_is_asked(pair: Pair) -> None:
+async def test_at_rest_little_is_asked(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.linked()
     reads = pair.source.reads
@@ -119,7 +77,7 @@ async def test_at_rest_little_is_asked(pair: Pair) -> None:
     assert pair.source.reads - reads <= 1 + 2 * len(pair.source.subjects)
 
 
-async def test_what_comes_later_comes_over_later(pair: Pair) -> None:
+async def test_what_comes_later_comes_over_later(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.linked()
     pair.source.add("orders-value", STRICTER)
@@ -136,7 +94,7 @@ async def test_what_comes_later_comes_over_later(pair: Pair) -> None:
     assert await pair.left_out() == [("lines-value", 0, Reason.GONE_ON_SOURCE)]  # it stays
 
 
-async def test_ids_of_the_targets_own(pair: Pair) -> None:
+async def test_ids_of_the_targets_own(pair: RegistryPair) -> None:
     """Also while the level there would refuse what the source took under another one."""
     pair.target.add("its-own", {"type": "long"}, schema_id=1)
     scene(pair.source)
@@ -155,7 +113,7 @@ async def test_ids_of_the_targets_own(pair: Pair) -> None:
         assert [deleted for *_, deleted in versions.values()] == [deleted for *_, deleted in target[subject].values()]
 
 
-async def test_a_level_that_was_lifted_meanwhile_is_set_back(pair: Pair) -> None:
+async def test_a_level_that_was_lifted_meanwhile_is_set_back(pair: RegistryPair) -> None:
     pair.source.add("orders-value", NUMBER)
     pair.source.add("orders-value", STRICTER)
     await pair.linked(schema_ids="translate")
@@ -164,7 +122,7 @@ async def test_a_level_that_was_lifted_meanwhile_is_set_back(pair: Pair) -> None
     assert pair.target.requests[-1] == "DELETE /config/orders-value"
 
 
-async def test_versions_have_other_numbers_there(pair: Pair) -> None:
+async def test_versions_have_other_numbers_there(pair: RegistryPair) -> None:
     """What names them names them as they are called there."""
     pair.source.add("orders-value", NUMBER, version=4)
     pair.source.add("lines-value", using("N", "orders-value", 4, "L"))
@@ -173,7 +131,7 @@ async def test_versions_have_other_numbers_there(pair: Pair) -> None:
     assert pair.target.content()["lines-value"][1][1]["references"][0]["version"] == 1
 
 
-async def test_filters_versions_and_deleted_ones(pair: Pair) -> None:
+async def test_filters_versions_and_deleted_ones(pair: RegistryPair) -> None:
     """What others name comes along, whatever the filters say."""
     scene(pair.source)
     only = '{"subjectFilters": [{"name": "lines-", "patternType": "PREFIXED", "filterType": "INCLUDE"}]}'
@@ -189,7 +147,7 @@ async def test_filters_versions_and_deleted_ones(pair: Pair) -> None:
     assert set(pair.target.content()) == set(pair.source.content())
 
 
-async def test_what_the_target_has_of_its_own(pair: Pair) -> None:
+async def test_what_the_target_has_of_its_own(pair: RegistryPair) -> None:
     """The same schemas are left as they are, others are left alone."""
     scene(pair.source)
     pair.target.add("orders-value", NUMBER, schema_id=7)
@@ -211,7 +169,7 @@ async def test_what_the_target_has_of_its_own(pair: Pair) -> None:
     assert pair.target.levels == {"orders-value": "NONE"}
 
 
-async def test_a_subject_with_versions_of_its_own_is_not_imported_into(pair: Pair) -> None:
+async def test_a_subject_with_versions_of_its_own_is_not_imported_into(pair: RegistryPair) -> None:
     pair.source.add("orders-value", NUMBER, schema_id=7)
     pair.target.add("orders-value", WIDER, schema_id=7, version=3)
     pair.target.schemas[7] = pair.source.schemas[7]
@@ -221,7 +179,7 @@ async def test_a_subject_with_versions_of_its_own_is_not_imported_into(pair: Pai
 
 
 @pytest.mark.parametrize("ids", ["fixed", "translate"])
-async def test_a_kill_before_every_request(pair: Pair, ids: str) -> None:
+async def test_a_kill_before_every_request(pair: RegistryPair, ids: str) -> None:
     """Whoever leads next goes on, and comes to the same end."""
     scene(pair.source)
     await pair.link(schema_ids=ids)
@@ -252,7 +210,7 @@ async def test_a_kill_before_every_request(pair: Pair, ids: str) -> None:
     assert not any(entry.own for record in pair.plane.store.schemas["l"].values() for entry in record.entries)
 
 
-async def test_a_kill_at_every_write(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kill_at_every_write(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_round, "STORED_TOGETHER", 1)
     scene(pair.source)
     await pair.link()
@@ -278,7 +236,7 @@ async def test_a_kill_at_every_write(pair: Pair, monkeypatch: pytest.MonkeyPatch
     assert not any(entry.own for entry in entries)
 
 
-async def test_a_round_is_bounded(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_round_is_bounded(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest follows at once."""
     made: list[int] = []
     carry_out = SchemaRound.carry_out
@@ -301,7 +259,7 @@ async def test_a_round_is_bounded(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
 # -- targets that cannot ----------------------------------------------------------------------------------------------
 
 
-async def test_a_target_without_modes(pair: Pair) -> None:
+async def test_a_target_without_modes(pair: RegistryPair) -> None:
     scene(pair.source)
     pair.target.has_modes = False
     await pair.linked()
@@ -314,7 +272,7 @@ async def test_a_target_without_modes(pair: Pair) -> None:
     assert pair.at_rest(), pair.state
 
 
-async def test_a_target_that_says_import_and_gives_ids_of_its_own(pair: Pair) -> None:
+async def test_a_target_that_says_import_and_gives_ids_of_its_own(pair: RegistryPair) -> None:
     """It is found out by the first schema, and nothing of that stays."""
     scene(pair.source)
     pair.target.keeps_ids = False
@@ -330,13 +288,13 @@ async def test_a_target_that_says_import_and_gives_ids_of_its_own(pair: Pair) ->
     assert len(pair.target.requests) == changes_made  # it is not tried again
 
 
-async def test_a_target_that_is_read_only(pair: Pair) -> None:
+async def test_a_target_that_is_read_only(pair: RegistryPair) -> None:
     pair.target.mode = READONLY
     await pair.linked()
     assert "is READONLY; set its mode to READWRITE" in pair.state[2]
 
 
-async def test_what_is_refused_holds_nothing_else_up(pair: Pair) -> None:
+async def test_what_is_refused_holds_nothing_else_up(pair: RegistryPair) -> None:
     """It is asked for again, after longer and longer pauses."""
     scene(pair.source)
     tried = []
@@ -360,7 +318,7 @@ async def test_what_is_refused_holds_nothing_else_up(pair: Pair) -> None:
     assert pair.target.content() == pair.source.content()
 
 
-async def test_registries_that_do_not_answer(pair: Pair) -> None:
+async def test_registries_that_do_not_answer(pair: RegistryPair) -> None:
     def down(method: str, path: str) -> None:
         raise Refusal(503, 50003, "no leader")
 
@@ -376,7 +334,7 @@ async def test_registries_that_do_not_answer(pair: Pair) -> None:
 # -- asked for --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_plan_changes_nothing(pair: Pair) -> None:
+async def test_a_plan_changes_nothing(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.link()
     plan = await pair.plane.service.schema_sync.plan("l")
@@ -384,7 +342,7 @@ async def test_a_plan_changes_nothing(pair: Pair) -> None:
     assert (pair.target.requests, dict(pair.plane.store.schemas)) == ([], {})
 
 
-async def test_ids_that_records_have(pair: Pair) -> None:
+async def test_ids_that_records_have(pair: RegistryPair) -> None:
     """An id that only an old version has comes with it, when it is asked for."""
     scene(pair.source)
     await pair.linked(schema_versions="latest")
@@ -397,12 +355,12 @@ async def test_ids_that_records_have(pair: Pair) -> None:
     assert "does not know id 12345" in pair.state[2]
 
 
-async def test_promote_hands_the_subjects_over(pair: Pair) -> None:
+async def test_promote_hands_the_subjects_over(pair: RegistryPair) -> None:
     scene(pair.source)
     pair.source.modes["copies-value"] = READONLY
     await pair.linked()
     assert await pair.left_out() == [("copies-value", 0, Reason.UNTIL_PROMOTED)]
-    assert await pair.plane.service.schema_sync.promote("l") == 6
+    assert (await pair.plane.service.schema_sync.promote("l")).promoted == 6
     assert pair.target.modes == {"copies-value": READONLY}
     pair.source.add("orders-value", STRICTER)
     pair.target.subjects["proto-value"][1].deleted = True
@@ -411,19 +369,23 @@ async def test_promote_hands_the_subjects_over(pair: Pair) -> None:
     assert len(pair.target.requests) == changes_made
     assert pair.at_rest()
     assert await pair.left_out() == [("orders-value", 3, Reason.AFTER_PROMOTE)]
-    assert await pair.plane.service.schema_sync.promote("l") == 6  # asked again
+    assert (await pair.plane.service.schema_sync.promote("l")).promoted == 6  # asked again
+    assert len(pair.target.requests) == changes_made
 
 
-async def test_promote_waits_for_what_is_not_there(pair: Pair) -> None:
+async def test_promote_waits_for_what_is_not_there(pair: RegistryPair) -> None:
     scene(pair.source)
     pair.target.add("mine", {"type": "float"}, schema_id=100)
     await pair.linked()
     with pytest.raises(Conflict, match="1 versions are not on the target, such as 1 of 'other-value'"):
         await pair.plane.service.schema_sync.promote("l")
-    assert await pair.plane.service.schema_sync.promote("l", force=True) == 5
+    with pytest.raises(Conflict, match="are not on the target"):
+        await pair.plane.service.schema_sync.promote("l", validate_only=True)
+    assert set(pair.target.modes.values()) == {IMPORT}
+    assert (await pair.plane.service.schema_sync.promote("l", force=True)).promoted == 5
 
 
-async def test_a_link_that_is_deleted_forgets_its_schemas(pair: Pair) -> None:
+async def test_a_link_that_is_deleted_forgets_its_schemas(pair: RegistryPair) -> None:
     scene(pair.source)
     await pair.linked()
     await pair.plane.service.links.delete("l")
