@@ -28,13 +28,11 @@ def plan(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> N
 @app.command("list")
 def list_schemas(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:
     """List the subjects that the link has copied: versions and ids on both sides."""
-    path, found, after = f"/v3/links/{segment(name)}/schemas", [], ""
-    while True:
-        answer = ask(url, lambda api, last=after: api.get(path, {"after": last}))
+    answer = _page(name, "", url)
+    found = list(answer["data"])
+    while answer["next"]:
+        answer = _page(name, answer["next"], url)
         found += answer["data"]
-        after = answer["next"]
-        if not after:
-            break
     if output is not Output.TABLE:
         dump({**answer, "data": found}, output)
         return
@@ -91,6 +89,10 @@ def promote(
         _show(answer, output)
     else:
         typer.echo(f"promoted the schemas of link {name}: {answer['promoted_count']} subjects")
+
+
+def _page(name: str, after: str, url: str) -> Any:
+    return ask(url, lambda api: api.get(f"/v3/links/{segment(name)}/schemas", {"after": after}))
 
 
 def _show(answer: dict[str, Any], output: Output) -> None:
