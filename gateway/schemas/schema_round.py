@@ -119,6 +119,7 @@ class SchemaRound:
         self._now_ms = now_ms
         self._pending: dict[str, SchemaRecord] = {}
         self._unstored = 0
+        self._own: frozenset[str] = frozenset()
 
     async def look(self, asked: Asked) -> Looked:
         """Nothing is changed. Raises as `Look.take`, and Conflict when the target cannot do what the link asks for."""
@@ -148,6 +149,7 @@ class SchemaRound:
             Conflict: the target does not keep ids; nothing of it stays.
             StoreError: it could not be stored, or the link was changed meanwhile.
         """
+        self._own = looked.plan.own
         try:
             for name, entries in looked.plan.present.items():
                 await self._note(with_entries(self._record(name), entries))
@@ -260,7 +262,9 @@ class SchemaRound:
 
     def _record(self, subject: str) -> SchemaRecord:
         found = self._pending.get(subject) or self._stored().get(subject)
-        return found or SchemaRecord(link=self._link.name, link_id=self._link.link_id, subject=subject)
+        link = self._link
+        own = subject in self._own
+        return found or SchemaRecord(link=link.name, link_id=link.link_id, subject=subject, own=own)
 
     async def _note(self, new: SchemaRecord) -> None:
         self._pending[new.subject] = new

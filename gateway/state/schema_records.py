@@ -29,7 +29,8 @@ class SchemaRecord:
 
     `link_id`: of the link that made it; another link of the same name knows nothing of it. `level`: the compatibility
     level that the link has set on the target, '' for none. `imports`: the link has set the subject's mode to IMPORT.
-    `promoted`: the target's clients register there; the source's versions are not followed any more.
+    `promoted`: the target's clients register there; the source's versions are not followed any more. `own`: the target
+    had the subject before the link came to it, so its level is the target's.
     """
 
     link: str
@@ -39,3 +40,4 @@ class SchemaRecord:
     level: str = ""
     imports: bool = False
     promoted: bool = False
+    own: bool = False

@@ -62,9 +62,7 @@ class Schema:
     def body(self, references: tuple[Reference, ...] | None = None) -> dict[str, Any]:
         """As Confluent's API takes it. `references`: in the place of its own."""
         named = self.references if references is None else references
-        body: dict[str, Any] = {"schema": self.text, **self.extras}
-        if self.type != AVRO:
-            body["schemaType"] = self.type
+        body: dict[str, Any] = {"schema": self.text, "schemaType": self.type, **self.extras}
         if named:
             body["references"] = [one._asdict() for one in named]
         return body

@@ -131,12 +131,16 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`present`: versions that the target has already, to be noted. `kept`: versions that are noted and stay."""
+    """`present`: versions that the target has already, to be noted. `kept`: versions that are noted and stay.
+
+    `own`: subjects that the target had before the link came to them, of which nothing is noted yet.
+    """
 
     changes: tuple[Change, ...] = ()
     present: Mapping[str, tuple[SchemaEntry, ...]] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     kept: int = 0
+    own: frozenset[str] = frozenset()
 
     @property
     def errors(self) -> list[LeftOut]:
@@ -196,7 +200,8 @@ class _Planner:
         order = self._order()
         changes = [*self._registrations(order), *self._levels(order), *self._deletions(order)]
         left_out = sorted([*self._why.values(), *self._notes])
-        return Plan(tuple(changes), self._present, tuple(left_out), self._kept)
+        own = frozenset(name for name in scene.source if scene.record(name) is None and self._is_own(name))
+        return Plan(tuple(changes), self._present, tuple(left_out), self._kept, own)
 
     # -- what is to be registered -----------------------------------------------------------------------------------
 
@@ -360,8 +365,7 @@ class _Planner:
     def _is_own(self, name: str) -> bool:
         """The target had it before the link came to it."""
         record = self._scene.record(name)
-        entries = [*(settled(record).values()), *self._present.get(name, ())]
-        return any(entry.own for entry in entries) or (record is None and bool(self._scene.of_target(name).numbers))
+        return bool(self._scene.of_target(name).numbers) if record is None else record.own
 
     def _levels(self, order: Sequence[VersionKey]) -> Iterable[Change]:
         scene, registered = self._scene, {key.subject for key in order}
