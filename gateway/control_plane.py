@@ -33,6 +33,7 @@ from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
+from gateway.schemas.check import SchemaCheck
 from gateway.state.records import LinkRecord
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers
@@ -110,6 +111,7 @@ class ControlService:
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
         self.schema_sync = parts.schema_sync
+        self.schema_check = SchemaCheck(records=parts.records, target=parts.target, sync=parts.schema_sync)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)

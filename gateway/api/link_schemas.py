@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
-from gateway.api.schema_models import PromoteSchemas, SchemaPlanData, SchemaSubjectList, SyncSchemas
+from gateway.api.schema_models import PromoteSchemas, SchemaCheckData, SchemaPlanData, SchemaSubjectList, SyncSchemas
 
 
 def router(plane: Plane) -> APIRouter:
@@ -16,6 +16,10 @@ def router(plane: Plane) -> APIRouter:
     @routes.get("/{link}/schema-plan", summary="What the next round of a link's schema sync would change; nothing is")
     async def plan_schemas(link: str) -> SchemaPlanData:
         return SchemaPlanData.of(link, await plane().schema_sync.plan(link))
+
+    @routes.get("/{link}/schema-check", summary="Whether the target's registry knows the ids that records have")
+    async def check_schemas(link: str, topic: str = "") -> SchemaCheckData:
+        return SchemaCheckData.of(link, await plane().schema_check.check(link, topic))
 
     @routes.get("/{link}/schemas", summary="The subjects that a link has copied, with their ids on both sides")
     async def list_schemas(link: str, after: str = "") -> SchemaSubjectList:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from gateway.api.models import Body, ForceOption
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
+from gateway.schemas.rules.gate import TopicIds
 from gateway.schemas.rules.model import MAX_ID
 from gateway.schemas.rules.plan import Change, ChangeKind, LeftOut, Reason
 from gateway.schemas.schema_round import SchemaError
@@ -130,6 +131,41 @@ class SchemaPlanData(BaseModel):
             left_out=[SchemaLeftOutData.of(one) for one in plan.left_out[:SHOWN]],
             left_out_count=len(plan.left_out),
             errors=[SchemaErrorData.of(one) for one in plan.errors],
+        )
+
+
+class TopicSchemaIds(BaseModel):
+    """Ids that were seen in records of a mirror topic, and of them those that the target's registry does not know.
+
+    `more`: it had more ids than are kept of a topic.
+    """
+
+    mirror_topic_name: str
+    seen: list[int]
+    unknown: list[int]
+    more: bool
+
+
+class SchemaCheckData(BaseModel):
+    """Whether the target's registry knows the ids that mirrored records have: a sample of each partition."""
+
+    kind: Literal["KafkaLinkSchemaCheckData"] = "KafkaLinkSchemaCheckData"
+    link_name: str
+    unknown_count: int
+    data: list[TopicSchemaIds]
+
+    @classmethod
+    def of(cls, link: str, topics: Sequence[TopicIds]) -> SchemaCheckData:
+        """From a check."""
+        return cls(
+            link_name=link,
+            unknown_count=len({schema_id for one in topics for schema_id in one.unknown}),
+            data=[
+                TopicSchemaIds(
+                    mirror_topic_name=one.topic, seen=list(one.seen), unknown=list(one.unknown), more=one.more
+                )
+                for one in topics
+            ],
         )
 
 

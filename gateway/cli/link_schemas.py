@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli import completion
-from gateway.cli.api import DEFAULT_URL, Url, ask, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, Url, ask, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.output import Format, Output, and_more, dump, line, table
 
@@ -66,6 +66,38 @@ def sync(
     query = "?validate_only=true" if dry_run else ""
     path = f"/v3/links/{segment(name)}/schemas:sync{query}"
     _show(ask(url, lambda api: api.post(path, {"ids": ids or []})), output)
+
+
+@app.command("check")
+def check(
+    name: Name,
+    topic: Annotated[str, typer.Option("--topic", help="Only this mirror topic.")] = "",
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Compare the ids that mirrored records have with what the target's registry knows.
+
+    Of each partition the first record of its first and of its last batch is looked at. Exit code 1 when an id is not
+    known there: ask for it with `lockgate link schemas sync --id` before the topic is promoted.
+    """
+    answer = ask(url, lambda api: api.get(f"/v3/links/{segment(name)}/schema-check", {"topic": topic}))
+    if output is not Output.TABLE:
+        dump(answer, output)
+    else:
+        table(
+            ["Topic", "Ids#", "Unknown on the target"],
+            (
+                [
+                    one["mirror_topic_name"],
+                    f"{len(one['seen'])}{'+' if one['more'] else ''}",
+                    ", ".join(map(str, one["unknown"])) or "none",
+                ]
+                for one in answer["data"]
+            ),
+            empty="no mirror topics",
+        )
+    if answer["unknown_count"]:
+        raise typer.Exit(REFUSED)
 
 
 @app.command("promote")

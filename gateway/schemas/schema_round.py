@@ -10,7 +10,7 @@ give ids of their own all the same. So the answer to each import is compared, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -140,6 +140,16 @@ class SchemaRound:
             )
         if mode in READONLY:
             raise Conflict(f"the target registry {self._target.url} is {mode}; set its mode to READWRITE")
+
+    async def known(self, ids: Iterable[int]) -> tuple[frozenset[int], Mapping[int, bool]]:
+        """Which of these ids the target knows; of each other one, whether the source does. Raises RegistryError."""
+        known, of_source = set(), {}
+        for schema_id in ids:
+            if await self._target.schema(schema_id) is not None:
+                known.add(schema_id)
+            else:
+                of_source[schema_id] = await self._source.schema(schema_id) is not None
+        return frozenset(known), of_source
 
     async def carry_out(self, looked: Looked) -> int:
         """Make the changes. Returns how many are left for the next round.

@@ -7,7 +7,7 @@ looks at all that hardly ever changes: levels, modes, and whether the target sti
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -231,6 +231,11 @@ class SchemaSync:
             errors=[] if one is None else one.memory.errors(),
             task=self._tasks.one(name, LinkTask.SCHEMA_SYNC),
         )
+
+    async def known(self, name: str, ids: frozenset[int]) -> tuple[frozenset[int], Mapping[int, bool]]:
+        """Which of these ids the target's registry knows; of each other one, whether the source's does. As `plan`."""
+        async with self._asked_for(self._records.link(name), SchemaMemory()) as this:
+            return await this.known(ids)
 
     async def sync(self, name: str, ids: Iterable[int] = ()) -> SchemaPlan:
         """A round now, for these ids too; what it left to do comes back. Raises as `plan`, and StoreError."""

@@ -66,7 +66,7 @@ class Lab(NamedTuple):
 
 
 def avro(schema: Any, **more: Any) -> dict[str, Any]:
-    return {"schema": json.dumps(schema), **more}
+    return {"schema": json.dumps(schema), "schemaType": "AVRO", **more}
 
 
 @pytest.fixture(scope="module")

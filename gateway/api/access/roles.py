@@ -141,6 +141,7 @@ ROUTES: Final = (
     Route("GET", _LINK + "/acl-plan", Role.VIEWER),
     Route("GET", _LINK + "/access", Role.VIEWER),
     Route("GET", _LINK + "/schema-plan", Role.VIEWER),
+    Route("GET", _LINK + "/schema-check", Role.VIEWER),
     Route("GET", _LINK + "/schemas", Role.VIEWER),
     Route("POST", _LINK + "/schemas:sync", Role.OPERATOR),
     Route("POST", _LINK + "/schemas:promote", Role.OPERATOR),

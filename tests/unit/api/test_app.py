@@ -265,6 +265,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/acl-plan",
         "/v3/links/{link}/access",
         "/v3/links/{link}/schema-plan",
+        "/v3/links/{link}/schema-check",
         "/v3/links/{link}/schemas",
         "/v3/links/{link}/schemas:sync",
         "/v3/links/{link}/schemas:promote",

@@ -67,6 +67,25 @@ async def test_a_promote(api, pair):
     assert (done.status_code, done.json()["promoted_count"]) == (200, 1)
 
 
+async def test_a_check(api, pair):
+    """Ids at the ends of partitions; what the source does not know either is none."""
+    await pair.linked()
+    await pair.plane.with_mirror("orders", 2)
+    for cluster in (pair.plane.source, pair.plane.target):
+        cluster.existing["orders"].ranges = [(5, 100), (0, 0)]
+    pair.plane.target.schema_ids_of = {("orders", 0, 5): frozenset({7, 8}), ("orders", 0, 99): frozenset({7, 99})}
+    pair.target.schemas.pop(8)
+    body = (await api.get("/v3/links/l/schema-check", params={"topic": "orders"})).json()
+    assert body == {
+        "kind": "KafkaLinkSchemaCheckData",
+        "link_name": "l",
+        "unknown_count": 1,
+        "data": [{"mirror_topic_name": "orders", "seen": [7, 8], "unknown": [8], "more": False}],
+    }
+    assert (await api.get("/v3/links/l/schema-check", params={"topic": "x"})).status_code == 404
+    assert (await api.get("/v3/links/l/schema-check")).json()["unknown_count"] == 1
+
+
 async def test_refusals(api, pair):
     assert (await api.get("/v3/links/l/schema-plan")).status_code == 404
     await pair.plane.with_link("bare")

@@ -55,3 +55,14 @@ def test_a_secret_is_not_given_on_the_command_line(run):
     for name in ("basic.auth.password", "bearer.auth.token", "ssl.key.password"):
         given = ("link", "create", "l", "--set", f"schema.target.registry.{name}=x")
         assert "others see a secret on a command line" in run(*given, code=2).stderr
+
+
+def test_a_check_is_an_exit_code(server, run, pair):
+    server.do(pair.linked)
+    assert run("link", "schemas", "check", "l").stdout == "no mirror topics\n"
+    server.do(lambda: server.plane.with_mirror("orders", 1))
+    server.plane.target.schema_ids_of = {("orders", 0, 99): frozenset({8, 9})}
+    server.plane.target.existing["orders"].ranges = [(0, 100)]
+    pair.target.schemas.pop(8)
+    rows = [line.split() for line in run("link", "schemas", "check", "l", code=1).stdout.splitlines()]
+    assert rows[1] == ["orders", "2", "8"]
