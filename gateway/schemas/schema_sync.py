@@ -50,7 +50,7 @@ class _OfLink:
     left: int = 0
     wanted: set[int] = field(default_factory=set)
     memory: SchemaMemory = field(default_factory=SchemaMemory)
-    counts: tuple[int, int] = (0, 0)
+    counts: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,9 @@ class SchemaSync:
                     _log.info("schemas synced", link=one.link.name, registered=registered, deleted=deleted)
         if thorough and not one.left:
             one.thorough_at = now + THOROUGH_S
-        one.counts = (looked.seen.subjects, len(looked.plan.errors))
+        records = of_link(self._store.schemas.get(one.link.name, {}), one.link.link_id)
+        versions = sum(len(record.entries) for record in records.values())
+        one.counts = (looked.seen.subjects, versions, len(looked.plan.errors))
         return looked
 
     def _tell(self, one: _OfLink, looked: Looked) -> None:
@@ -326,11 +328,9 @@ class SchemaSync:
         one = self._links.get(name)
         if one is None:
             return None
-        memory, records = one.memory, of_link(self._store.schemas.get(name, {}), one.link.link_id)
-        versions = sum(len(record.entries) for record in records.values())
-        subjects, left_out = one.counts
+        memory = one.memory
         refused = len(memory.refused)
-        return SchemaCounts(subjects, versions, left_out, refused, memory.registered, memory.deleted, memory.levels)
+        return SchemaCounts(*one.counts, refused, memory.registered, memory.deleted, memory.levels)
 
 
 def _asked(config: LinkConfig, ids: frozenset[int], *, thorough: bool) -> Asked:
