@@ -231,7 +231,7 @@ class Registry:
                     if len(data) > MAX_ANSWER:
                         words = f"{self._who}: {path}: an answer of more than {MAX_ANSWER} bytes"
                         raise RegistryUnreachable(words, self.side)
-        except httpx.HTTPError as exc:
+        except (httpx.HTTPError, OSError) as exc:  # of TLS 1.3, after the handshake
             raise RegistryUnreachable(f"{self._who}: {str(exc) or type(exc).__name__}", self.side) from exc
         if not answer.is_success:
             raise self._refusal(answer.status_code, path, data)

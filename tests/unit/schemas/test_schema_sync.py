@@ -11,7 +11,8 @@ import pytest
 from gateway.errors import Conflict, TargetUnreachable
 from gateway.links.rules.update import ConfigChange
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
-from gateway.schemas import schema_round
+from gateway.schemas import look, schema_round, schema_sync
+from gateway.schemas.rules import remember
 from gateway.schemas.rules.plan import Reason
 from gateway.schemas.schema_round import Looked, SchemaRound
 from gateway.state.errors import StoreError
@@ -408,3 +409,37 @@ async def test_without_registries_nothing_is_copied(plane: Plane) -> None:
 
 def changes(*given: tuple[str, str]) -> list[Any]:
     return [ConfigChange(name, value) for name, value in given]
+
+
+@pytest.mark.parametrize(
+    ("module", "bound", "words"),
+    [
+        (look, "MAX_SUBJECTS", "6 subjects, 2 are possible: name fewer in schema.subject.filters"),
+        (look, "MAX_VERSIONS", "more than 2 versions: take schema.versions=latest"),
+        (remember, "MAX_ENTRIES", "has more than 1 versions; take schema.versions=latest"),
+    ],
+)
+async def test_bounds(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch, module: Any, bound: str, words: str) -> None:
+    """What is over one is the task's error, and names the remedy."""
+    scene(pair.source)
+    monkeypatch.setattr(module, bound, 1 if module is remember else 2)
+    await pair.linked()
+    assert words in pair.state[2]
+
+
+async def test_ids_that_wait_are_bounded(pair: RegistryPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_sync, "MAX_WANTED", 3)
+    await pair.link(cluster_link_paused="true")
+    sync = pair.plane.service.schema_sync
+    sync.wanted("l", range(10))  # nothing is known of the link yet
+    sync._links["l"] = schema_sync._OfLink(pair.plane.store.links["l"], 0.0, 0.0)
+    sync.wanted("l", range(10))
+    sync.wanted("l", range(20, 30))
+    assert sync._links["l"].wanted == {0, 1, 2}
+
+
+async def test_a_subject_of_another_context_is_left_alone(pair: RegistryPair) -> None:
+    pair.source.add(":.other:orders-value", NUMBER)
+    pair.source.add("orders-value", NUMBER)
+    await pair.linked()
+    assert set(pair.target.content()) == {"orders-value"}

@@ -96,7 +96,7 @@ def test_back_again(records, codec):
 def test_what_is_not_in_the_map_is_told():
     batch = batch_of([(1, None, framed(7), ()), (2, framed(8), framed(12), ()), (3, None, b"\0\0", ())])
     made = translated(memoryview(batch), IDS)
-    assert (made.count, made.unknown) == (1, {8, 12})
+    assert (made.count, made.unknown) == (1, frozenset({8, 12}))
     same = translated(memoryview(one(value=framed(9))), IDS)
     assert (same.count, same.unknown) == (0, frozenset())
     assert isinstance(same.batch, memoryview)
