@@ -153,6 +153,7 @@ def test_whatever_breaks_off_it_comes_to_the_same_end(source, ids, steps, has_ow
     for name, rows in own.items():
         assert {number: target.rows[name][number] for number in rows} == rows
         assert not any(VersionKey(name, number) in target.deleted for number in rows)
+        assert name not in target.levels
     ids_there = id_map(target.records.values())
     for name, one in source.items():
         for number, version in one.versions.items():
