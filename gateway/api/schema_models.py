@@ -11,7 +11,7 @@ from gateway.api.models import Body, ForceOption
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 from gateway.schemas.rules.gate import TopicIds
 from gateway.schemas.rules.model import MAX_ID
-from gateway.schemas.rules.plan import Change, ChangeKind, LeftOut, Reason
+from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Reason
 from gateway.schemas.schema_round import SchemaError
 from gateway.schemas.schema_sync import MAX_WANTED, SchemaPlan
 from gateway.state.schema_records import SchemaRecord

@@ -15,18 +15,11 @@ from typing import Final, TypeVar
 from gateway.errors import Conflict
 from gateway.schemas.registry import Registry
 from gateway.schemas.rules.model import ABSENT, Subject, Version, VersionKey
-from gateway.schemas.rules.plan import (
-    LeftOut,
-    Options,
-    Reason,
-    Scene,
-    references_to_read,
-    settled,
-    wanted_versions,
-)
+from gateway.schemas.rules.plan import references_to_read
+from gateway.schemas.rules.scene import LeftOut, Options, Reason, Scene, known_entries, wanted_versions
 from gateway.state.name_filters import NameFilters
 from gateway.state.schema_options import SchemaIds
-from gateway.state.schema_records import SchemaRecord
+from gateway.state.schema_records import SchemaEntry, SchemaRecord
 
 AT_ONCE: Final = 8
 MAX_SUBJECTS: Final = 20_000
@@ -86,7 +79,7 @@ class Look:
             subjects[name] = ABSENT
         to_read = {
             name: wanted_versions(subject, asked.options, [key.version for key in wanted if key.subject == name])
-            & set(subject.numbers) - (set() if asked.thorough else set(settled(self._records.get(name))))
+            & set(subject.numbers) - (set() if asked.thorough else set(self._known(name)))
             for name, subject in subjects.items()
         }
         keys = [VersionKey(name, number) for name, numbers in to_read.items() for number in numbers]
@@ -139,7 +132,7 @@ class Look:
         """What schemas name comes along, whatever the filters say."""
         tried: set[VersionKey] = set()
         for _ in range(DEEPEST):
-            missing = references_to_read(subjects, self._records) - tried
+            missing = references_to_read(subjects, self._records, self._asked.options.ids) - tried
             if not missing:
                 return
             tried |= missing
@@ -147,9 +140,12 @@ class Look:
             subjects |= await self._each(new, self._numbers)
             await self._read(subjects, missing)
 
+    def _known(self, name: str) -> dict[int, SchemaEntry]:
+        return known_entries(self._records.get(name), self._asked.options.ids)
+
     def _new(self, name: str, subject: Subject) -> bool:
         """It has versions that are not remembered, or that were deleted meanwhile."""
-        known = settled(self._records.get(name))
+        known = self._known(name)
         deleted = subject.numbers - subject.active
         return any(number not in known for number in subject.versions) or any(
             number in deleted and not entry.deleted for number, entry in known.items()
@@ -173,7 +169,7 @@ class Look:
             version.id
             for name in found
             for number, version in subjects[name].versions.items()
-            if number not in settled(self._records.get(name)) and number not in found[name].versions
+            if number not in self._known(name) and number not in found[name].versions
         }
         schemas = await self._each(ids, self._target.schema)
         return found, {schema_id: schema.digest for schema_id, schema in schemas.items() if schema is not None}
@@ -181,7 +177,7 @@ class Look:
     async def _target_subject(self, name: str, source: Subject) -> Subject:
         """With those of its versions that are to be compared."""
         subject = await _numbers(self._target, name)
-        known = settled(self._records.get(name))
+        known = self._known(name)
         fixed = self._asked.options.ids is SchemaIds.FIXED
         new = {number for number in source.versions if number not in known}
         compared = subject.numbers & new if fixed else subject.numbers if new else frozenset()

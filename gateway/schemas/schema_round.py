@@ -20,8 +20,9 @@ from gateway.operations.rules.backoff import pause_after
 from gateway.schemas.look import Asked, Look, Seen
 from gateway.schemas.registry import Registry, RegistryRefused, task_code
 from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
-from gateway.schemas.rules.plan import Change, ChangeKind, Plan, plan, settled
+from gateway.schemas.rules.plan import plan
 from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
+from gateway.schemas.rules.scene import Change, ChangeKind, Plan, settled
 from gateway.state.link_config import SCHEMA_IDS, parse
 from gateway.state.records import LinkRecord
 from gateway.state.schema_options import SchemaIds

@@ -24,143 +24,20 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
-from gateway.state.schema_options import SchemaIds, SchemaVersions
+from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Plan, Reason, Scene, known_entries, wanted_versions
+from gateway.state.schema_options import SchemaIds
 from gateway.state.schema_records import SchemaEntry, SchemaRecord
 
 NO_CHECKS: Final = "NONE"
 """The compatibility level that takes every schema."""
 
 
-class Reason(StrEnum):
-    """Why something of the source is not on the target. The last four are no errors."""
-
-    ID_TAKEN = "ID_TAKEN"
-    VERSION_DIFFERS = "VERSION_DIFFERS"
-    SUBJECT_DIFFERS = "SUBJECT_DIFFERS"
-    REFERENCE_MISSING = "REFERENCE_MISSING"
-    REFERENCE_LEFT_OUT = "REFERENCE_LEFT_OUT"
-    REFERENCE_CYCLE = "REFERENCE_CYCLE"
-    ID_UNKNOWN = "ID_UNKNOWN"
-    AFTER_PROMOTE = "AFTER_PROMOTE"
-    GONE_ON_SOURCE = "GONE_ON_SOURCE"
-    UNTIL_PROMOTED = "UNTIL_PROMOTED"
-    FILTERED = "FILTERED"
-
-    @property
-    def is_error(self) -> bool:
-        """Somebody must do something."""
-        return self not in (Reason.AFTER_PROMOTE, Reason.GONE_ON_SOURCE, Reason.UNTIL_PROMOTED, Reason.FILTERED)
-
-
-class LeftOut(NamedTuple):
-    """`version`: 0 for the subject itself. `detail`: one line for the operator."""
-
-    subject: str
-    version: int
-    reason: Reason
-    detail: str
-
-
-class ChangeKind(StrEnum):
-    """MODE, LEVEL: of a subject. REGISTER, DELETE: a version; DELETE can be taken back (soft)."""
-
-    MODE = "MODE"
-    LEVEL = "LEVEL"
-    REGISTER = "REGISTER"
-    DELETE = "DELETE"
-
-
-class Change(NamedTuple):
-    """One request that changes the target.
-
-    `version`, `id`: the source's. `value`: the level or mode, '' takes away the subject's own. `force`: IMPORT though
-    the subject has versions.
-    """
-
-    kind: ChangeKind
-    subject: str
-    version: int = 0
-    id: int = 0
-    value: str = ""
-    force: bool = False
-
-    @property
-    def key(self) -> VersionKey:
-        """What the change is about."""
-        return VersionKey(self.subject, self.version)
-
-
-class Options(NamedTuple):
-    """What the link says: which ids, which versions, and whether soft-deleted ones are among them."""
-
-    ids: SchemaIds = SchemaIds.FIXED
-    versions: SchemaVersions = SchemaVersions.ALL
-    deleted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """All that a plan is made of.
-
-    `source`, `target`: by subject. `taken`: id -> digest of what the target has under it, '' for nothing; of every id
-    that may have to be registered. `asked`: versions that are wanted whatever `versions` says. `target_level`: of the
-    target's subjects that have none of their own.
-    """
-
-    source: Mapping[str, Subject]
-    target: Mapping[str, Subject]
-    records: Mapping[str, SchemaRecord] = field(default_factory=dict)
-    taken: Mapping[int, str] = field(default_factory=dict)
-    asked: frozenset[VersionKey] = frozenset()
-    options: Options = field(default_factory=Options)
-    target_level: str = ""
-
-    def record(self, subject: str) -> SchemaRecord | None:
-        """What the link remembers of a subject."""
-        return self.records.get(subject)
-
-    def of_target(self, subject: str) -> Subject:
-        """The target's."""
-        return self.target.get(subject, ABSENT)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """`present`: versions that the target has already, to be noted. `kept`: versions that are noted and stay.
-
-    `own`: subjects that the target had before the link came to them, of which nothing is noted yet.
-    """
-
-    changes: tuple[Change, ...] = ()
-    present: Mapping[str, tuple[SchemaEntry, ...]] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
-    kept: int = 0
-    own: frozenset[str] = frozenset()
-
-    @property
-    def errors(self) -> list[LeftOut]:
-        """What somebody must look at."""
-        return [one for one in self.left_out if one.reason.is_error]
-
-
-def wanted_versions(subject: Subject, options: Options, asked: Iterable[int] = ()) -> set[int]:
-    """Numbers of the versions of a source's subject that the target is to have. `asked`: these in any case."""
-    if options.versions is SchemaVersions.LATEST:
-        return {*asked, *([max(subject.active)] if subject.active else [])}
-    return {*asked, *(subject.numbers if options.deleted else subject.active)}
-
-
-def settled(record: SchemaRecord | None) -> dict[int, SchemaEntry]:
-    """What a link remembers of a subject, by the source's version."""
-    return {} if record is None else {entry.version: entry for entry in record.entries}
-
-
-def references_to_read(source: Mapping[str, Subject], records: Mapping[str, SchemaRecord]) -> set[VersionKey]:
+def references_to_read(
+    source: Mapping[str, Subject], records: Mapping[str, SchemaRecord], ids: SchemaIds = SchemaIds.FIXED
+) -> set[VersionKey]:
     """Versions that others name, and that are neither read nor remembered."""
     named = {
         VersionKey(reference.subject, reference.version)
@@ -172,7 +49,7 @@ def references_to_read(source: Mapping[str, Subject], records: Mapping[str, Sche
         key
         for key in named
         if key.version not in source.get(key.subject, ABSENT).versions
-        and key.version not in settled(records.get(key.subject))
+        and key.version not in known_entries(records.get(key.subject), ids)
     }
 
 
@@ -230,7 +107,7 @@ class _Planner:
         there = self._scene.target.get(name)
         return {
             number: entry
-            for number, entry in settled(self._scene.record(name)).items()
+            for number, entry in known_entries(self._scene.record(name), self._scene.options.ids).items()
             if there is None or entry.target_version in there.numbers
         }
 
@@ -359,7 +236,11 @@ class _Planner:
         if self._scene.options.ids is SchemaIds.FIXED:
             if there.mode != IMPORT:
                 yield Change(ChangeKind.MODE, name, value=IMPORT, force=bool(there.numbers))
-        elif not self._is_own(name) and (there.level or self._scene.target_level) != NO_CHECKS:
+            return
+        record = self._scene.record(name)
+        if record is not None and record.imports:  # ids were fixed until now
+            yield Change(ChangeKind.MODE, name)
+        if not self._is_own(name) and (there.level or self._scene.target_level) != NO_CHECKS:
             yield Change(ChangeKind.LEVEL, name, value=NO_CHECKS)
 
     def _is_own(self, name: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Subject, VersionKey
-from gateway.schemas.rules.plan import Change, ChangeKind, settled
+from gateway.schemas.rules.scene import Change, ChangeKind, settled
 from gateway.state.schema_records import SchemaEntry, SchemaRecord
 
 MAX_ENTRIES: Final = 5_000
@@ -54,6 +54,8 @@ def after(change: Change, record: SchemaRecord, target: SchemaEntry | None = Non
         return record if found is None else with_entries(record, [replace(found, deleted=True)])
     if change.kind is ChangeKind.LEVEL and not change.value:
         return replace(record, level="")
+    if change.kind is ChangeKind.MODE and not change.value:
+        return replace(record, imports=False)
     return record
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.operations.link_tasks import LinkTask, TaskErrorCode, TaskState
-from gateway.schemas.rules.plan import Reason
+from gateway.schemas.rules.scene import Reason
 from tests.support.control.control_plane import Plane
 from tests.support.registries.in_memory import in_memory
 from tests.support.registries.strict_registry import StrictRegistry

@@ -13,7 +13,7 @@ from gateway.links.rules.update import ConfigChange
 from gateway.operations.link_tasks import TaskErrorCode, TaskState
 from gateway.schemas import look, schema_round, schema_sync
 from gateway.schemas.rules import remember
-from gateway.schemas.rules.plan import Reason
+from gateway.schemas.rules.scene import Reason
 from gateway.schemas.schema_round import Looked, SchemaRound
 from gateway.state.errors import StoreError
 from tests.support.control.control_plane import PROPERTIES, Plane
@@ -112,6 +112,30 @@ async def test_ids_of_the_targets_own(pair: RegistryPair) -> None:
             (schema_id, text) for schema_id, text, _ in target[subject].values()
         ]
         assert [deleted for *_, deleted in versions.values()] == [deleted for *_, deleted in target[subject].values()]
+
+
+async def test_ids_that_were_translated_are_not_fixed_afterwards(pair: RegistryPair) -> None:
+    """A version that is there under another id stays as it is, and is said to differ."""
+    pair.target.add("its-own", {"type": "long"}, schema_id=1)
+    pair.source.add("orders-value", NUMBER, schema_id=1)
+    await pair.linked(schema_ids="translate")
+    there = pair.target.content()
+    assert pair.ids() == {1: 2}
+    await pair.plane.service.link_updates.alter("l", changes(("schema.ids", "fixed")))
+    await pair.round(1.0)
+    assert await pair.left_out() == [("orders-value", 1, Reason.VERSION_DIFFERS)]
+    assert pair.target.content() == there
+
+
+async def test_ids_that_were_fixed_are_translated_from_then_on(pair: RegistryPair) -> None:
+    pair.source.add("orders-value", NUMBER, schema_id=7)
+    await pair.linked()
+    assert pair.target.modes == {"orders-value": IMPORT}
+    await pair.plane.service.link_updates.alter("l", changes(("schema.ids", "translate")))
+    pair.source.add("orders-value", WIDER, schema_id=70)
+    await pair.round(1.0)
+    assert pair.at_rest(), pair.state
+    assert (pair.ids(), pair.target.modes) == ({7: 7, 70: 8}, {})
 
 
 async def test_a_level_that_was_lifted_meanwhile_is_set_back(pair: RegistryPair) -> None:

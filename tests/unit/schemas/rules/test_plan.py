@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.schemas.rules.model import IMPORT, READONLY, Reference, Schema, Subject, Version, VersionKey
-from gateway.schemas.rules.plan import ChangeKind, Options, Plan, Reason, Scene, plan, references_to_read
+from gateway.schemas.rules.plan import plan, references_to_read
 from gateway.schemas.rules.remember import after, at_promote, before, id_map, references_on_target
+from gateway.schemas.rules.scene import ChangeKind, Options, Plan, Reason, Scene
 from gateway.state.schema_options import SchemaIds, SchemaVersions
 from gateway.state.schema_records import SchemaEntry, SchemaRecord
 
