@@ -10,7 +10,7 @@ give ids of their own all the same. So the answer to each import is compared, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -196,8 +196,9 @@ class SchemaRound:
             case ChangeKind.DELETE:
                 await self._delete(change)
             case ChangeKind.REGISTER:
-                schema = looked.seen.scene.source[change.subject].versions[change.version].schema
-                entry = await self._register(change, schema)
+                scene = looked.seen.scene
+                schema = scene.source[change.subject].versions[change.version].schema
+                entry = await self._register(change, schema, scene.of_target(change.subject).numbers)
                 self._memory.registered += 1
                 return entry
         return None
@@ -208,7 +209,7 @@ class SchemaRound:
             await self._target.delete(change.subject, entry.target_version)
             self._memory.deleted += 1
 
-    async def _register(self, change: Change, schema: Schema) -> SchemaEntry | None:
+    async def _register(self, change: Change, schema: Schema, there: Collection[int]) -> SchemaEntry | None:
         """None when something that it names was refused before it: it comes after that."""
         normalize = self._config.schema_normalize
         try:
@@ -219,8 +220,9 @@ class SchemaRound:
             given = await self._target.register(
                 change.subject, body, schema_id=change.id, number=change.version, normalize=normalize
             )
-            if given != change.id:
-                await self._take_back(change, body, given)
+            found = await self._target.version(change.subject, change.version)
+            if given != change.id or found is None or found.id != given:
+                await self._take_back(change, body, given, there)
             return SchemaEntry(change.version, change.id, change.version, given)
         given = await self._target.register(
             change.subject, body, schema_id=None, number=change.version, normalize=normalize
@@ -231,18 +233,24 @@ class SchemaRound:
             raise RegistryRefused(words, self._target.side, 200, 0)
         return SchemaEntry(change.version, change.id, found.version, given)
 
-    async def _take_back(self, change: Change, body: dict[str, object], given: int) -> None:
-        """The target has given an id of its own: so it would with every other one. Raises Conflict."""
+    async def _take_back(self, change: Change, body: dict[str, object], given: int, there: Collection[int]) -> None:
+        """The target has given an id, or a number, of its own: so it would with every other one. Raises Conflict.
+
+        Args:
+            there: numbers of versions that the target had before this round.
+        """
         found = await self._target.lookup(change.subject, body)
-        if found is not None and not settled(self._record(change.subject)):
+        known = {entry.target_version for entry in self._record(change.subject).entries}
+        if found is not None and found.version not in {*there, *known}:
             await self._target.delete(change.subject, found.version)
             await self._target.delete(change.subject, found.version, permanent=True)
         await self._target.set_mode(change.subject, "")
         if not self._record(change.subject).entries:
             await self._forget(change.subject)
+        what = "ids" if given != change.id else "the numbers of versions"
         why = (
             f"the target registry {self._target.url} says {IMPORT}, and gave id {given} to version {change.version} of "
-            f"'{change.subject}', which has id {change.id} on the source: it does not keep ids; {_REMEDY}"
+            f"'{change.subject}', which has id {change.id} on the source: it does not keep {what}; {_REMEDY}"
         )
         self._memory.keeps_no_ids = (self._link, why)
         raise Conflict(why)

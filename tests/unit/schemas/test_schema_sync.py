@@ -330,6 +330,17 @@ async def test_a_target_that_says_import_and_gives_ids_of_its_own(pair: Registry
     assert len(pair.target.requests) == changes_made  # it is not tried again
 
 
+async def test_a_target_that_happens_to_give_the_same_ids(pair: RegistryPair) -> None:
+    """It is found out by the first version whose number is another one there."""
+    pair.source.add("a-value", NUMBER, schema_id=1)
+    pair.source.add("b-value", WIDER, schema_id=2, version=4)
+    pair.target.keeps_ids = False
+    await pair.linked()
+    assert "gave id 2 to version 4 of 'b-value'" in pair.state[2]
+    assert "it does not keep the numbers of versions" in pair.state[2]
+    assert (set(pair.target.content()), set(pair.plane.store.schemas["l"])) == ({"a-value"}, {"a-value"})
+
+
 async def test_a_target_that_is_read_only(pair: RegistryPair) -> None:
     pair.target.mode = READONLY
     await pair.linked()
