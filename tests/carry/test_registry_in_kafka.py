@@ -51,7 +51,7 @@ def content(registry: Registry) -> dict[str, dict[int, tuple[int, str]]]:
     }
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_registry_is_moved_with_its_topic(source: DevCluster, target: DevCluster, tmp_path: Path) -> None:
     with (
         apicurio.running(V3, tmp_path, settings=storage(source.bootstrap)) as old,

@@ -22,7 +22,7 @@ from tests.support.registries.served import served
 from tests.support.registries.strict_registry import IMPORT, StrictRegistry
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 N = {"type": "record", "name": "N", "fields": [{"name": "n", "type": "int"}]}
 WIDER = {"type": "record", "name": "N", "fields": [*N["fields"], {"name": "m", "type": "int", "default": 0}]}

@@ -122,7 +122,7 @@ def running(
     )
     registry = Registry(port[0])
     try:
-        wait_until(registry.is_there, 120.0, what=f"Apicurio {version}")
+        wait_until(registry.is_there, 400.0, what=f"Apicurio {version}")
         yield registry
     finally:
         registry.close()
