@@ -82,7 +82,7 @@ test-links: need-test venv brokers toxiproxy ## Run the tests of links: their li
 	@$(PYTEST) tests/links $(PYTEST_ARGS)
 
 .PHONY: test-carry
-test-carry: need-test venv brokers ## Run the tests of what comes along with clients: rights, users, quotas, groups
+test-carry: need-test venv brokers ## Run the tests of what comes along with clients: rights, users, quotas, groups, schemas
 	@$(PYTEST) tests/carry $(PYTEST_ARGS)
 
 .PHONY: test-spark

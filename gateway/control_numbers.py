@@ -35,6 +35,7 @@ class ControlNumbersReader:
         self._tasks = parts.tasks
         self._drift = parts.drift
         self._acl_sync = parts.acl_sync
+        self._schema_sync = parts.schema_sync
         self._gates = parts.gates
         self._clock = parts.clock
         self._mirrors = mirrors
@@ -91,6 +92,7 @@ class ControlNumbersReader:
             tasks=self._tasks.of(link.name),
             auto_created=self._auto_create.counted(link.name),
             acls=self._acl_sync.counted(link.name),
+            schemas=self._schema_sync.counted(link.name),
         )
 
     def _group(self, link: str, group: str, record: GroupRecord) -> GroupNumbers:

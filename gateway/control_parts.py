@@ -48,6 +48,7 @@ from gateway.operations.offset_translation import OffsetMaps, ReadsOffsetMaps, n
 from gateway.operations.origin_ends import NetSourceEnds, NetTargetEnds, SourceEnds
 from gateway.operations.records import Records
 from gateway.operations.sources import LinkHealth, Sources, SourcesForViews
+from gateway.schemas.schema_sync import SchemaSync
 from gateway.state.store import StateStore
 from gateway.topics.config_drift import ConfigDrift
 from gateway.topics.config_sync import ConfigSync, LastConfigs
@@ -108,6 +109,14 @@ class ControlParts:
             sources=sources,
             views=self.views,
             target=target,
+            background=self.background,
+            tasks=self.tasks,
+            locks=self.locks,
+            clock=host.monotonic,
+        )
+        self.schema_sync = SchemaSync(
+            records=self.records,
+            secrets=sources.secrets,
             background=self.background,
             tasks=self.tasks,
             locks=self.locks,

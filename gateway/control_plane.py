@@ -34,6 +34,7 @@ from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
 from gateway.operations.sources import LinkHealth
+from gateway.schemas.check import SchemaCheck
 from gateway.state.records import LinkRecord
 from gateway.state.topic import TOPIC
 from gateway.telemetry.numbers import ControlNumbers
@@ -110,6 +111,8 @@ class ControlService:
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
+        self.schema_sync = parts.schema_sync
+        self.schema_check = SchemaCheck(records=parts.records, target=parts.target, sync=parts.schema_sync)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self.users, self.quotas = users_and_quotas(parts)
         self._copy_watch = copy_watch(parts)
@@ -162,6 +165,7 @@ class ControlService:
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
+        every(_TICK_S, self.schema_sync.run_due, "schema sync")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

@@ -37,6 +37,7 @@ from gateway.kafka.rules.acl import Acl, PatternType, ResourceType
 from gateway.operations.cluster_access import ClusterAccess
 from gateway.operations.cluster_errors import source_errors, target_errors
 from gateway.operations.link_tasks import TaskErrorCode, code_of
+from gateway.operations.rules.backoff import pause_after
 from gateway.operations.sources import Sources, SourcesForViews
 from gateway.state.acl_records import AclRecord, AclState
 from gateway.state.link_config import ACL_SYNC, parse
@@ -45,8 +46,6 @@ from gateway.state.store import StateStore, StoreConflict
 from protocol.errors import ErrorCode, is_retriable
 
 ERRORS_KEPT: Final = 32
-LONGEST_S: Final = 3600.0
-"""The longest time until what was refused is asked for again."""
 
 
 class AclError(NamedTuple):
@@ -84,8 +83,8 @@ class AclMemory:
     def was_refused(self, acl: Acl, exc: BrokerError, now: float, now_ms: int, pause_s: float) -> None:
         """Asked for again after one pause, then two, four, eight and so on."""
         times = self.refused[acl].times + 1 if acl in self.refused else 1
-        again_s = min(pause_s * 2.0 ** min(times - 1, 30), max(LONGEST_S, pause_s))
-        self.refused[acl] = _Refusal(times, now + again_s, AclError(acl, code_of(exc), str(exc), now_ms))
+        error = AclError(acl, code_of(exc), str(exc), now_ms)
+        self.refused[acl] = _Refusal(times, now + pause_after(times, pause_s), error)
 
     def due(self, acls: Sequence[Acl], now: float) -> list[Acl]:
         """Those that are to be asked for now."""

@@ -16,6 +16,7 @@ from gateway.api import (
     groups,
     link_access,
     link_configs,
+    link_schemas,
     link_users,
     links,
     mirror_changes,
@@ -55,6 +56,7 @@ def create_app(
     app.include_router(candidates.router(plane))
     app.include_router(link_access.router(plane))
     app.include_router(link_users.router(plane))
+    app.include_router(link_schemas.router(plane))
     app.include_router(groups.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)

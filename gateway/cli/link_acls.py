@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from gateway.cli import completion
 from gateway.cli.api import DEFAULT_URL, Url, ask, segment
 from gateway.cli.connection import ApiTyper
-from gateway.cli.output import Format, Output, console, dump
-from gateway.telemetry.printable import printable
+from gateway.cli.output import Format, Output, and_more, dump, line
 
 app = ApiTyper(help="The ACLs that a link copies from its source.", no_args_is_help=True)
 
@@ -30,10 +28,10 @@ def plan(name: Name, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> N
     _lines("+", "green", answer["create"], answer["create_count"])
     _lines("-", "red", answer["delete"], answer["delete_count"])
     for one in answer["left_out"]:
-        _line(f"! {acl_words(one['acl'])}: {one['reason']}, {one['reason_detail']}", "yellow")
-    _more(answer["left_out_count"] - len(answer["left_out"]))
+        line(f"! {acl_words(one['acl'])}: {one['reason']}, {one['reason_detail']}", "yellow")
+    and_more(answer["left_out_count"] - len(answer["left_out"]))
     for one in answer["errors"]:
-        _line(f"refused: {one['error_code']}: {one['error_message']}", "red")
+        line(f"refused: {one['error_code']}: {one['error_message']}", "red")
     typer.echo(
         f"{answer['create_count']} to create, {answer['delete_count']} to delete, {answer['unchanged_count']} stay, "
         f"{answer['own_count']} are the target's own, {answer['left_out_count']} are left out"
@@ -49,14 +47,5 @@ def acl_words(acl: dict[str, Any]) -> str:
 
 def _lines(sign: str, style: str, acls: list[dict[str, Any]], count: int) -> None:
     for acl in acls:
-        _line(f"{sign} {acl_words(acl)}", style)
-    _more(count - len(acls))
-
-
-def _line(words: str, style: str) -> None:
-    console().print(Text(printable(words), style=style), soft_wrap=True)
-
-
-def _more(count: int) -> None:
-    if count > 0:
-        typer.echo(f"  and {count} more")
+        line(f"{sign} {acl_words(acl)}", style)
+    and_more(count - len(acls))

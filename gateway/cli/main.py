@@ -13,6 +13,7 @@ from gateway.cli import (
     group,
     link,
     link_acls,
+    link_schemas,
     mirror,
     mirror_back,
     mirror_candidates,
@@ -27,6 +28,7 @@ from gateway.version import VERSION
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Move Kafka clients between clusters.")
 app.command("serve")(serve.serve)
 link.app.add_typer(link_acls.app, name="acls")
+link.app.add_typer(link_schemas.app, name="schemas")
 app.add_typer(link.app, name="link")
 mirror_back.register(mirror.app)
 mirror_changes.register(mirror.app)

@@ -45,6 +45,17 @@ def dump(data: Any, output: Output) -> None:
         typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
 
 
+def line(words: str, style: str) -> None:
+    """Print one line in a colour, where there are colours."""
+    console().print(Text(printable(words), style=style), soft_wrap=True)
+
+
+def and_more(count: int) -> None:
+    """What of a list is not shown."""
+    if count > 0:
+        typer.echo(f"  and {count} more")
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
     """Print rows under columns; a column whose name ends in '#' is right-aligned, without the '#'."""
     shown = Table(box=None, header_style="bold", pad_edge=False)

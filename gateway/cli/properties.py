@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.api import USAGE, fail
+from gateway.state.registry_properties import REGISTRY_SECRETS
 
 Configs = Annotated[
     list[str] | None,
@@ -47,7 +48,7 @@ def configs_given(
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             fail(f"{option} {text}: expected KEY=VALUE", USAGE)
-        if any(word in key for word in ("password", "secret", "jaas")) and not value.strip().startswith("${"):
+        if _is_secret(key.strip()) and not value.strip().startswith("${"):
             fail(
                 f"{option} {key.strip()}: others see a secret on a command line; give a reference to it, such as "
                 "${env:NAME}, or put it into a file, --config-file FILE",
@@ -55,6 +56,10 @@ def configs_given(
             )
         found[key.strip()] = value.strip()
     return {**found, **dict(map(_whole_file, setting_files or ()))}
+
+
+def _is_secret(key: str) -> bool:
+    return key in REGISTRY_SECRETS or any(word in key for word in ("password", "secret", "jaas"))
 
 
 def _whole_file(text: str) -> tuple[str, str]:

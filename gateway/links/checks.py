@@ -12,6 +12,7 @@ from gateway.operations.secrets.rules.references import is_encrypted
 from gateway.operations.sources import Sources
 from gateway.state import link_config
 from gateway.state.link_config import LinkIdentity
+from gateway.state.registry_properties import URL, RegistrySide
 
 
 class LinkChecks:
@@ -73,10 +74,33 @@ class LinkChecks:
 
     def sealed(self, name: str, client: Mapping[str, str]) -> dict[str, str]:
         """The properties as they are stored. Raises Conflict when a gateway could not read them."""
+        return self._readable(self._sources.secrets.sealed(name, client))
+
+    def registries(self, name: str, config: link_config.LinkConfig, given: Mapping[str, str]) -> dict[str, str]:
+        """The properties of schema registries as they are stored.
+
+        Raises:
+            BadRequest: a property is bad, not allowed here, or missing.
+            Conflict: a gateway could not read them.
+        """
         of_links = self._sources.secrets
-        sealed = of_links.sealed(name, client)
+        try:
+            found = of_links.accepted_registries(given)
+        except ValueError as exc:
+            raise BadRequest(str(exc)) from exc
+        self.require_registries(config, found)
+        return self._readable(of_links.sealed_registries(name, found))
+
+    @staticmethod
+    def require_registries(config: link_config.LinkConfig, registries: Mapping[str, str]) -> None:
+        """BadRequest: schemas are to be copied from or to where nobody says."""
+        for side in RegistrySide if config.schema_sync else ():
+            if side.prefix + URL not in registries:
+                raise BadRequest(f"{link_config.SCHEMA_SYNC}: needs {side.prefix}{URL}")
+
+    def _readable(self, sealed: dict[str, str]) -> dict[str, str]:
         if any(map(is_encrypted, sealed.values())):
-            lacking = of_links.lacking(self._records.store.gateways.values())
+            lacking = self._sources.secrets.lacking(self._records.store.gateways.values())
             if lacking:
                 raise Conflict(f"gateways without the first key of links.key_file: {', '.join(lacking)}")
         return sealed

@@ -34,6 +34,7 @@ from gateway.state.records import (
     OriginRecord,
     SequenceRecord,
 )
+from gateway.state.registry_properties import REGISTRY_PROPERTIES
 from gateway.transport.locks import KeyedLocks
 
 __all__ = ["LinkView", "Links", "has_credentials"]
@@ -115,15 +116,18 @@ class Links:
         if problem:
             raise BadRequest(f"link name: {problem}")
         configs = {key: value for key, value in properties.items() if key in link_config.OPTION_NAMES}
-        client = {key: value for key, value in properties.items() if key not in link_config.OPTION_NAMES}
+        registries = {key: value for key, value in properties.items() if key in REGISTRY_PROPERTIES}
+        client = {key: value for key, value in properties.items() if key not in {*configs, *registries}}
         config = parsed(configs)
+        registries = self._checks.registries(name, config, registries)
         self._checks.require_login(config, client)
         async with self._locks.hold(f"link/{name}"):
             self._require_absent(name)
             access = await self._sources.try_out(client)
             try:
                 await self._checks.require_rights(name, config, client, access)
-                record = self._made(name, client, configs, access.cluster_id())
+                made = self._made(name, client, configs, access.cluster_id())
+                record = replace(made, registries=registries)
                 if validate_only:
                     await access.close()
                     return self.view(record)
@@ -159,7 +163,7 @@ class Links:
             Conflict: with the reason.
         """
         self._records.link(name)
-        async with self._locks.hold(f"link/{name}", f"acls/{name}"):
+        async with self._locks.hold(f"link/{name}", f"acls/{name}", f"schemas/{name}"):
             link = self._records.link(name)
             mirrors, groups = self._mirrors_of(name), self._groups_of(name)
 
@@ -175,7 +179,8 @@ class Links:
                 origin = OriginRecord(link.link_id, name, link.source_cluster_id, link.created_ms)
                 await self._records.store.put(origin, guard=still_allowed)
             acls = self._records.store.acls.get(name, {})  # the ACLs stay: they are the target's own from now on
-            changes: list[Record] = [*mirrors, *groups, *acls.values(), link]
+            schemas = self._records.store.schemas.get(name, {})  # so do schemas
+            changes: list[Record] = [*mirrors, *groups, *acls.values(), *schemas.values(), link]
             await self._records.store.delete(*changes, guard=still_allowed)
             await self._engine.stop_link(name)
             await self._sources.remove(name)
@@ -215,7 +220,7 @@ class Links:
             error="" if health.available else health.message,
             error_code=NO_ERROR if health.available else health.code,
             tasks=self._tasks.of(link.name),
-            client=shown(link.client),
+            client={**shown(link.client), **shown(link.registries)},
             configs=link_config.with_defaults(link.configs),
             mirror_counts=dict(states),
         )

@@ -35,6 +35,7 @@ from gateway.operations.secrets.link_secrets import flattened
 from gateway.operations.sources import Sources
 from gateway.state.link_config import OPTION_NAMES, parse
 from gateway.state.records import LinkRecord, MirrorRecord
+from gateway.state.registry_properties import REGISTRY_PROPERTIES
 from gateway.transport.locks import KeyedLocks
 
 _JAAS: Final = "sasl.jaas.config"
@@ -78,7 +79,8 @@ class LinkUpdates:
         async with self._locks.hold(f"link/{name}"):
             old = self._records.link(name)
             new = altered(old, flattened(old.client), _single(changes))
-            record = replace(old, configs=dict(new.configs), client=await self._tried(old, new))
+            registries = self._registries(old, new)
+            record = replace(old, configs=dict(new.configs), client=await self._tried(old, new), registries=registries)
             self._require_may_pause(old, record)
             if validate_only or record == old:
                 return self._links.view(record)
@@ -139,6 +141,17 @@ class LinkUpdates:
             await access.close()
         return self._checks.sealed(old.name, client)
 
+    def _registries(self, old: LinkRecord, new: Altered) -> Mapping[str, str]:
+        """The properties of schema registries as they are stored. They are tried by the next round of schema sync."""
+        if new.registries == old.registries and not new.given.intersection(old.registries):
+            self._checks.require_registries(new.config, old.registries)
+            return old.registries
+        try:
+            opened = self._sources.secrets.opened_registries(old, new.registries, new.given)
+        except ValueError as exc:
+            raise BadRequest(str(exc)) from exc
+        return self._checks.registries(old.name, new.config, opened)
+
     async def _told(self) -> None:
         """Who does not answer goes by the new configs as soon as it has read them."""
         try:
@@ -160,7 +173,7 @@ def _single(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
     """
     single = []
     for change in changes:
-        if change.name not in OPTION_NAMES and change.name not in PROPERTIES:
+        if change.name not in OPTION_NAMES and change.name not in PROPERTIES and change.name not in REGISTRY_PROPERTIES:
             raise BadRequest(f"{change.name}: unknown client property or link option")
         if change.name != _JAAS:
             single.append(change)

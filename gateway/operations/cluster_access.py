@@ -145,6 +145,9 @@ class ClusterAccess(Protocol):
         """What the log has at these offsets, as it is compared between two logs: from the batch that holds `first`, or
         is the next after it, to the one that holds `last`; None when that is not there any more."""
 
+    async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
+        """What looks like schema ids in the first record of the batch that holds this offset; none where it is gone."""
+
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         """The log start of every partition of the topics, each given with how many it has."""
 

@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from gateway.kafka.connection.properties import PROPERTIES
+from gateway.state.registry_properties import REGISTRY_FILES, sends_secrets_in_the_clear
 
 _FILES: Final = ("tls_ca", "tls_certificate", "tls_key", "oauth_ca")
 _CHECKS: Final = ("tls_verify_hostname", "tls_verify_certificate")
@@ -41,7 +42,7 @@ class LinkPolicy:
         """
         for name, value in client.items():
             field = PROPERTIES[name].field if name in PROPERTIES else ""
-            file = _file(field, value)
+            file = value if name in REGISTRY_FILES else _file(field, value)
             if file is not None:
                 try:
                     self.require_file(file)
@@ -52,6 +53,12 @@ class LinkPolicy:
                     f"{name}: a link must check its brokers' certificates and host names; "
                     "links.allow_unverified_tls in the gateway's settings would allow it"
                 )
+        shown = "" if self.allow_unverified_tls else sends_secrets_in_the_clear(client)
+        if shown:
+            raise ValueError(
+                f"{shown}: would be sent over http://, where others read it: give an https:// URL; "
+                "links.allow_unverified_tls in the gateway's settings would allow it"
+            )
 
     def require_file(self, path: str) -> None:
         """Raises ValueError for a file that links may not name; looks at nothing outside the folder."""

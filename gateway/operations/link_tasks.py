@@ -27,6 +27,7 @@ class LinkTask(StrEnum):
     CONSUMER_OFFSET_SYNC = "ConsumerOffsetSync"
     AUTO_CREATE_MIRROR = "AutoCreateMirror"
     ACL_SYNC = "AclSync"
+    SCHEMA_SYNC = "SchemaSync"
 
 
 class TaskState(StrEnum):
@@ -66,7 +67,7 @@ _BY_KAFKA_CODE: Final[Mapping[int, TaskErrorCode]] = {
 }
 
 
-_WHEN_ASKED: Final = (LinkTask.AUTO_CREATE_MIRROR, LinkTask.ACL_SYNC)
+_WHEN_ASKED: Final = (LinkTask.AUTO_CREATE_MIRROR, LinkTask.ACL_SYNC, LinkTask.SCHEMA_SYNC)
 
 
 @dataclass(frozen=True, slots=True)

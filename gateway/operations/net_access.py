@@ -32,7 +32,8 @@ from gateway.operations.rules.topology import FleetView
 from gateway.state.records import PartitionStart
 from gateway.transport.host import MACHINE, Host
 from protocol.batch.header import OldFormat, read_batch_header
-from protocol.errors import ErrorCode, error_name
+from protocol.batch.schema_ids import sampled_ids
+from protocol.errors import ErrorCode, MalformedFrame, error_name
 
 _VISIBLE_S = 15.0
 _LOOK_AGAIN_S = 0.05
@@ -224,6 +225,18 @@ class NetAccess:
         if not found or read_batch_header(found[-1]).last_offset < last:
             return None
         return LastBatch.of(found)
+
+    async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
+        """See `ClusterAccess.schema_ids`."""
+        try:
+            found = await self._read(name, partition, offset, offset)
+            return frozenset(one for batch in found for one in sampled_ids(batch))
+        except (OldFormat, MalformedFrame):
+            return frozenset()
+        except BrokerError as exc:
+            if exc.code != ErrorCode.OFFSET_OUT_OF_RANGE:  # retention was there
+                raise
+            return frozenset()
 
     async def _read(self, name: str, partition: int, first: int, last: int) -> list[memoryview]:
         reader = RangeReader(

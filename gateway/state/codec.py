@@ -30,6 +30,7 @@ from gateway.state.records import (
     OriginRecord,
     SequenceRecord,
 )
+from gateway.state.schema_records import SchemaRecord
 
 VERSION = 1
 
@@ -43,6 +44,7 @@ Record = (
     | FleetRecord
     | OriginRecord
     | AclRecord
+    | SchemaRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -55,6 +57,7 @@ _KINDS: Mapping[str, type[Record]] = {
     "fleet": FleetRecord,
     "origin": OriginRecord,
     "acl": AclRecord,
+    "schema": SchemaRecord,
 }
 
 
@@ -74,9 +77,10 @@ class StateFormatError(ValueError):
 
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
-    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`.
+    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`,
+    `schema/LINK/SUBJECT`.
 
-    Link and topic names hold no slash; a group may, so it comes last.
+    Link and topic names hold no slash; a group and a subject may, so they come last.
     """
     match record:
         case LinkRecord(name=name):
@@ -95,8 +99,14 @@ def key_of(record: Record) -> str:
             return "fleet"
         case OriginRecord(link_id=link_id):
             return f"origin/{link_id}"
-        case AclRecord(link=link, resource_type=kind, pattern_type=pattern, name=name):
-            return f"acl/{link}/{kind}/{pattern}/{name}"
+        case AclRecord() | SchemaRecord():
+            return _key_below_link(record)
+
+
+def _key_below_link(record: AclRecord | SchemaRecord) -> str:
+    if isinstance(record, SchemaRecord):
+        return f"schema/{record.link}/{record.subject}"
+    return f"acl/{record.link}/{record.resource_type}/{record.pattern_type}/{record.name}"
 
 
 def encode(record: Record) -> bytes:

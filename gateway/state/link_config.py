@@ -16,6 +16,7 @@ from gateway.state.ack import Ack
 from gateway.state.acl_filters import NO_ACLS, AclFilters, parse_acl_filters
 from gateway.state.acl_options import hosts, principal_rules
 from gateway.state.name_filters import ALL_NAMES, NO_NAMES, NameFilters, parse_filters
+from gateway.state.schema_options import SchemaIds, SchemaVersions, schema_ids, schema_versions, subject_filters
 
 # Start offsets are timestamps as ListOffsets takes them (KIP-79): two negative ones have a meaning.
 EARLIEST = -2
@@ -30,6 +31,8 @@ ACL_FILTERS = "acl.filters"
 ACL_PRINCIPALS = "acl.sync.principal.mapping.rules"
 ACL_WRITE_HOSTS = "acl.sync.write.hosts"
 ACL_OWN_TOPICS = "acl.sync.own.topics.enable"
+SCHEMA_SYNC = "schema.sync.enable"
+SCHEMA_IDS = "schema.ids"
 MAX_PREFIX = 12  # Confluent's limit
 MAX_RACK = 255
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]*")
@@ -82,6 +85,9 @@ class LinkConfig:
     milliseconds, with the principals that `acl_principals` makes of them (Kafka's mapping rules). `acl_write_hosts`:
     addresses from which mirror topics may be changed before they are promoted; `acl_own_topics`: ACLs that are about
     the gateways' own topics, too, are copied as well.
+    `schema_sync`: schemas of subjects that pass `schema_subjects` are copied every `schema_sync_ms` milliseconds from
+    the registry of the source to that of the target; which `schema_versions`, and with which `schema_ids`.
+    `schema_deleted`: soft-deleted versions, too; `schema_normalize`: have the target normalize them.
     """
 
     ack: Ack = Ack.SOURCE
@@ -114,6 +120,13 @@ class LinkConfig:
     acl_principals: str = DEFAULT
     acl_write_hosts: tuple[str, ...] = ()
     acl_own_topics: bool = False
+    schema_sync: bool = False
+    schema_sync_ms: int = 60_000
+    schema_subjects: NameFilters = ALL_NAMES
+    schema_versions: SchemaVersions = SchemaVersions.ALL
+    schema_ids: SchemaIds = SchemaIds.FIXED
+    schema_deleted: bool = True
+    schema_normalize: bool = False
 
     def mirror_topic(self, source_topic: str) -> str:
         """The mirror topic's name of a source topic."""
@@ -329,6 +342,8 @@ _ALL_TOPICS = '{"topicFilters":[{"name":"*","patternType":"LITERAL","filterType"
 # Every mirror group: unlike a cluster link's, they are gated, so that none of them is in use on the target.
 _ALL_GROUPS = '{"groupFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
 
+_ALL_SUBJECTS = '{"subjectFilters":[{"name":"*","patternType":"LITERAL","filterType":"INCLUDE"}]}'
+
 # option -> attribute of LinkConfig, reader, default as text
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "ack": ("ack", _ack, "source"),
@@ -361,6 +376,13 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     ACL_PRINCIPALS: ("acl_principals", principal_rules, DEFAULT),
     ACL_WRITE_HOSTS: ("acl_write_hosts", hosts, ""),
     ACL_OWN_TOPICS: ("acl_own_topics", _boolean, "false"),
+    SCHEMA_SYNC: ("schema_sync", _boolean, "false"),
+    "schema.sync.ms": ("schema_sync_ms", _integer(MIN_SYNC_MS, 86_400_000), "60000"),
+    "schema.subject.filters": ("schema_subjects", subject_filters, _ALL_SUBJECTS),
+    "schema.versions": ("schema_versions", schema_versions, "all"),
+    SCHEMA_IDS: ("schema_ids", schema_ids, "fixed"),
+    "schema.include.deleted": ("schema_deleted", _boolean, "true"),
+    "schema.normalize": ("schema_normalize", _boolean, "false"),
 }
 
 # Second names: what Confluent calls the option elsewhere, and short ones.

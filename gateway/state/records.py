@@ -105,7 +105,8 @@ class LinkRecord:
 
     `client` holds Kafka client properties for the source (`bootstrap.servers`, `security.protocol`, `sasl.mechanism`,
     `sasl.username`, `sasl.password`, `ssl.ca.location`, ...); `configs` the link's own options (see
-    `state/link_config.py`). `link_id` is unique and never reused: mirror producer ids come from it.
+    `state/link_config.py`). `link_id` is unique and never reused: mirror producer ids come from it. `registries`: how
+    to reach the schema registries (`state/registry_properties.py`).
     """
 
     name: str
@@ -114,6 +115,7 @@ class LinkRecord:
     client: Mapping[str, str]
     configs: Mapping[str, str] = field(default_factory=dict)
     created_ms: int = 0
+    registries: Mapping[str, str] = field(default_factory=dict)
 
 
 NOT_PADDED = -1

@@ -11,6 +11,7 @@ from gateway.state.acl_records import AclRecord
 from gateway.state.codec import Record
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, OriginRecord, SequenceRecord
+from gateway.state.schema_records import SchemaRecord
 
 
 class MirrorChanges:
@@ -43,7 +44,7 @@ class StateViews:
     (link, group), `ports` by node id, `sequences` and `gateways` by name, `origins` by link id. `secret`: '' before a
     first leader made one.
 
-    `acls`: by link, then by (resource type, pattern type, name).
+    `acls`: by link, then by (resource type, pattern type, name). `schemas`: by link, then by subject.
 
     `applied`: offset of the last record that is in the views. `mirrors_grown_at`: of the last one that made a mirror
     where there was none, or another one; what was found out about "all mirrors" before says nothing of it.
@@ -63,6 +64,7 @@ class StateViews:
         self._gateways: dict[str, GatewayRecord] = {}
         self._origins: dict[int, OriginRecord] = {}
         self._acls: dict[str, dict[tuple[str, str, str], AclRecord]] = {}
+        self._schemas: dict[str, dict[str, SchemaRecord]] = {}
         self.links: Mapping[str, LinkRecord] = MappingProxyType(self._links)
         self.mirrors: Mapping[tuple[str, str], MirrorRecord] = MappingProxyType(self._mirrors)
         self.groups: Mapping[tuple[str, str], GroupRecord] = MappingProxyType(self._groups)
@@ -71,6 +73,7 @@ class StateViews:
         self.gateways: Mapping[str, GatewayRecord] = MappingProxyType(self._gateways)
         self.origins: Mapping[int, OriginRecord] = MappingProxyType(self._origins)
         self.acls: Mapping[str, Mapping[tuple[str, str, str], AclRecord]] = MappingProxyType(self._acls)
+        self.schemas: Mapping[str, Mapping[str, SchemaRecord]] = MappingProxyType(self._schemas)
         self._by_topic: dict[str, MirrorRecord] = {}
         self._mirror_changes: list[MirrorChanges] = []
         self._subscribers: list[Callable[[], None]] = []
@@ -159,6 +162,8 @@ class StateViews:
             case AclRecord():
                 resource = (record.resource_type, record.pattern_type, record.name)
                 self._acls.setdefault(record.link, {})[resource] = record
+            case SchemaRecord():
+                self._schemas.setdefault(record.link, {})[record.subject] = record
 
     def _tell(self, record: Record) -> None:
         for changes in self._mirror_changes:
@@ -183,8 +188,14 @@ class StateViews:
                 del self._gateways[record.name]
             case OriginRecord():
                 del self._origins[record.link_id]
-            case AclRecord():
-                del self._acls[record.link][record.resource_type, record.pattern_type, record.name]
+            case AclRecord() | SchemaRecord():
+                self._forget_below_link(record)
+
+    def _forget_below_link(self, record: AclRecord | SchemaRecord) -> None:
+        if isinstance(record, SchemaRecord):
+            del self._schemas[record.link][record.subject]
+        else:
+            del self._acls[record.link][record.resource_type, record.pattern_type, record.name]
 
 
 def _mirrors_the_same(previous: Record | None, record: MirrorRecord) -> bool:

@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import TaskState
+from gateway.schemas.schema_sync import SchemaCounts
 from gateway.telemetry.families import Table, of_each
 from gateway.telemetry.numbers import LinkNumbers
 from gateway.topics.auto_create import AutoCreated
@@ -71,6 +72,43 @@ _ACLS: Final[Table[AclCounts]] = (
         lambda acls: acls.deleted,
     ),
 )
+_SCHEMAS: Final[Table[SchemaCounts]] = (
+    (
+        "lockgate_link_schema_subjects",
+        "Subjects of the source's registry that the link copies, as of its last round.",
+        lambda schemas: schemas.subjects,
+    ),
+    (
+        "lockgate_link_schema_versions",
+        "Versions of subjects that are known to be on the target's registry.",
+        lambda schemas: schemas.versions,
+    ),
+    (
+        "lockgate_link_schemas_left_out",
+        "Versions of subjects that cannot be copied; `link schemas plan` says why.",
+        lambda schemas: schemas.left_out,
+    ),
+    (
+        "lockgate_link_schemas_refused",
+        "Changes that the target's registry refuses; `link schemas plan` says why.",
+        lambda schemas: schemas.refused,
+    ),
+    (
+        "lockgate_link_schemas_registered_total",
+        "Versions that the link has registered on the target since this gateway leads.",
+        lambda schemas: schemas.registered,
+    ),
+    (
+        "lockgate_link_schemas_deleted_total",
+        "Versions that the link has soft-deleted on the target since this gateway leads.",
+        lambda schemas: schemas.deleted,
+    ),
+    (
+        "lockgate_link_schema_levels_total",
+        "Compatibility levels that the link has set on the target since this gateway leads.",
+        lambda schemas: schemas.levels,
+    ),
+)
 
 
 def link_metrics(up: Mapping[str, bool], numbers: Sequence[LinkNumbers]) -> Iterator[Metric]:
@@ -104,6 +142,8 @@ def link_metrics(up: Mapping[str, bool], numbers: Sequence[LinkNumbers]) -> Iter
     auto = [([each.link], each.auto_created) for each in numbers if each.auto_created is not None]
     yield from of_each(_AUTO_CREATE, ["link"], auto)
     yield from of_each(_ACLS, ["link"], [([each.link], each.acls) for each in numbers if each.acls is not None])
+    schemas = [([each.link], each.schemas) for each in numbers if each.schemas is not None]
+    yield from of_each(_SCHEMAS, ["link"], schemas)
 
 
 def _as_rows(values: Mapping[str, bool]) -> list[tuple[list[str], bool]]:

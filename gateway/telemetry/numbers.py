@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from gateway.access.acl_sync import AclCounts
 from gateway.mirror.interface import PartitionStatus
 from gateway.operations.link_tasks import TaskStatus
+from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.records import MirrorError, MirrorState
 from gateway.topics.auto_create import AutoCreated
 from gateway.topics.catch_up import CatchUp
@@ -129,7 +130,8 @@ class GroupNumbers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkNumbers:
     """One link. `state`, `error`: Confluent's words, '' for no error. `state_since_ms`: wall clock. `tasks`: what it
-    does beside mirroring. `auto_created`: None while it does not auto-create; `acls`: None while it copies none."""
+    does beside mirroring. `auto_created`: None while it does not auto-create; `acls`, `schemas`: None while it copies
+    none."""
 
     link: str
     state: str
@@ -138,6 +140,7 @@ class LinkNumbers:
     tasks: Sequence[TaskStatus] = ()
     auto_created: AutoCreated | None = None
     acls: AclCounts | None = None
+    schemas: SchemaCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gateway.kafka.connection.properties import PROPERTIES
 from gateway.operations.secrets.rules.references import REDACTED, shown
 from gateway.state.link_config import OPTION_NAMES
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord
+from gateway.state.registry_properties import REGISTRY_PROPERTIES
 from gateway.state.views import StateViews
 
 LOGGER: Final = "lockgate.audit"
@@ -171,7 +172,7 @@ def _property(name: str, value: Any) -> Any:
     """Of a link: what is misspelt may be a password, too."""
     if name in OPTION_NAMES:
         return value
-    return shown({name: value})[name] if name in PROPERTIES else REDACTED
+    return shown({name: value})[name] if name in PROPERTIES or name in REGISTRY_PROPERTIES else REDACTED
 
 
 def _named(key: str, value: Any) -> Any:
@@ -205,7 +206,8 @@ def _texts(body: Mapping[str, Any]) -> Iterable[Any]:
 
 
 def _link(link: LinkRecord) -> dict[str, Any]:
-    return {"client": shown(link.client), "configs": dict(link.configs), "cluster_id": link.source_cluster_id}
+    client = {**shown(link.client), **shown(link.registries)}
+    return {"client": client, "configs": dict(link.configs), "cluster_id": link.source_cluster_id}
 
 
 def _mirror(mirror: MirrorRecord) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from gateway.errors import BadRequest, Conflict
 from gateway.operations.secrets.rules.references import SECRETS, is_encrypted, is_plain
 from gateway.state import link_config
 from gateway.state.records import GroupRecord, LinkRecord, MirrorRecord, MirrorState
+from gateway.state.registry_properties import REGISTRY_PROPERTIES, RegistrySide, of_side
 
 PAUSED: Final = "cluster.link.paused"
 
@@ -57,9 +58,10 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """What the link would be: `client` as it was given, with stored secrets as they are stored."""
+    """What the link would be: `client` and `registries` as they were given, with stored secrets as they are stored."""
 
     client: Mapping[str, str]
+    registries: Mapping[str, str]
     configs: Mapping[str, str]
     client_changed: bool
     given: frozenset[str]
@@ -81,10 +83,11 @@ def altered(link: LinkRecord, client: Mapping[str, str], changes: Sequence[Confi
         BadRequest: a name that occurs twice, is fixed or unknown, a bad value, or a secret that must be given again.
     """
     _require_once(changes)
-    configs, new = link_config.canonical(link.configs), dict(client)
+    configs, new, registries = link_config.canonical(link.configs), dict(client), dict(link.registries)
     for change in changes:
         first = link_config.first_name(change.name)
-        into, name = (configs, first) if first in link_config.OPTION_NAMES else (new, change.name)
+        of_source = registries if change.name in REGISTRY_PROPERTIES else new
+        into, name = (configs, first) if first in link_config.OPTION_NAMES else (of_source, change.name)
         if change.operation is ConfigOperation.DELETE:
             into.pop(name, None)
         else:
@@ -97,7 +100,9 @@ def altered(link: LinkRecord, client: Mapping[str, str], changes: Sequence[Confi
     _require_fixed(link, parsed)
     given = frozenset(change.name for change in changes if change.operation is ConfigOperation.SET)
     _require_secrets_again(client, new, given)
-    return Altered(new, configs, new != dict(client), given)
+    for side in RegistrySide:
+        _require_secrets_again(of_side(link.registries, side), of_side(registries, side), given)
+    return Altered(new, registries, configs, new != dict(client), given)
 
 
 def _require_once(changes: Iterable[ConfigChange]) -> None:

@@ -31,6 +31,7 @@ from gateway.operations.secrets.rules.references import (
 from gateway.operations.secrets.sealing import SealingKeys
 from gateway.state.gateway_records import GatewayRecord
 from gateway.state.records import LinkRecord
+from gateway.state.registry_properties import RegistryConfig, RegistrySide, of_side, registry_config
 
 _FLEET: Final = b"lockgate fleet"
 _JAAS: Final = "sasl.jaas.config"
@@ -67,6 +68,22 @@ class LinkSecrets:
             ValueError: one line that names the property, and the remedy.
         """
         found = flattened(client)
+        self._require(found)
+        for name in REFERABLE:
+            self._resolved({}, "", name, found.get(name, ""))
+        return found
+
+    def accepted_registries(self, registries: Mapping[str, str]) -> dict[str, str]:
+        """As `accepted`, of the properties of a link's schema registries."""
+        found = {name: str(value) for name, value in registries.items()}
+        self._require(found)
+        for side in RegistrySide:
+            config = registry_config(found, side)
+            if config is not None:
+                config.resolved(partial(self._resolved, {}, ""))
+        return found
+
+    def _require(self, found: Mapping[str, str]) -> None:
         self._policy.require(found)
         require_well_formed(found)
         for name in _plain(found) if self._keys is None else ():
@@ -74,9 +91,6 @@ class LinkSecrets:
                 f"{name}: would be stored where others read it: give ${{file:/path:key}}, ${{dir:/path:name}} or "
                 "${env:NAME}, or set links.key_file in the settings of every gateway, and it is encrypted"
             )
-        for name in REFERABLE:
-            self._resolved({}, "", name, found.get(name, ""))
-        return found
 
     def config(self, accepted: Mapping[str, str]) -> ClusterConfig:
         """How to reach the source of a link that is not stored yet. Raises ValueError naming the property."""
@@ -91,6 +105,11 @@ class LinkSecrets:
             name: self._keys.seal(found[name], _context(link, found, name)) for name in _plain(found)
         }
         return {**found, **sealed}
+
+    def sealed_registries(self, link: str, registries: Mapping[str, str]) -> dict[str, str]:
+        """As `sealed`; each secret is bound to what is said of its registry."""
+        parts = [self.sealed(link, of_side(registries, side)) for side in RegistrySide]
+        return {name: value for part in parts for name, value in part.items()}
 
     # -- of a stored one -----------------------------------------------------------------------------------------
 
@@ -110,27 +129,60 @@ class LinkSecrets:
             ValueError: one line that names the property, and the remedy.
         """
         stored = flattened(link.client)
-        opened = {
-            name: self._resolved(stored, link.name, name, value)
+        return self.accepted(self._opened(link.name, stored, client, given))
+
+    def opened_registries(
+        self, link: LinkRecord, registries: Mapping[str, str], given: Collection[str]
+    ) -> dict[str, str]:
+        """As `opened`."""
+        parts = [
+            self._opened(link.name, of_side(link.registries, side), of_side(registries, side), given)
+            for side in RegistrySide
+        ]
+        return self.accepted_registries({name: value for part in parts for name, value in part.items()})
+
+    def _opened(
+        self, link: str, stored: Mapping[str, str], now: Mapping[str, str], given: Collection[str]
+    ) -> dict[str, str]:
+        return {
+            name: self._resolved(stored, link, name, value)
             if name in SECRETS and name not in given and is_encrypted(value)
             else value
-            for name, value in client.items()
+            for name, value in now.items()
         }
-        return self.accepted(opened)
+
+    def registry(self, link: LinkRecord, side: RegistrySide) -> RegistryConfig:
+        """How to reach a link's registry, with its secrets as they are now.
+
+        Raises:
+            ValueError: it names none, or a secret cannot be read; names the property.
+        """
+        config = registry_config(link.registries, side)
+        if config is None:
+            raise ValueError(f"{side.prefix}url: missing; it names the registry of the {side}")
+        return config.resolved(partial(self._resolved, of_side(link.registries, side), link.name))
 
     def is_outdated(self, link: LinkRecord) -> bool:
         """Something in the record would be stored in another way today: as it is, or under an older key."""
-        return any(self._is_outdated(value) for name, value in flattened(link.client).items() if name in SECRETS)
+        stored = {**flattened(link.client), **link.registries}
+        return any(self._is_outdated(value) for name, value in stored.items() if name in SECRETS)
 
     def renewed(self, link: LinkRecord) -> dict[str, str]:
         """The properties of a stored link, encrypted with the first key. Raises ValueError when one cannot be read."""
-        client = flattened(link.client)
+        return self._renewed(link.name, flattened(link.client))
+
+    def renewed_registries(self, link: LinkRecord) -> dict[str, str]:
+        """As `renewed`."""
+        parts = [self._renewed(link.name, of_side(link.registries, side)) for side in RegistrySide]
+        return {name: value for part in parts for name, value in part.items()}
+
+    def _renewed(self, link: str, stored: Mapping[str, str]) -> dict[str, str]:
         opened: dict[str, str] = {
-            name: self._resolved(client, link.name, name, client[name])
+            name: self._resolved(stored, link, name, stored[name])
             for name in SECRETS
-            if name in client and self._is_outdated(client[name])
+            if name in stored and self._is_outdated(stored[name])
         }
-        return self.sealed(link.name, {**client, **opened})
+        return self.sealed(link, {**stored, **opened})
 
     # -- of users ------------------------------------------------------------------------------------------------
 

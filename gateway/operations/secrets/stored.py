@@ -52,7 +52,8 @@ class StoredSecrets:
             return
         try:
             if not why:
-                await self._store.replace(link, replace(link, client=self._secrets.renewed(link)))
+                client, registries = self._secrets.renewed(link), self._secrets.renewed_registries(link)
+                await self._store.replace(link, replace(link, client=client, registries=registries))
         except StoreError:
             return  # looked at again
         except ValueError as exc:

@@ -28,12 +28,10 @@ from typing import Final, NamedTuple
 
 from gateway.kafka.rules.names import bad_name, is_internal
 from gateway.kafka.view import ListedTopic
+from gateway.operations.rules.backoff import pause_after
 from gateway.state.link_config import AUTO_CREATE, AUTO_CREATE_FILTERS, AUTO_CREATE_LIMIT, LinkConfig
 
 CADENCE: Final = "metadata.max.age.ms"
-LONGEST_S: Final = 3600.0
-"""The longest time until what was refused is asked for again, unless a round takes longer."""
-
 _DEFAULT_CADENCE_S: Final = 300.0  # Confluent's
 _SHORTEST_S: Final = 1.0
 _BY_HAND: Final = "with a prefix such topics are created by hand only"
@@ -168,7 +166,7 @@ class Memory:
     def was_refused(self, name: str, error: str, now: float, cadence: float) -> None:
         """Asked for again after one round, then two, four, eight and so on, an hour at the most."""
         count = self.refused[name].count + 1 if name in self.refused else 1
-        pause_s = min(cadence * 2.0 ** min(count - 1, 30), max(LONGEST_S, cadence))
+        pause_s = pause_after(count, cadence)
         self.refused[name] = Refusal(count, error, now + pause_s)
         self.due[name] = now + pause_s
 

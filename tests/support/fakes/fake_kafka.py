@@ -70,6 +70,7 @@ class FakeKafka:
     configs: list[ClusterConfig] = field(default_factory=list)  # what it was reconfigured with
     before: dict[str, Any] = field(default_factory=dict)
     batches_of: dict[tuple[str, int], LastBatch] = field(default_factory=dict)  # the last one of a partition
+    schema_ids_of: dict[tuple[str, int, int], frozenset[int]] = field(default_factory=dict)  # by offset
     writers: dict[tuple[str, int], int] = field(default_factory=dict)  # of the last batch of a partition
     fleet: FleetView | None = None  # what another fleet's state topic says, if it is a target, too
     unreadable: set[str] = field(default_factory=set)
@@ -231,6 +232,10 @@ class FakeKafka:
         await self._called("batches")
         found = self.batches_of.get((name, partition))
         return found if found is not None and first <= found.last and found.base <= last <= found.last else None
+
+    async def schema_ids(self, name: str, partition: int, offset: int) -> frozenset[int]:
+        await self._called("schema_ids")
+        return self.schema_ids_of.get((name, partition, offset), frozenset())
 
     async def log_starts(self, partitions: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
         await self._called("log_starts")

@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 
 from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
+from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import (
@@ -179,6 +180,7 @@ def _control() -> ControlNumbers:
         tasks=[task],
         auto_created=AutoCreated(1, 0, 0),
         acls=AclCounts(1, 0, 0, 0, 0, 1, 0),
+        schemas=SchemaCounts(1, 1, 0, 0, 1, 0, 0),
     )
     return ControlNumbers(links={"l": True}, mirrors=[mirror], groups=[group], link_numbers=[link])
 

@@ -21,6 +21,7 @@ from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.group_scene import GroupScene, gated_group
 from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
+from tests.support.registries.registry_pair import RegistryPair
 from tests.support.waiting import wait_until_async
 from tests.unit.fleet.test_registry import Book
 
@@ -52,6 +53,12 @@ async def nothing(plane: Plane) -> None:
 
 async def link(plane: Plane) -> None:
     await plane.with_link()
+
+
+async def schemas(plane: Plane) -> None:
+    pair = RegistryPair(plane)
+    pair.source.add("orders-value", {"type": "string"})
+    await pair.linked()
 
 
 async def mirror(plane: Plane) -> None:
@@ -149,6 +156,15 @@ VERBS: Final[Mapping[str, Verb]] = {
         (200, '"SAME":1'),
         "done: what is the same is not set again",
         users_and_quotas,
+    ),
+    "link schemas sync": Verb(
+        ("POST", "/v3/links/l/schemas:sync", None), (200, '"change_count":0'), "done: there is nothing new", schemas
+    ),
+    "link schemas promote": Verb(
+        ("POST", "/v3/links/l/schemas:promote", None),
+        (200, '"promoted_count":1'),
+        "done: subjects that are promoted stay so, later ones are promoted, too",
+        schemas,
     ),
     "mirror create": Verb(
         ("POST", "/v3/links/l/mirrors", {"source_topic_name": "orders"}),

@@ -20,6 +20,7 @@ from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
 from tests.support.control.mirror_records import changed
 from tests.support.fakes.fake_engine import status
+from tests.support.registries.registry_pair import RegistryPair
 
 CONFLUENT = "/kafka/v3/clusters/{cluster_id}/links"
 WITHOUT: Mapping[str, str] = {
@@ -70,6 +71,7 @@ async def api(plane: Plane, fleet: Fleet):
 @pytest.fixture
 async def scene(plane: Plane) -> Plane:
     """Mirrors in each state that a verb begins in, a group on the source, and one that is mirrored."""
+    await RegistryPair(plane).linked()
     for topic in ("active", "paused", "stopped", "failed"):
         await plane.with_mirror(topic)
         plane.engine.numbers["l", topic] = [status(partition) for partition in range(3)]
@@ -112,6 +114,7 @@ def state_of(plane: Plane) -> object:
         dict(plane.engine.running),
         plane.promoters.asked,
         (dict(plane.target.scram), dict(plane.target.quotas_there)),
+        {name: dict(records) for name, records in store.schemas.items()},
     )
 
 
@@ -152,6 +155,8 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/mirrors:truncate-and-restore", {"mirror_topic_names": ["stopped"]}),
     ("POST", "/v3/links/l/users:apply", {"credentials": [CREDENTIAL]}),
     ("POST", "/v3/links/l/quotas:apply", {"factor": 2}),
+    ("POST", "/v3/links/l/schemas:sync", {"ids": [9]}),
+    ("POST", "/v3/links/l/schemas:promote", None),
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),

@@ -30,6 +30,7 @@ from gateway.state.records import (
     SequenceRecord,
     Upstream,
 )
+from gateway.state.schema_records import SchemaEntry, SchemaRecord
 from tests.support.control.mirror_records import changed
 
 MIRROR = MirrorRecord(link="a", source_topic="b", mirror_topic="b", mirror_id=1)
@@ -48,6 +49,7 @@ links = st.builds(
     client=mappings,
     configs=mappings,
     created_ms=int64,
+    registries=mappings,
 )
 ends = st.lists(int64, max_size=4).map(tuple)
 both_ends = st.lists(st.tuples(int64, int64), max_size=4).map(lambda pairs: tuple(zip(*pairs, strict=True)) or ((), ()))
@@ -110,6 +112,15 @@ records = st.one_of(
     st.builds(PortRecord, int64, int64),
     st.builds(SequenceRecord, names, int64),
     st.builds(OriginRecord, int64, names, names, int64),
+    st.builds(
+        SchemaRecord,
+        link=names,
+        link_id=int64,
+        subject=st.text(min_size=1, max_size=20),
+        entries=st.lists(st.builds(SchemaEntry, int64, int64, int64, int64, st.booleans()), max_size=3).map(tuple),
+        level=texts,
+        imports=st.booleans(),
+    ),
 )
 
 

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.access.acl_sync import AclCounts
 from gateway.operations.link_tasks import LinkTask, TaskState, TaskStatus
+from gateway.schemas.schema_sync import SchemaCounts
 from gateway.state.records import MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.numbers import (
@@ -283,6 +284,7 @@ def test_links_and_what_they_create_by_themselves():
         tasks=tasks,
         auto_created=AutoCreated(created=7, refused=2, waiting=100),
         acls=AclCounts(made=5, own=1, held=2, left_out=3, refused=4, created=8, deleted=9),
+        schemas=SchemaCounts(subjects=5, versions=9, left_out=2, refused=3, registered=8, deleted=1, levels=4),
     )
     east = LinkNumbers(link="east", state="ACTIVE")
     metrics.control = lambda: ControlNumbers(
@@ -310,6 +312,14 @@ def test_links_and_what_they_create_by_themselves():
     assert found[key("lockgate_link_acls_created_total", link="west")] == 8
     assert found[key("lockgate_link_acls_deleted_total", link="west")] == 9
     assert key("lockgate_link_acls", link="east") not in found
+    assert found[key("lockgate_link_schema_subjects", link="west")] == 5
+    assert found[key("lockgate_link_schema_versions", link="west")] == 9
+    assert found[key("lockgate_link_schemas_left_out", link="west")] == 2
+    assert found[key("lockgate_link_schemas_refused", link="west")] == 3
+    assert found[key("lockgate_link_schemas_registered_total", link="west")] == 8
+    assert found[key("lockgate_link_schemas_deleted_total", link="west")] == 1
+    assert found[key("lockgate_link_schema_levels_total", link="west")] == 4
+    assert key("lockgate_link_schema_subjects", link="east") not in found
 
 
 def test_who_has_not_moved_and_who_waits():

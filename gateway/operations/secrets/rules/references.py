@@ -14,8 +14,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-SECRETS: Final = ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
-REFERABLE: Final = ("sasl.username", *SECRETS)
+from gateway.state.registry_properties import REGISTRY_REFERABLE, REGISTRY_SECRETS
+
+_OF_CLUSTERS: Final = ("sasl.password", "ssl.key.password", "sasl.oauthbearer.client.secret")
+SECRETS: Final = (*_OF_CLUSTERS, *REGISTRY_SECRETS)
+REFERABLE: Final = ("sasl.username", *_OF_CLUSTERS, *REGISTRY_REFERABLE)
 ENCRYPTED: Final = "encrypted"
 PROVIDERS: Final = ("file", "dir", "directory", "env")
 REDACTED: Final = "********"
@@ -95,7 +98,7 @@ def shown(client: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_hidden(name: str, value: Any) -> bool:
-    if not any(word in name for word in _HIDDEN):
+    if name not in SECRETS and not any(word in name for word in _HIDDEN):
         return False
     found = reference(value) if isinstance(value, str) else None
     return found is None or found.provider == ENCRYPTED or name not in REFERABLE

@@ -1,0 +1,1 @@
+"""What is to become of schemas, decided on what both registries have said. Pure."""

@@ -1,0 +1,282 @@
+"""What is to be done so that the target's registry has the source's schemas: changes, in the order in which they go.
+
+A snapshot of both registries goes in, and what the link remembers; changes come out, none of which is needed twice: a
+round that breaks off anywhere is gone on with by looking again. Theory:
+
+* **Ids fixed** (`schema.ids=fixed`). A registry takes ids from outside in mode IMPORT only, and there it checks
+  nothing: a version that is there already is *overwritten*. So a subject is imported into only while all that the
+  target has of it is what the source has: the same versions, ids and schemas. Else all of it is left out, with the
+  reason. An id means one schema in all of a registry; one that is taken by another schema is left out, too.
+* **Ids translated.** The target gives ids, and gives the same one for the same schema however often it is asked. So
+  nothing is compared: versions are registered in their order, and what comes back is the id map. Compatibility was
+  checked when they came to the source, under levels of then; so the link's own subjects have NONE meanwhile.
+* **References first.** A version may name versions of other subjects, which must be there before. They come along
+  though the filters leave their subjects out.
+* **Deletes.** A version that is soft-deleted on the source is registered all the same, since records may name its
+  id, and soft-deleted behind that. What the source has no more at all stays: an empty registry must not empty the
+  other one.
+* **What the target has of its own** is never deleted, and the level of its subject is left alone.
+* **Modes** of subjects wait for the promote of the registry: until then IMPORT keeps clients from registering on both.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from gateway.schemas.rules.model import ABSENT, IMPORT, READONLY, Schema, Subject, Version, VersionKey
+from gateway.schemas.rules.scene import Change, ChangeKind, LeftOut, Plan, Reason, Scene, known_entries, wanted_versions
+from gateway.state.schema_options import SchemaIds
+from gateway.state.schema_records import SchemaEntry, SchemaRecord
+
+NO_CHECKS: Final = "NONE"
+"""The compatibility level that takes every schema."""
+
+
+def references_to_read(
+    source: Mapping[str, Subject], records: Mapping[str, SchemaRecord], ids: SchemaIds = SchemaIds.FIXED
+) -> set[VersionKey]:
+    """Versions that others name, and that are neither read nor remembered."""
+    named = {
+        VersionKey(reference.subject, reference.version)
+        for subject in source.values()
+        for version in subject.versions.values()
+        for reference in version.schema.references
+    }
+    return {
+        key
+        for key in named
+        if key.version not in source.get(key.subject, ABSENT).versions
+        and key.version not in known_entries(records.get(key.subject), ids)
+    }
+
+
+def plan(scene: Scene) -> Plan:
+    """The changes that are left to be made."""
+    return _Planner(scene).made()
+
+
+class _Planner:
+    """`new`: versions to register. `why`: of those that are not."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._new: dict[VersionKey, Version] = {}
+        self._why: dict[VersionKey, LeftOut] = {}
+        self._notes: list[LeftOut] = []
+        self._present: dict[str, tuple[SchemaEntry, ...]] = {}
+        self._kept = 0
+
+    def made(self) -> Plan:
+        scene = self._scene
+        for name in sorted(scene.source):
+            self._subject(name, scene.source[name])
+        self._leave_out_dependents()
+        order = self._order()
+        changes = [*self._registrations(order), *self._levels(order), *self._deletions(order)]
+        left_out = sorted([*self._why.values(), *self._notes])
+        own = frozenset(name for name in scene.source if scene.record(name) is None and self._is_own(name))
+        return Plan(tuple(changes), self._present, tuple(left_out), self._kept, own)
+
+    # -- what is to be registered -----------------------------------------------------------------------------------
+
+    def _subject(self, name: str, subject: Subject) -> None:
+        scene, record = self._scene, self._scene.record(name)
+        known = self._known(name)
+        self._kept += len(known)
+        for number in sorted(set(known) - subject.numbers if subject.numbers else {0}):
+            self._note(name, number, Reason.GONE_ON_SOURCE, "the source has it no more; it stays on the target")
+        asked = [key.version for key in scene.asked if key.subject == name]
+        wanted = wanted_versions(subject, scene.options, asked) | set(subject.versions)
+        new = {number: subject.versions[number] for number in sorted(wanted - set(known)) if number in subject.versions}
+        if record is not None and record.promoted:
+            for number in new:
+                self._note(name, number, Reason.AFTER_PROMOTE, "it came to the source after the promote of the subject")
+            return
+        if subject.mode in READONLY:
+            self._note(name, 0, Reason.UNTIL_PROMOTED, f"its mode {subject.mode} is set when the schemas are promoted")
+        if scene.options.ids is SchemaIds.FIXED:
+            self._fixed(name, new, subject.numbers | set(known))
+        else:
+            self._translated(name, new)
+
+    def _known(self, name: str) -> dict[int, SchemaEntry]:
+        """What is remembered, without what somebody has deleted on the target for good."""
+        there = self._scene.target.get(name)
+        return {
+            number: entry
+            for number, entry in known_entries(self._scene.record(name), self._scene.options.ids).items()
+            if there is None or entry.target_version in there.numbers
+        }
+
+    def _fixed(self, name: str, new: Mapping[int, Version], of_source: Collection[int]) -> None:
+        there, is_own = self._scene.of_target(name), self._scene.record(name) is None
+        present, differs = [], ""
+        for number, version in new.items():
+            found = there.versions.get(number)
+            if found is None:
+                self._new[VersionKey(name, number)] = version
+            elif found.id == version.id and found.schema.digest == version.schema.digest:
+                present.append(SchemaEntry(number, version.id, number, found.id, is_own, number not in there.active))
+            else:
+                differs = f"version {number} has id {found.id} there, and {version.id} on the source, or another schema"
+        self._present_there(name, present)
+        strange = sorted(there.numbers - set(of_source))
+        if differs or strange:
+            reason = Reason.VERSION_DIFFERS if differs else Reason.SUBJECT_DIFFERS
+            detail = differs or f"the target has version {strange[0]}, and the source has none of that number"
+            for number in new:
+                if VersionKey(name, number) in self._new or differs:
+                    self._leave_out(VersionKey(name, number), reason, detail)
+        self._leave_out_taken(name, new)
+
+    def _leave_out_taken(self, name: str, new: Mapping[int, Version]) -> None:
+        for number, version in new.items():
+            key = VersionKey(name, number)
+            taken = self._scene.taken.get(version.id, "")
+            if key in self._new and taken and taken != version.schema.digest:
+                self._leave_out(key, Reason.ID_TAKEN, f"the target has another schema under id {version.id}")
+
+    def _translated(self, name: str, new: Mapping[int, Version]) -> None:
+        there, is_own = self._scene.of_target(name), self._scene.record(name) is None
+        by_digest = {found.schema.digest: found for found in there.versions.values()}
+        present = []
+        for number, version in new.items():
+            found = by_digest.get(version.schema.digest)
+            if found is None:
+                self._new[VersionKey(name, number)] = version
+                continue
+            is_deleted = found.version not in there.active
+            present.append(SchemaEntry(number, version.id, found.version, found.id, is_own, is_deleted))
+        self._present_there(name, present)
+
+    def _present_there(self, name: str, present: Sequence[SchemaEntry]) -> None:
+        if present:
+            self._present[name] = tuple(present)
+
+    def _leave_out(self, key: VersionKey, reason: Reason, detail: str) -> None:
+        self._new.pop(key, None)
+        self._why.setdefault(key, LeftOut(key.subject, key.version, reason, detail))
+
+    def _note(self, subject: str, version: int, reason: Reason, detail: str) -> None:
+        self._notes.append(LeftOut(subject, version, reason, detail))
+
+    # -- in which order ---------------------------------------------------------------------------------------------
+
+    def _leave_out_dependents(self) -> None:
+        """Without what it names nothing can be registered."""
+        there = self._there()
+        while True:
+            bad = {key: found for key, version in self._new.items() if (found := self._missing(version.schema, there))}
+            for key, (reason, detail) in bad.items():
+                self._leave_out(key, reason, detail)
+            if not bad:
+                return
+
+    def _there(self) -> set[VersionKey]:
+        noted = {VersionKey(name, number) for name in self._scene.records for number in self._known(name)}
+        return noted | {VersionKey(name, one.version) for name, entries in self._present.items() for one in entries}
+
+    def _missing(self, schema: Schema, there: Collection[VersionKey]) -> tuple[Reason, str] | None:
+        for reference in schema.references:
+            key = VersionKey(reference.subject, reference.version)
+            if key in there or key in self._new:
+                continue
+            words = f"it names version {key.version} of '{key.subject}'"
+            if key in self._why:
+                return Reason.REFERENCE_LEFT_OUT, f"{words}, which is left out"
+            return Reason.REFERENCE_MISSING, f"{words}, which the source does not have"
+        return None
+
+    def _order(self) -> list[VersionKey]:
+        """References before what names them, versions of a subject in their order; else by id, as they came."""
+        behind: dict[VersionKey, list[VersionKey]] = defaultdict(list)
+        open_: dict[VersionKey, int] = {}
+        for key, before in self._before():
+            behind[before].append(key)
+            open_[key] = open_.get(key, 0) + 1
+        ready = [(version.id, key) for key, version in self._new.items() if key not in open_]
+        heapq.heapify(ready)
+        order: list[VersionKey] = []
+        while ready:
+            _, key = heapq.heappop(ready)
+            order.append(key)
+            for other in behind[key]:
+                open_[other] -= 1
+                if not open_[other]:
+                    heapq.heappush(ready, (self._new[other].id, other))
+        for key in sorted(set(self._new) - set(order)):
+            self._leave_out(key, Reason.REFERENCE_CYCLE, "it names itself, over others or through an earlier version")
+        return order
+
+    def _before(self) -> Iterable[tuple[VersionKey, VersionKey]]:
+        last: dict[str, VersionKey] = {}
+        for key in sorted(self._new):
+            if key.subject in last:
+                yield key, last[key.subject]
+            last[key.subject] = key
+            for name in {VersionKey(one.subject, one.version) for one in self._new[key].schema.references}:
+                if name in self._new:
+                    yield key, name
+
+    # -- changes ----------------------------------------------------------------------------------------------------
+
+    def _registrations(self, order: Sequence[VersionKey]) -> Iterable[Change]:
+        begun: set[str] = set()
+        for key in order:
+            if key.subject not in begun:
+                begun.add(key.subject)
+                yield from self._before_registering(key.subject)
+            yield Change(ChangeKind.REGISTER, key.subject, key.version, self._new[key].id)
+
+    def _before_registering(self, name: str) -> Iterable[Change]:
+        there = self._scene.of_target(name)
+        if self._scene.options.ids is SchemaIds.FIXED:
+            if there.mode != IMPORT:
+                yield Change(ChangeKind.MODE, name, value=IMPORT, force=bool(there.numbers))
+            return
+        record = self._scene.record(name)
+        if record is not None and record.imports:  # ids were fixed until now
+            yield Change(ChangeKind.MODE, name)
+        if not self._is_own(name) and (there.level or self._scene.target_level) != NO_CHECKS:
+            yield Change(ChangeKind.LEVEL, name, value=NO_CHECKS)
+
+    def _is_own(self, name: str) -> bool:
+        """The target had it before the link came to it."""
+        record = self._scene.record(name)
+        return bool(self._scene.of_target(name).numbers) if record is None else record.own
+
+    def _levels(self, order: Sequence[VersionKey]) -> Iterable[Change]:
+        scene, registered = self._scene, {key.subject for key in order}
+        for name, subject in sorted(scene.source.items()):
+            there, record = scene.of_target(name), scene.record(name)
+            made = name in registered or (record is not None and not record.promoted)
+            if subject.level is None or not made or self._is_own(name):
+                continue
+            relaxed = name in registered and scene.options.ids is SchemaIds.TRANSLATE
+            now = NO_CHECKS if relaxed else there.level or scene.target_level
+            set_by_link = relaxed or (record is not None and bool(record.level) and record.level == there.level)
+            if subject.level and subject.level != now:
+                yield Change(ChangeKind.LEVEL, name, value=subject.level)
+            elif not subject.level and set_by_link:
+                yield Change(ChangeKind.LEVEL, name)
+
+    def _deletions(self, order: Sequence[VersionKey]) -> Iterable[Change]:
+        """What names others goes before them."""
+        scene = self._scene
+        registered = [key for key in reversed(order) if self._is_deleted(key)]
+        yield from (Change(ChangeKind.DELETE, key.subject, key.version, self._new[key].id) for key in registered)
+        for name in sorted(scene.source):
+            record = scene.record(name)
+            if record is not None and record.promoted:
+                continue
+            for entry in reversed([*self._known(name).values(), *self._present.get(name, ())]):
+                key = VersionKey(name, entry.version)
+                if self._is_deleted(key) and not entry.own and not entry.deleted:
+                    yield Change(ChangeKind.DELETE, name, entry.version, entry.id)
+
+    def _is_deleted(self, key: VersionKey) -> bool:
+        subject = self._scene.source[key.subject]
+        return key.version in subject.numbers and key.version not in subject.active

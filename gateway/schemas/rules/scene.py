@@ -1,0 +1,146 @@
+"""What a plan is made of, and what it is: a scene in, changes and what is left out. Theory: `rules/plan.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.schemas.rules.model import ABSENT, Subject, VersionKey
+from gateway.state.schema_options import SchemaIds, SchemaVersions
+from gateway.state.schema_records import SchemaEntry, SchemaRecord
+
+
+class Reason(StrEnum):
+    """Why something of the source is not on the target. The last four are no errors."""
+
+    ID_TAKEN = "ID_TAKEN"
+    VERSION_DIFFERS = "VERSION_DIFFERS"
+    SUBJECT_DIFFERS = "SUBJECT_DIFFERS"
+    REFERENCE_MISSING = "REFERENCE_MISSING"
+    REFERENCE_LEFT_OUT = "REFERENCE_LEFT_OUT"
+    REFERENCE_CYCLE = "REFERENCE_CYCLE"
+    ID_UNKNOWN = "ID_UNKNOWN"
+    AFTER_PROMOTE = "AFTER_PROMOTE"
+    GONE_ON_SOURCE = "GONE_ON_SOURCE"
+    UNTIL_PROMOTED = "UNTIL_PROMOTED"
+    FILTERED = "FILTERED"
+
+    @property
+    def is_error(self) -> bool:
+        """Somebody must do something."""
+        return self not in (Reason.AFTER_PROMOTE, Reason.GONE_ON_SOURCE, Reason.UNTIL_PROMOTED, Reason.FILTERED)
+
+
+class LeftOut(NamedTuple):
+    """`version`: 0 for the subject itself. `detail`: one line for the operator."""
+
+    subject: str
+    version: int
+    reason: Reason
+    detail: str
+
+
+class ChangeKind(StrEnum):
+    """MODE, LEVEL: of a subject. REGISTER, DELETE: a version; DELETE can be taken back (soft)."""
+
+    MODE = "MODE"
+    LEVEL = "LEVEL"
+    REGISTER = "REGISTER"
+    DELETE = "DELETE"
+
+
+class Change(NamedTuple):
+    """One request that changes the target.
+
+    `version`, `id`: the source's. `value`: the level or mode, '' takes away the subject's own. `force`: IMPORT though
+    the subject has versions.
+    """
+
+    kind: ChangeKind
+    subject: str
+    version: int = 0
+    id: int = 0
+    value: str = ""
+    force: bool = False
+
+    @property
+    def key(self) -> VersionKey:
+        """What the change is about."""
+        return VersionKey(self.subject, self.version)
+
+
+class Options(NamedTuple):
+    """What the link says: which ids, which versions, and whether soft-deleted ones are among them."""
+
+    ids: SchemaIds = SchemaIds.FIXED
+    versions: SchemaVersions = SchemaVersions.ALL
+    deleted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """All that a plan is made of.
+
+    `source`, `target`: by subject. `taken`: id -> digest of what the target has under it, '' for nothing; of every id
+    that may have to be registered. `asked`: versions that are wanted whatever `versions` says. `target_level`: of the
+    target's subjects that have none of their own.
+    """
+
+    source: Mapping[str, Subject]
+    target: Mapping[str, Subject]
+    records: Mapping[str, SchemaRecord] = field(default_factory=dict)
+    taken: Mapping[int, str] = field(default_factory=dict)
+    asked: frozenset[VersionKey] = frozenset()
+    options: Options = field(default_factory=Options)
+    target_level: str = ""
+
+    def record(self, subject: str) -> SchemaRecord | None:
+        """What the link remembers of a subject."""
+        return self.records.get(subject)
+
+    def of_target(self, subject: str) -> Subject:
+        """The target's."""
+        return self.target.get(subject, ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`present`: versions that the target has already, to be noted. `kept`: versions that are noted and stay.
+
+    `own`: subjects that the target had before the link came to them, of which nothing is noted yet.
+    """
+
+    changes: tuple[Change, ...] = ()
+    present: Mapping[str, tuple[SchemaEntry, ...]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    kept: int = 0
+    own: frozenset[str] = frozenset()
+
+    @property
+    def errors(self) -> list[LeftOut]:
+        """What somebody must look at."""
+        return [one for one in self.left_out if one.reason.is_error]
+
+
+def wanted_versions(subject: Subject, options: Options, asked: Iterable[int] = ()) -> set[int]:
+    """Numbers of the versions of a source's subject that the target is to have. `asked`: these in any case."""
+    if options.versions is SchemaVersions.LATEST:
+        return {*asked, *([max(subject.active)] if subject.active else [])}
+    return {*asked, *(subject.numbers if options.deleted else subject.active)}
+
+
+def settled(record: SchemaRecord | None) -> dict[int, SchemaEntry]:
+    """What a link remembers of a subject, by the source's version."""
+    return {} if record is None else {entry.version: entry for entry in record.entries}
+
+
+def known_entries(record: SchemaRecord | None, ids: SchemaIds) -> dict[int, SchemaEntry]:
+    """What is remembered and holds: where ids are fixed, not what was translated before that was asked for."""
+    fixed = ids is SchemaIds.FIXED
+    return {
+        number: entry
+        for number, entry in settled(record).items()
+        if not fixed or (entry.target_version, entry.target_id) == (number, entry.id)
+    }

@@ -1,0 +1,315 @@
+"""One round of schema sync of one link: both registries are looked at, and what the target lacks is registered there.
+
+What is to be done is decided in `rules/plan.py`. Here it is carried out, one request after the other, and what came of
+each is stored before the next: a round that breaks off anywhere is gone on with by the next one, of whoever leads then.
+A round makes `IN_A_ROUND` changes at the most; the rest follows at once, in rounds of their own.
+
+Whether a registry takes ids from outside is not known before it has done so: some have no modes, some say IMPORT and
+give ids of their own all the same. So the answer to each import is compared, and one that is wrong is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from gateway.errors import Conflict
+from gateway.operations.link_tasks import TaskErrorCode
+from gateway.operations.rules.backoff import pause_after
+from gateway.schemas.look import Asked, Look, Seen
+from gateway.schemas.registry import Registry, RegistryRefused, task_code
+from gateway.schemas.rules.model import IMPORT, READONLY, Schema, VersionKey
+from gateway.schemas.rules.plan import plan
+from gateway.schemas.rules.remember import after, at_promote, before, of_link, references_on_target, with_entries
+from gateway.schemas.rules.scene import Change, ChangeKind, Plan, settled
+from gateway.state.link_config import SCHEMA_IDS, parse
+from gateway.state.records import LinkRecord
+from gateway.state.schema_options import SchemaIds
+from gateway.state.schema_records import SchemaEntry, SchemaRecord
+from gateway.state.store import StateStore, StoreConflict
+
+IN_A_ROUND: Final = 500
+STORED_TOGETHER: Final = 50
+"""Changes whose outcomes are stored in one write. What is lost of them is seen on the target by the next look."""
+
+ERRORS_KEPT: Final = 32
+_REMEDY: Final = f"set {SCHEMA_IDS}=translate"
+
+
+class SchemaError(NamedTuple):
+    """A change that the target refused. `at_ms`: wall clock, when last."""
+
+    change: Change
+    code: TaskErrorCode
+    message: str
+    at_ms: int
+
+
+class _Refusal(NamedTuple):
+    times: int
+    again_at: float
+    error: SchemaError
+
+
+@dataclass(slots=True)
+class SchemaMemory:
+    """What the leader knows of a link beside what is stored. Times: monotonic seconds.
+
+    `refused`: changes that the target refused. `keeps_no_ids`: why nothing is imported any more, while the link is as
+    it was then. `registered`, `deleted`, `levels`: changes since this gateway leads.
+    """
+
+    refused: dict[VersionKey, _Refusal] = field(default_factory=dict)
+    keeps_no_ids: tuple[LinkRecord, str] | None = None
+    registered: int = 0
+    deleted: int = 0
+    levels: int = 0
+
+    def was_refused(self, change: Change, exc: RegistryRefused, now: float, now_ms: int, pause_s: float) -> None:
+        """Asked for again after one pause, then two, four, eight and so on."""
+        times = self.refused[change.key].times + 1 if change.key in self.refused else 1
+        error = SchemaError(change, task_code(exc), str(exc), now_ms)
+        self.refused[change.key] = _Refusal(times, now + pause_after(times, pause_s), error)
+
+    def due(self, changes: Sequence[Change], now: float) -> list[Change]:
+        """Those that are to be asked for now."""
+        return [one for one in changes if one.key not in self.refused or self.refused[one.key].again_at <= now]
+
+    def only(self, changes: Sequence[Change]) -> None:
+        """Forget what nobody asks for any more."""
+        keys = {change.key for change in changes}
+        self.refused = {key: refusal for key, refusal in self.refused.items() if key in keys}
+
+    def errors(self) -> list[SchemaError]:
+        """The youngest ones, by subject and version."""
+        youngest = sorted((one.error for one in self.refused.values()), key=lambda error: -error.at_ms)
+        return sorted(youngest[:ERRORS_KEPT], key=lambda error: error.change.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen, and what is to be done about it."""
+
+    seen: Seen
+    plan: Plan
+
+
+class SchemaRound:
+    """Of one link, as its record stands, with both registries open."""
+
+    def __init__(
+        self,
+        link: LinkRecord,
+        memory: SchemaMemory,
+        source: Registry,
+        target: Registry,
+        *,
+        store: StateStore,
+        clock: Callable[[], float],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`clock`: monotonic seconds."""
+        self._link = link
+        self._config = parse(link.configs)
+        self._memory = memory
+        self._source = source
+        self._target = target
+        self._store = store
+        self._clock = clock
+        self._now_ms = now_ms
+        self._pending: dict[str, SchemaRecord] = {}
+        self._unstored = 0
+        self._own: frozenset[str] = frozenset()
+
+    async def look(self, asked: Asked) -> Looked:
+        """Nothing is changed. Raises as `Look.take`, and Conflict when the target cannot do what the link asks for."""
+        if self._config.schema_ids is SchemaIds.FIXED:
+            await self._require_modes()
+        seen = await Look(self._source, self._target, self.records(), asked).take()
+        found = plan(seen.scene)
+        return Looked(seen, replace(found, left_out=tuple(sorted([*found.left_out, *seen.notes]))))
+
+    async def _require_modes(self) -> None:
+        known = self._memory.keeps_no_ids
+        if known is not None and known[0] == self._link:
+            raise Conflict(known[1])
+        mode = await self._target.mode()
+        if not mode:
+            raise Conflict(
+                f"the target registry {self._target.url} has no modes, so it takes no ids from outside; {_REMEDY}"
+            )
+        if mode in READONLY:
+            raise Conflict(f"the target registry {self._target.url} is {mode}; set its mode to READWRITE")
+
+    async def known(self, ids: Iterable[int]) -> tuple[frozenset[int], Mapping[int, bool]]:
+        """Which of these ids the target knows; of each other one, whether the source does. Raises RegistryError."""
+        known, of_source = set(), {}
+        for schema_id in ids:
+            if await self._target.schema(schema_id) is not None:
+                known.add(schema_id)
+            else:
+                of_source[schema_id] = await self._source.schema(schema_id) is not None
+        return frozenset(known), of_source
+
+    async def carry_out(self, looked: Looked) -> int:
+        """Make the changes. Returns how many are left for the next round.
+
+        Raises:
+            RegistryError: a registry does not answer; the rest is left undone.
+            Conflict: the target does not keep ids; nothing of it stays.
+            StoreError: it could not be stored, or the link was changed meanwhile.
+        """
+        self._own = looked.plan.own
+        try:
+            for name, entries in looked.plan.present.items():
+                await self._note(with_entries(self._record(name), entries))
+            self._memory.only(looked.plan.changes)
+            due = self._memory.due(looked.plan.changes, self._clock())
+            for change in due[:IN_A_ROUND]:
+                await self._change(change, looked)
+        finally:
+            await self._store_pending()
+        return max(0, len(due) - IN_A_ROUND)
+
+    async def _change(self, change: Change, looked: Looked) -> None:
+        claim = before(change, self._record(change.subject))
+        if claim != self.records().get(change.subject):
+            self._pending[change.subject] = claim
+            await self._store_pending()
+        try:
+            entry = await self._asked(change, looked)
+        except RegistryRefused as exc:
+            pause_s = self._config.schema_sync_ms / 1000
+            self._memory.was_refused(change, exc, self._clock(), self._now_ms(), pause_s)
+            return
+        self._memory.refused.pop(change.key, None)
+        await self._note(after(change, self._record(change.subject), entry))
+
+    async def _asked(self, change: Change, looked: Looked) -> SchemaEntry | None:
+        match change.kind:
+            case ChangeKind.MODE:
+                await self._target.set_mode(change.subject, change.value, force=change.force)
+            case ChangeKind.LEVEL:
+                await self._target.set_level(change.subject, change.value)
+                self._memory.levels += 1
+            case ChangeKind.DELETE:
+                await self._delete(change)
+            case ChangeKind.REGISTER:
+                scene = looked.seen.scene
+                schema = scene.source[change.subject].versions[change.version].schema
+                entry = await self._register(change, schema, scene.of_target(change.subject).numbers)
+                self._memory.registered += 1
+                return entry
+        return None
+
+    async def _delete(self, change: Change) -> None:
+        entry = settled(self._record(change.subject)).get(change.version)
+        if entry is not None and entry.target_version in await self._target.numbers(change.subject, deleted=False):
+            await self._target.delete(change.subject, entry.target_version)
+            self._memory.deleted += 1
+
+    async def _register(self, change: Change, schema: Schema, there: Collection[int]) -> SchemaEntry | None:
+        """None when something that it names was refused before it: it comes after that."""
+        normalize = self._config.schema_normalize
+        try:
+            body = schema.body(references_on_target(schema.references, self.records()))
+        except KeyError:
+            return None
+        if self._config.schema_ids is SchemaIds.FIXED:
+            given = await self._target.register(
+                change.subject, body, schema_id=change.id, number=change.version, normalize=normalize
+            )
+            found = await self._target.version(change.subject, change.version)
+            if given != change.id or found is None or found.id != given:
+                await self._take_back(change, body, given, there)
+            return SchemaEntry(change.version, change.id, change.version, given)
+        given = await self._target.register(
+            change.subject, body, schema_id=None, number=change.version, normalize=normalize
+        )
+        found = await self._target.lookup(change.subject, body)
+        if found is None or found.id != given:
+            words = f"the target registry {self._target.url} does not know what it has registered: '{change.subject}'"
+            raise RegistryRefused(words, self._target.side, 200, 0)
+        return SchemaEntry(change.version, change.id, found.version, given)
+
+    async def _take_back(self, change: Change, body: dict[str, object], given: int, there: Collection[int]) -> None:
+        """The target has given an id, or a number, of its own: so it would with every other one. Raises Conflict.
+
+        Args:
+            there: numbers of versions that the target had before this round.
+        """
+        found = await self._target.lookup(change.subject, body)
+        known = {entry.target_version for entry in self._record(change.subject).entries}
+        if found is not None and found.version not in {*there, *known}:
+            await self._target.delete(change.subject, found.version)
+            await self._target.delete(change.subject, found.version, permanent=True)
+        await self._target.set_mode(change.subject, "")
+        if not self._record(change.subject).entries:
+            await self._forget(change.subject)
+        what = "ids" if given != change.id else "the numbers of versions"
+        why = (
+            f"the target registry {self._target.url} says {IMPORT}, and gave id {given} to version {change.version} of "
+            f"'{change.subject}', which has id {change.id} on the source: it does not keep {what}; {_REMEDY}"
+        )
+        self._memory.keeps_no_ids = (self._link, why)
+        raise Conflict(why)
+
+    async def promote(self, looked: Looked) -> int:
+        """Hand the subjects to the target's clients: their modes are set, and the source is not followed any more.
+
+        Returns how many. Raises as `carry_out`, and RegistryRefused.
+        """
+        try:
+            for change in at_promote(looked.seen.scene.source, self.records()):
+                await self._target.set_mode(change.subject, change.value)
+                await self._note(replace(self._record(change.subject), promoted=True, imports=False))
+            for record in list(self.records().values()):
+                await self._note(replace(record, promoted=True))
+        finally:
+            await self._store_pending()
+        return len(self.records())
+
+    # -- what is stored ---------------------------------------------------------------------------------------------
+
+    def records(self) -> Mapping[str, SchemaRecord]:
+        """Of this link, by subject."""
+        return {**self._stored(), **self._pending}
+
+    def _stored(self) -> Mapping[str, SchemaRecord]:
+        return of_link(self._store.schemas.get(self._link.name, {}), self._link.link_id)
+
+    def _record(self, subject: str) -> SchemaRecord:
+        found = self._pending.get(subject) or self._stored().get(subject)
+        link = self._link
+        own = subject in self._own
+        return found or SchemaRecord(link=link.name, link_id=link.link_id, subject=subject, own=own)
+
+    async def _note(self, new: SchemaRecord) -> None:
+        self._pending[new.subject] = new
+        self._unstored += 1
+        if self._unstored >= STORED_TOGETHER:
+            await self._store_pending()
+
+    async def _store_pending(self) -> None:
+        stored = self._stored()
+        changes = {name: record for name, record in self._pending.items() if stored.get(name) != record}
+        await self._write(changes)
+        self._pending, self._unstored = {}, 0
+
+    async def _forget(self, subject: str) -> None:
+        self._pending.pop(subject, None)
+        await self._write({subject: None} if subject in self._stored() else {})
+
+    async def _write(self, changes: Mapping[str, SchemaRecord | None]) -> None:
+        name, before_it = self._link.name, dict(self._store.schemas.get(self._link.name, {}))
+
+        def unchanged() -> None:
+            if self._store.links.get(name) != self._link:
+                raise StoreConflict(f"link '{name}' was changed by another operation meanwhile")
+            now = self._store.schemas.get(name, {})
+            if any(now.get(subject) != before_it.get(subject) for subject in changes):
+                raise StoreConflict(f"the schemas of link '{name}' were changed by another operation meanwhile")
+
+        if changes:
+            await self._store.write([(f"schema/{name}/{subject}", new) for subject, new in changes.items()], unchanged)

@@ -1,0 +1,42 @@
+"""Readers of a link's options for schemas. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gateway.state.name_filters import ALL_NAMES, NameFilters, parse_filters
+
+
+class SchemaIds(StrEnum):
+    """What ids schemas have on the target: FIXED: those of the source (mode IMPORT); TRANSLATE: the target's own."""
+
+    FIXED = "fixed"
+    TRANSLATE = "translate"
+
+
+class SchemaVersions(StrEnum):
+    """Which versions of a subject are copied."""
+
+    ALL = "all"
+    LATEST = "latest"
+
+
+def schema_ids(text: str) -> SchemaIds:
+    """Raises ValueError for another word."""
+    try:
+        return SchemaIds(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of fixed, translate") from None
+
+
+def schema_versions(text: str) -> SchemaVersions:
+    """Raises ValueError for another word."""
+    try:
+        return SchemaVersions(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not one of all, latest") from None
+
+
+def subject_filters(text: str) -> NameFilters:
+    """The subjects; every one without a filter. Raises ValueError, see `parse_filters`."""
+    return parse_filters(text, "subjectFilters") if text else ALL_NAMES

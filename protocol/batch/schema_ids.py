@@ -1,0 +1,194 @@
+"""Ids of schemas in records: found, and written anew for another schema registry.
+
+Serializers that use a schema registry put five bytes before what they have encoded: a zero, the magic byte, and the
+schema's id in four bytes ("Wire format" in https://docs.confluent.io/platform/current/schema-registry/fundamentals/).
+Some put the same five bytes into a header instead, or an id of eight bytes (Apicurio's content id). An id that is
+written anew takes as many bytes as before. So no length, offset or count of a batch changes: it is the old batch but
+for these bytes, its checksum, and what compression makes of them.
+
+Nothing marks bytes as an id. A key that is a number may begin with a zero, too. So an id is only translated where the
+map knows it, and in the places that are named.
+
+Layout of records: https://kafka.apache.org/documentation/#record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from struct import Struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from protocol.batch.compression import MAX_INFLATED, compress, decompress
+from protocol.batch.header import HEADER_BYTES, BatchHeader, bad_magic, read_batch_header
+from protocol.batch.varints import read_varint
+from protocol.errors import MalformedFrame
+from protocol.wire import Buffer
+
+SAMPLED_BYTES: Final = 65_536
+"""Most compressed bytes of a batch that is sampled."""
+
+_V2: Final = 2
+_MAGIC: Final = 0
+_ID: Final = Struct(">i")
+_LONG_ID: Final = Struct(">q")
+_ID_AT: Final = 1
+_FRAMED: Final = 1 + _ID.size
+_HEADERS: Final = frozenset({b"__key_schema_id", b"__value_schema_id"})
+_LONG_HEADERS: Final = frozenset({b"apicurio.key.contentId", b"apicurio.value.contentId"})
+_LENGTH: Final = Struct(">i")
+_CRC: Final = Struct(">I")
+_LENGTH_AT, _CRC_AT, _CHECKED_AT = 8, 17, 21
+_LENGTH_BASE: Final = 12
+_INFLATED: Final = 1 << 20
+"""Most bytes, decompressed, of a batch that is sampled."""
+
+
+class Places(NamedTuple):
+    """Where ids are looked for."""
+
+    key: bool = True
+    value: bool = True
+    headers: bool = True
+
+
+class Translated(NamedTuple):
+    """`batch`: the same object when no id was written anew. `count`: ids that were. `unknown`: what looks like ids, and
+    is not in the map."""
+
+    batch: memoryview | bytes
+    count: int  # type: ignore[assignment]  # tuple.count is not missed
+    unknown: frozenset[int]
+
+
+class _Found(NamedTuple):
+    """An id in a record set: where it is, in how many bytes, and what it says."""
+
+    at: int
+    struct: Struct
+    id: int
+
+
+EVERYWHERE: Final = Places()
+
+
+def translated(
+    batch: memoryview, ids: Mapping[int, int], places: Places = EVERYWHERE, max_inflated: int = MAX_INFLATED
+) -> Translated:
+    """A batch of format v2 with the target's ids in the place of the source's.
+
+    Args:
+        ids: source id -> target id, both from 0 to 2^31 - 1.
+        max_inflated: most bytes that the records may have when decompressed.
+
+    Raises:
+        MalformedFrame: it is not a whole batch of format v2, its records are not what its header says, or cannot be
+            decompressed.
+    """
+    header = _header(batch)
+    if header.is_control or not header.count:
+        return Translated(batch, 0, frozenset())
+    body = bytearray(decompress(header.codec, batch[HEADER_BYTES:], max_inflated))
+    count, unknown = 0, set()
+    for found in _found(body, header, places, header.count):
+        new = ids.get(found.id)
+        if new is None:
+            unknown.add(found.id)
+        elif new != found.id:
+            found.struct.pack_into(body, found.at, new)
+            count += 1
+    made = _batch(batch, header, body) if count else batch
+    return Translated(made, count, frozenset(unknown))
+
+
+def sampled_ids(batch: memoryview, places: Places = EVERYWHERE) -> frozenset[int]:
+    """What looks like ids in the first record of a batch; cheap, so nothing of a batch that is large and compressed.
+
+    Raises:
+        MalformedFrame: as `translated`, as far as it is seen.
+    """
+    header = _header(batch)
+    body: Buffer = batch[HEADER_BYTES:]
+    if header.is_control or not header.count or (header.codec and len(body) > SAMPLED_BYTES):
+        return frozenset()
+    if header.codec:
+        try:
+            body = decompress(header.codec, batch[HEADER_BYTES:], _INFLATED)
+        except MalformedFrame:
+            return frozenset()
+    return frozenset(found.id for found in _found(body, header, places, 1))
+
+
+def _header(batch: memoryview) -> BatchHeader:
+    header = read_batch_header(batch)
+    if header.magic != _V2:
+        raise bad_magic(header.magic)
+    if header.size != len(batch) or header.count < 0:
+        raise MalformedFrame(f"the batch at offset {header.base_offset}: {len(batch)} bytes of {header.size}")
+    return header
+
+
+def _batch(batch: memoryview, header: BatchHeader, body: bytearray) -> bytes:
+    """The batch with other records of the same number and sizes."""
+    data = compress(header.codec, body, batch[HEADER_BYTES:])
+    made = bytearray(batch[:HEADER_BYTES])
+    made += data
+    _LENGTH.pack_into(made, _LENGTH_AT, len(made) - _LENGTH_BASE)
+    with memoryview(made) as view:
+        _CRC.pack_into(made, _CRC_AT, crc32c(view[_CHECKED_AT:]))
+    return bytes(made)
+
+
+def _found(body: Buffer, header: BatchHeader, places: Places, count: int) -> Iterator[_Found]:
+    """Ids in the first `count` records."""
+    at = 0
+    try:
+        for _ in range(count):
+            size, at = read_varint(body, at)
+            end = at + size
+            if size < 0 or end > len(body):
+                raise IndexError("a record that is longer than the batch")
+            yield from _of_record(body, at, end, places)
+            at = end
+    except IndexError as exc:
+        raise MalformedFrame(f"the batch at offset {header.base_offset}: {exc}") from None
+    if count == header.count and at != len(body):
+        raise MalformedFrame(f"the batch at offset {header.base_offset}: {len(body) - at} bytes too many")
+
+
+def _of_record(body: Buffer, at: int, end: int, places: Places) -> Iterator[_Found]:
+    _, at = read_varint(body, at + 1)  # timestamp delta, after the attributes
+    _, at = read_varint(body, at)  # offset delta
+    for wanted in (places.key, places.value):
+        start, at = _field(body, at, end)
+        if wanted and at - start >= _FRAMED and body[start] == _MAGIC:
+            yield from _id(body, start + _ID_AT, _ID)
+    count, at = read_varint(body, at)
+    for _ in range(count if places.headers else 0):
+        start, at = _field(body, at, end)
+        name = bytes(body[start:at])
+        start, at = _field(body, at, end)
+        if name in _HEADERS and at - start == _FRAMED and body[start] == _MAGIC:
+            yield from _id(body, start + _ID_AT, _ID)
+        elif name in _LONG_HEADERS and at - start == _LONG_ID.size:
+            yield from _id(body, start, _LONG_ID)
+    if places.headers and at != end:
+        raise IndexError("a record of another length than it says")
+
+
+def _id(body: Buffer, at: int, struct: Struct) -> Iterator[_Found]:
+    """Ids are positive numbers of 31 bits."""
+    (found,) = struct.unpack_from(body, at)
+    if 0 < found < 1 << 31:
+        yield _Found(at, struct, found)
+
+
+def _field(body: Buffer, at: int, end: int) -> tuple[int, int]:
+    """Where a field begins and ends; both the same for null."""
+    size, at = read_varint(body, at)
+    if size < 0:
+        return at, at
+    if at + size > end:
+        raise IndexError("a field that is longer than its record")
+    return at, at + size

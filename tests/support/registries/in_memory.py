@@ -1,0 +1,37 @@
+"""The client of a registry, over registries of a test without sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+import httpx
+
+from gateway.schemas.registry import Registry
+from gateway.state.registry_properties import RegistryConfig, RegistrySide
+from tests.support.registries.strict_registry import StrictRegistry
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    def __init__(self, registry: StrictRegistry) -> None:
+        self._registry = registry
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode().partition("?")[0]
+        decoded = "/".join(unquote(part).replace("/", "\0") for part in path.split("/"))
+        content = await request.aread()
+        body = json.loads(content) if content else None
+        status, answer = self._registry.take(request.method, decoded, dict(request.url.params), body)
+        return httpx.Response(status, json=answer)
+
+
+def in_memory(registries: Mapping[str, StrictRegistry]) -> type[Registry]:
+    """In the place of `Registry`: by URL."""
+
+    class InMemory(Registry):
+        def __init__(self, side: RegistrySide, config: RegistryConfig) -> None:
+            super().__init__(side, config)
+            self._http = httpx.AsyncClient(transport=_Transport(registries[config.url]))
+
+    return InMemory
