@@ -29,6 +29,7 @@ from gateway.cutover.failback.operations import Failbacks
 from gateway.cutover.failback.reversals import Reversals
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
+from gateway.migration.discovery import Discovery
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -109,6 +110,7 @@ class ControlService:
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
+        self.discovery = Discovery(records=parts.records, views=parts.views)
         self.access_check = AccessCheck(records=parts.records, views=parts.views, target=parts.target)
         self._copy_watch = copy_watch(parts)
         self._sync = config_sync(parts)

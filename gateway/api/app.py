@@ -17,6 +17,7 @@ from gateway.api import (
     link_access,
     link_configs,
     links,
+    migrations,
     mirror_changes,
     mirrors,
     status,
@@ -54,6 +55,7 @@ def create_app(
     app.include_router(candidates.router(plane))
     app.include_router(link_access.router(plane))
     app.include_router(groups.router(plane))
+    app.include_router(migrations.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)
     app.include_router(status.router(lambda: plane().status(), metrics, listeners))

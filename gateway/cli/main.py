@@ -13,6 +13,7 @@ from gateway.cli import (
     group,
     link,
     link_acls,
+    migration,
     mirror,
     mirror_back,
     mirror_candidates,
@@ -32,6 +33,7 @@ mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")
+app.add_typer(migration.app, name="migration")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")

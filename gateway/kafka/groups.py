@@ -36,7 +36,7 @@ class MemberView:
     """A member of a group. `assigned` is topic -> partitions it has; `subscribed` what it asks for by name.
 
     Both are empty where the group's protocol is not the consumers' own. `subscribed_regex` is the pattern of a
-    KIP-848 member that subscribes by one.
+    KIP-848 member that subscribes by one. `assignment`: as a classic group's coordinator has it, whatever the protocol.
     """
 
     member_id: str
@@ -46,6 +46,7 @@ class MemberView:
     subscribed: frozenset[str] = frozenset()
     subscribed_regex: str = ""
     assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    assignment: bytes = field(default=b"", compare=False, repr=False)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -58,7 +59,8 @@ class GroupView:
     """A group, described. `state` has Kafka's name; `Dead` is a group that does not exist.
 
     `type` is `classic` or `consumer` (KIP-848); `protocol_type` is `consumer` for consumers of either type,
-    `connect` and the like for others.
+    `connect` and the like for others. `protocol`: of a classic group, the assignor that its members agreed on, such as
+    `range`, or `stream` of Kafka Streams.
     """
 
     group: str
@@ -66,6 +68,7 @@ class GroupView:
     type: str
     protocol_type: str
     members: tuple[MemberView, ...] = ()
+    protocol: str = ""
 
     @property
     def topics(self) -> frozenset[str]:
@@ -167,6 +170,7 @@ async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> G
             instance_id=member.group_instance_id,
             subscribed=_subscribed(member.member_metadata) if ours else frozenset(),
             assigned=_assigned(member.member_assignment) if ours else {},
+            assignment=bytes(member.member_assignment or b""),
         )
         for member in described.members
     )
@@ -176,6 +180,7 @@ async def _describe_classic(cluster: Cluster, group: str, timeout_s: float) -> G
         type="classic",
         protocol_type=described.protocol_type,
         members=members,
+        protocol=described.protocol_data or "",
     )
 
 

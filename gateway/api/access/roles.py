@@ -145,6 +145,7 @@ ROUTES: Final = (
     Route("POST", _GROUP + ":promote", Role.OPERATOR),
     Route("POST", _GROUP + ":demote", Role.OPERATOR),
     Route("GET", _GROUP, Role.VIEWER),
+    Route("GET", _LINK + "/migration-discovery", Role.VIEWER),
     Route("GET", _CONFLUENT, Role.VIEWER),
     Route("POST", _CONFLUENT, Role.ADMIN),
     Route("GET", _CONFLUENT_LINK, Role.VIEWER),

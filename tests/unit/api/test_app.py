@@ -264,6 +264,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/candidates",
         "/v3/links/{link}/acl-plan",
         "/v3/links/{link}/access",
+        "/v3/links/{link}/migration-discovery",
         "/v3/links/{link}/mirrors",
         "/v3/links/{link}/mirrors:promote",
         "/v3/links/{link}/mirrors/{topic}",
