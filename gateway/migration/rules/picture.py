@@ -34,7 +34,7 @@ _NODE_H: Final = 26
 _STEP: Final = 34
 _LEFT: Final = (24, 374, 724)
 _HEAD: Final = 74
-_SIGNS: Final = 29  # of a name that fit a node
+_SIGNS: Final = 26  # of a name that fit a node
 _WORDS: Final[Mapping[SetKind, str]] = {
     SetKind.STREAMS: "Kafka Streams: moves as one",
     SetKind.TRANSACTIONAL: "transactions: moves as one",
@@ -67,7 +67,7 @@ def svg(found: Discovered) -> str:
     """The picture."""
     parts, y = [], 96
     for one in found.sets[:CARDS]:
-        card, height = _card(one, y)
+        card, height = _card(one, y, _reads_elsewhere(one, found.across))
         parts.append(card)
         y += height + 18
     if len(found.sets) > CARDS:
@@ -96,7 +96,12 @@ def _legend() -> str:
     )
 
 
-def _card(one: Found, top: int) -> tuple[str, int]:
+def _reads_elsewhere(one: Found, across: Iterable[Tie]) -> list[str]:
+    """Topics of other sets that its groups read."""
+    return sorted({tie.other.name for tie in across if tie.one.name in one.groups and tie.other.kind is Kind.TOPIC})
+
+
+def _card(one: Found, top: int, elsewhere: Sequence[str]) -> tuple[str, int]:
     columns = _columns(one)
     rows = max((len(names) for names in columns.values()), default=0)
     height = _HEAD + max(rows, 1) * _STEP + 10
@@ -110,7 +115,9 @@ def _card(one: Found, top: int) -> tuple[str, int]:
         for kind, names in _all(one).items()
         if (hidden := len(names) - len(columns[kind])) > 0
     ]
-    said = [_WORDS[one.kind], *([f"goes after {', '.join(one.after)}"] if one.after else []), *more]
+    after = [f"goes after {', '.join(one.after)}"] if one.after else []
+    reads = [f"reads {', '.join(elsewhere)} of other sets"] if elsewhere else []
+    said = [_WORDS[one.kind], *after, *reads, *more]
     binds = " BINDS" if one.binds else ""
     titles = "".join(
         f'<text class="s" x="{_LEFT[index]}" y="{top + 62}">{_TITLES[kind]}</text>'

@@ -22,7 +22,7 @@ from typing import Final
 from gateway.kafka.rules.names import is_internal
 from gateway.migration.rules.left_open import left_open
 from gateway.migration.rules.snapshot import NotKnown, SourceSnapshot
-from gateway.migration.rules.ties import CONNECT, Kind, Node, Tie, Why, streams_applications, ties
+from gateway.migration.rules.ties import CONNECT, Kind, Node, Tie, Why, nodes_of, streams_applications, ties
 
 WIDE: Final = 16
 """A group that reads more topics does not make one set of them."""
@@ -204,7 +204,7 @@ def _named(
     for root, before in order:
         inside = within.get(root, [])
         kind = _kind(inside)
-        names[root] = _free(_name(members[root], streams), names.values())
+        names[root] = _free(_name(_telling(members[root], inside), streams), names.values())
         sets.append(
             Found(
                 name=names[root],
@@ -230,6 +230,12 @@ def _kind(inside: Iterable[Tie]) -> SetKind:
 
 def _of(kind: Kind, members: Iterable[Node]) -> tuple[str, ...]:
     return tuple(node.name for node in members if node.kind is kind)
+
+
+def _telling(members: Sequence[Node], inside: Iterable[Tie]) -> Sequence[Node]:
+    """Those for whose sake it is a set: what binds, where something does."""
+    bound = nodes_of(tie for tie in inside if tie.binds)
+    return [node for node in members if not bound or node in bound]
 
 
 def _name(members: Sequence[Node], streams: Collection[str]) -> str:
