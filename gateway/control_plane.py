@@ -17,6 +17,7 @@ from gateway.control_operations import (
     engine_events,
     groups,
     link_operations,
+    migrations,
     mirror_creator,
     mirror_deletion,
     mirror_repair,
@@ -30,6 +31,7 @@ from gateway.cutover.failback.reversals import Reversals
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
 from gateway.migration.discovery import Discovery
+from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
 from gateway.operations.running_mirrors import run_by_records, run_links_by_records
@@ -107,6 +109,9 @@ class ControlService:
         self.mirror_repair = mirror_repair(parts, creator)
         self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = groups(parts, group_promoter, group_reports)
+        self.migrations, self._migration_run = migrations(
+            parts, self.mirrors, self.groups, group_promoter, group_reports
+        )
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)
         self.acl_sync = parts.acl_sync
@@ -162,6 +167,7 @@ class ControlService:
         every(_TICK_S, self.catch_ups.expire, "catch-up leases")
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
+        every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

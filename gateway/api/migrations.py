@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
+from gateway.api.access.roles import CALLER, NOBODY, Caller
 from gateway.api.discovery_models import DiscoveryData
+from gateway.api.migration_models import MigrationData, MigrationItem, MigrationList
+from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
+from gateway.errors import BadRequest
+from gateway.migration.rules.file import MigrationFile
 
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
 
@@ -20,4 +25,46 @@ def router(plane: Plane) -> APIRouter:
     async def discover(link: str, picture: Picture = False) -> DiscoveryData:
         return DiscoveryData.of(link, await plane().discovery.discover(link), picture=picture)
 
+    @routes.get("/v3/migrations", summary="List the migrations")
+    async def list_migrations() -> MigrationList:
+        return MigrationList(data=[MigrationItem.of(record) for record in plane().migrations.list()])
+
+    @routes.get("/v3/migrations/{migration}", summary="What is left of a migration, and what was done")
+    async def describe(migration: str) -> MigrationData:
+        return MigrationData.of(await plane().migrations.describe(migration))
+
+    @routes.put("/v3/migrations/{migration}", summary="Apply a migration file: bring the world to what it says")
+    async def apply(
+        migration: str, body: MigrationFile, request: Request, validate_only: ValidateOnly = False
+    ) -> MigrationData:
+        if body.migration != migration:
+            raise BadRequest(f"the file is of migration '{body.migration}', not of '{migration}'")
+        view = await plane().migrations.apply(body, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:pause", summary="Take no further step of a migration until it is resumed")
+    async def pause(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.pause(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:resume", summary="Go on with a migration")
+    async def resume(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.resume(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.post("/v3/migrations/{migration}:abort", summary="End a migration where it is; what is done stays")
+    async def abort(migration: str, request: Request, validate_only: ValidateOnly = False) -> MigrationData:
+        view = await plane().migrations.abort(migration, _asks(request), validate_only=validate_only)
+        return MigrationData.of(view)
+
+    @routes.delete("/v3/migrations/{migration}", status_code=204, summary="Forget a migration with its journal")
+    async def delete(migration: str, validate_only: ValidateOnly = False) -> None:
+        await plane().migrations.delete(migration, validate_only=validate_only)
+
     return routes
+
+
+def _asks(request: Request) -> str:
+    """The name of who asks, as the front of the server has proved it."""
+    caller: Caller = request.scope.get(CALLER, NOBODY)
+    return caller.name

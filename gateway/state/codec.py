@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gateway.state.acl_records import AclRecord
 from gateway.state.gateway_records import FleetRecord, GatewayRecord, PortRecord
+from gateway.state.migration_records import MigrationRecord
 from gateway.state.per_partition import of_this_version, with_copy_ends
 from gateway.state.records import (
     GroupRecord,
@@ -43,6 +44,7 @@ Record = (
     | FleetRecord
     | OriginRecord
     | AclRecord
+    | MigrationRecord
 )
 
 _KINDS: Mapping[str, type[Record]] = {
@@ -55,7 +57,9 @@ _KINDS: Mapping[str, type[Record]] = {
     "fleet": FleetRecord,
     "origin": OriginRecord,
     "acl": AclRecord,
+    "migration": MigrationRecord,
 }
+_KIND_OF: Mapping[type[Record], str] = {kind: name for name, kind in _KINDS.items()}
 
 
 _PARTS: Mapping[str, type[MirrorCutover | MirrorFailback]] = {"cutover": MirrorCutover, "failback": MirrorFailback}
@@ -74,23 +78,19 @@ class StateFormatError(ValueError):
 
 def key_of(record: Record) -> str:
     """The state topic key: `link/NAME`, `mirror/LINK/TOPIC`, `group/LINK/GROUP`, `port/NODE`, `sequence/NAME`,
-    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`.
+    `gateway/NAME`, `fleet`, `origin/LINK_ID`, `acl/LINK/RESOURCE_TYPE/PATTERN_TYPE/NAME`, `migration/NAME`.
 
     Link and topic names hold no slash; a group may, so it comes last.
     """
     match record:
-        case LinkRecord(name=name):
-            return f"link/{name}"
+        case LinkRecord() | SequenceRecord() | GatewayRecord() | MigrationRecord():
+            return f"{_KIND_OF[type(record)]}/{record.name}"
         case MirrorRecord(link=link, mirror_topic=topic):
             return f"mirror/{link}/{topic}"
         case GroupRecord(link=link, group=group):
             return f"group/{link}/{group}"
         case PortRecord(node_id=node_id):
             return f"port/{node_id}"
-        case SequenceRecord(name=name):
-            return f"sequence/{name}"
-        case GatewayRecord(name=name):
-            return f"gateway/{name}"
         case FleetRecord():
             return "fleet"
         case OriginRecord(link_id=link_id):
