@@ -14,6 +14,7 @@ from gateway.cli import (
     link,
     link_acls,
     migration,
+    migration_file,
     mirror,
     mirror_back,
     mirror_candidates,
@@ -33,6 +34,7 @@ mirror_candidates.register(mirror.app)
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")
+migration_file.register(migration.app)
 app.add_typer(migration.app, name="migration")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,6 @@ from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirror_common import Link
 from gateway.cli.output import Output, dump, table
-from gateway.migration.rules.file import schema as file_schema
 
 app = ApiTyper(help="A migration as one thing: discovered, written down, carried out, told.", no_args_is_help=True)
 
@@ -95,9 +93,3 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as exc:
         fail(f"{path}: {exc.strerror}", USAGE)
-
-
-@app.command("schema")
-def schema() -> None:
-    """Print the JSON Schema of migration files: editors complete and check by it."""
-    typer.echo(json.dumps(file_schema(), indent=2))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import time
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -23,6 +22,8 @@ from gateway.kafka.rules.names import bad_name
 APPLICATIONS: Final = 2_000
 NAMES: Final = 10_000
 """Of topics, groups or transactional ids in one application."""
+
+_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 SCHEMA_ID: Final = "https://lockgate.dev/schemas/migration-1.json"
 
@@ -61,11 +62,18 @@ class Window(Part):
     """When promotes may begin. One that ends before it begins ends on the next day."""
 
     days: list[Day] = Field(default_factory=lambda: list(Day), min_length=1, description="Days on which it begins.")
-    begins: time = Field(alias="from", description="Local time, as 22:00.")
-    ends: time = Field(alias="to", description="Local time; the same as `from` for a whole day.")
+    begins: str = Field(alias="from", pattern=_CLOCK, description='Local time, in quotes: "22:00".')
+    ends: str = Field(alias="to", pattern=_CLOCK, description="Local time; the same as `from` for a whole day.")
     zone: str = Field(default="UTC", description="Time zone, as Europe/Berlin.")
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("begins", "ends", mode="before")
+    @classmethod
+    def _quoted(cls, clock: Any) -> Any:
+        if isinstance(clock, int):  # YAML 1.1 takes 22:00 for a number in base 60
+            raise ValueError(f'write the time in quotes, such as "22:00" (it was read as the number {clock})')
+        return clock
 
     @field_validator("zone")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from gateway.migration.rules.file import Day, Window
@@ -36,7 +36,7 @@ def _opening(window: Window, now: datetime) -> datetime | None:
 def _on(window: Window, local: datetime, days: int) -> tuple[datetime | None, datetime]:
     """(begin, end) of the window on a day from today; no begin on a day that it does not name."""
     day = local.date() + timedelta(days=days)
-    begins = datetime.combine(day, window.begins, tzinfo=local.tzinfo)
+    begins = datetime.combine(day, time.fromisoformat(window.begins), tzinfo=local.tzinfo)
     last = day if window.ends > window.begins else day + timedelta(days=1)
-    ends = datetime.combine(last, window.ends, tzinfo=local.tzinfo)
+    ends = datetime.combine(last, time.fromisoformat(window.ends), tzinfo=local.tzinfo)
     return (begins if list(Day)[day.weekday()] in window.days else None), ends

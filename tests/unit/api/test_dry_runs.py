@@ -13,6 +13,7 @@ import pytest
 from gateway.api.app import create_app
 from gateway.errors import Conflict, NotFound
 from gateway.kafka.groups import GroupView, MemberView
+from gateway.migration.rules.file import parsed
 from gateway.state.records import GroupRecord, MirrorError, MirrorState
 from gateway.telemetry.metrics import Metrics
 from tests.support.control.control_plane import SOURCE, Plane
@@ -88,6 +89,9 @@ async def scene(plane: Plane) -> Plane:
         plane.source.groups[group] = GroupView(
             group=group, state="Stable", type="classic", protocol_type="consumer", members=(member,)
         )
+    for name in ("running", "paused"):
+        await plane.service.migrations.apply(parsed(MIGRATION | {"migration": name}), "ann")
+    await plane.service.migrations.pause("paused", "ann")
     return plane
 
 
@@ -102,6 +106,7 @@ def state_of(plane: Plane) -> object:
         dict(store.links),
         dict(store.mirrors),
         dict(store.groups),
+        dict(store.migrations),
         store.applied,
         clusters,
         dict(plane.engine.running),
@@ -109,6 +114,7 @@ def state_of(plane: Plane) -> object:
     )
 
 
+MIGRATION = {"migration": "m", "link": "l", "applications": [{"name": "a", "topics": ["nosuch"]}]}
 NEW = {"link_name": "new", "configs": [{"name": "bootstrap.servers", "value": SOURCE}]}
 VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links", NEW),
@@ -140,6 +146,16 @@ VERBS: Sequence[tuple[str, str, Any]] = [
     ("POST", "/v3/links/l/groups", {"group": "new"}),
     ("POST", "/v3/links/l/groups/mirrored:promote", None),
     ("POST", "/v3/links/l/groups/mirrored:demote", None),
+    ("PUT", "/v3/migrations/n", MIGRATION | {"migration": "n"}),
+    (
+        "PUT",
+        "/v3/migrations/running",
+        MIGRATION | {"migration": "running", "applications": [{"name": "b", "groups": ["g"]}]},
+    ),
+    ("POST", "/v3/migrations/running:pause", None),
+    ("POST", "/v3/migrations/paused:resume", None),
+    ("POST", "/v3/migrations/running:abort", None),
+    ("DELETE", "/v3/migrations/paused", None),
     ("DELETE", "/v3/gateways/two", None),
 ]
 

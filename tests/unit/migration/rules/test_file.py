@@ -31,10 +31,11 @@ def document(*applications: dict[str, Any], **more: Any) -> dict[str, Any]:
         (document({"name": "a", "topics": ["t"], "after": ["z"]}), "which is not in the file"),
         (document({"name": "a", "topics": ["t"], "after": ["a"]}), "wait for each other: a"),
         (
-            document({"name": "a", "topics": ["t"], "windows": [{"from": "22:00", "to": "4:00", "zone": "Mars"}]}),
+            document({"name": "a", "topics": ["t"], "windows": [{"from": "22:00", "to": "04:00", "zone": "Mars"}]}),
             "Mars",
         ),
         (document({"name": "a", "topics": ["t"], "until": "soon"}), "applications.0.until"),
+        (document({"name": "a", "topics": ["t"], "windows": [{"from": 1320, "to": "04:00"}]}), "in quotes"),
         ("text", "holds a mapping"),
     ],
 )
