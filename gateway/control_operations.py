@@ -19,8 +19,10 @@ from gateway.links.links import Links
 from gateway.links.running import RunningLinks
 from gateway.links.update import LinkUpdates
 from gateway.migration.carry_out import CarryOut
-from gateway.migration.migrations import Migrations, no_scores
+from gateway.migration.history import MirrorHistory
+from gateway.migration.migrations import Migrations
 from gateway.migration.promote_sets import InTwoSteps
+from gateway.migration.ready import ReadinessCheck
 from gateway.migration.run import MigrationRun
 from gateway.migration.world_reader import WorldReader
 from gateway.operations.partners import GroupPromoter, TopicPromoter
@@ -244,8 +246,8 @@ def groups(parts: ControlParts, promoter: GroupPromoter, reports: GroupReports) 
 
 def migrations(
     parts: ControlParts, mirrors: Mirrors, groups: Groups, promoter: GroupPromoter, reports: GroupReports
-) -> tuple[Migrations, MigrationRun]:
-    """What is made and shown of migrations, and what carries them out."""
+) -> tuple[Migrations, MigrationRun, ReadinessCheck, MirrorHistory]:
+    """What is made and shown of migrations, what carries them out, and how ready they are."""
     world = WorldReader(
         records=parts.records,
         views=parts.views,
@@ -255,7 +257,18 @@ def migrations(
         waits_for=promoter.waits_for,
         clock=parts.clock,
     )
-    made = Migrations(records=parts.records, world=world, scores=no_scores)
+    history = MirrorHistory(parts.records.store.mirrors, parts.engine.status)
+    check = ReadinessCheck(
+        records=parts.records,
+        views=parts.views,
+        target=parts.target,
+        world=world,
+        mirrors=mirrors,
+        groups=groups,
+        acls=parts.acl_sync,
+        history=history,
+    )
+    made = Migrations(records=parts.records, world=world, scores=check.scores)
 
     async def readers(link: str, topics: Sequence[str]) -> Sequence[str]:
         sources = [parts.records.mirror(link, topic).source_topic for topic in topics]
@@ -272,4 +285,4 @@ def migrations(
     run = MigrationRun(
         records=parts.records, migrations=made, carry_out=carry_out, background=parts.background, clock=parts.clock
     )
-    return made, run
+    return made, run, check, history

@@ -31,6 +31,8 @@ from gateway.cutover.failback.reversals import Reversals
 from gateway.errors import ControlError
 from gateway.groups.reports import GroupReports
 from gateway.migration.discovery import Discovery
+from gateway.migration.history import SAMPLE_EVERY_S
+from gateway.migration.ready import JUDGE_EVERY_S
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
@@ -109,7 +111,7 @@ class ControlService:
         self.mirror_repair = mirror_repair(parts, creator)
         self.dry_runs = DryRuns(records=parts.records, promotes=self.promote_plans, failbacks=failbacks)
         self.groups = groups(parts, group_promoter, group_reports)
-        self.migrations, self._migration_run = migrations(
+        self.migrations, self._migration_run, self.readiness, self._history = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
         )
         self.events = engine_events(parts)
@@ -127,6 +129,7 @@ class ControlService:
             auto_create=self.auto_create,
             promoter=topic_promoter,
             reports=group_reports,
+            readiness=self.readiness,
         )
 
     def restore(self) -> None:
@@ -168,6 +171,8 @@ class ControlService:
         every(_TICK_S, self.auto_create.run_due, "auto-create")
         every(_TICK_S, self.acl_sync.run_due, "ACL sync")
         every(MIGRATIONS_EVERY_S, self._migration_run.run_due, "migrations")
+        every(SAMPLE_EVERY_S, self._history.look, "history of mirrors")
+        every(JUDGE_EVERY_S, self.readiness.look, "readiness of migrations")
 
     def target_cluster_id(self) -> str:
         """Of the cluster that all links lead to."""

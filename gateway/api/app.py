@@ -55,6 +55,7 @@ def create_app(
     app.include_router(candidates.router(plane))
     app.include_router(link_access.router(plane))
     app.include_router(groups.router(plane))
+    app.include_router(migrations.reading_router(plane))
     app.include_router(migrations.router(plane))
     for confluents in confluent.routers(plane):
         app.include_router(confluents)

@@ -11,14 +11,15 @@ from gateway.api.discovery_models import DiscoveryData
 from gateway.api.migration_models import MigrationData, MigrationItem, MigrationList
 from gateway.api.models import ValidateOnly
 from gateway.api.plane import Plane
+from gateway.api.readiness_models import ReadinessData
 from gateway.errors import BadRequest
 from gateway.migration.rules.file import MigrationFile
 
 Picture = Annotated[bool, Query(description="With the picture, as SVG.")]
 
 
-def router(plane: Plane) -> APIRouter:
-    """The routes of migrations as a whole."""
+def reading_router(plane: Plane) -> APIRouter:
+    """The routes that change nothing."""
     routes = APIRouter(tags=["migrations"])
 
     @routes.get("/v3/links/{link}/migration-discovery", summary="What must move together on a link's source, and why")
@@ -32,6 +33,24 @@ def router(plane: Plane) -> APIRouter:
     @routes.get("/v3/migrations/{migration}", summary="What is left of a migration, and what was done")
     async def describe(migration: str) -> MigrationData:
         return MigrationData.of(await plane().migrations.describe(migration))
+
+    @routes.get("/v3/migrations/{migration}/readiness", summary="How ready a migration's applications are, and why")
+    async def readiness(migration: str) -> ReadinessData:
+        service = plane().migrations
+        file = service.file_of(service.record(migration))
+        return ReadinessData.of(file.link, await plane().readiness.of_file(file))
+
+    @routes.get("/v3/links/{link}/readiness", summary="How ready all that a link mirrors is to be promoted, and why")
+    async def link_readiness(link: str) -> ReadinessData:
+        judged = await plane().readiness.of_link(link)
+        return ReadinessData.of(link, [] if judged is None else [judged])
+
+    return routes
+
+
+def router(plane: Plane) -> APIRouter:
+    """The routes of what is done with migrations."""
+    routes = APIRouter(tags=["migrations"])
 
     @routes.put("/v3/migrations/{migration}", summary="Apply a migration file: bring the world to what it says")
     async def apply(

@@ -11,7 +11,7 @@ import yaml
 from rich.text import Text
 
 from gateway.cli import completion
-from gateway.cli.api import DEFAULT_URL, USAGE, Url, ask, fail, segment
+from gateway.cli.api import DEFAULT_URL, REFUSED, USAGE, Url, ask, fail, segment
 from gateway.cli.connection import ApiTyper
 from gateway.cli.mirror_common import end
 from gateway.cli.output import Format, Output, console, dump, facts, since, table
@@ -41,6 +41,7 @@ def register(app: ApiTyper) -> None:
     app.command("apply")(apply)
     app.command("list")(list_migrations)
     app.command("status")(status)
+    app.command("ready")(ready)
     app.command("pause")(pause)
     app.command("resume")(resume)
     app.command("abort")(abort)
@@ -173,6 +174,49 @@ def _entry(entry: Any) -> list[object]:
     pause = "" if entry["pause_ms"] is None else f"writes paused for {entry['pause_ms']} ms"
     detail = "; ".join(part for part in (entry["detail"], pause) if part)
     return [since(entry["time_ms"]), entry["what"], entry["application"], _some(entry["names"]), entry["by"], detail]
+
+
+def ready(
+    name: Annotated[
+        str, typer.Argument(metavar="[MIGRATION]", help="Its name.", autocompletion=completion.migrations)
+    ] = "",
+    link: Annotated[
+        str, typer.Option("--link", help="All that this link mirrors, instead.", autocompletion=completion.links)
+    ] = "",
+    output: Format = Output.TABLE,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Say how ready applications are to be promoted, 0 to 100, with reasons and remedies. Nothing is changed.
+
+    Exit code 1 while something blocks a promote.
+    """
+    if bool(name) == bool(link):
+        fail("name a migration, or a link with --link", USAGE)
+    path = f"{_path(name)}/readiness" if name else f"/v3/links/{segment(link)}/readiness"
+    answer = ask(url, lambda api: api.get(path))
+    if output is not Output.TABLE:
+        dump(answer, output)
+    else:
+        _ready(answer)
+    blocks = [one for each in answer["applications"] for one in each["findings"] if one["weight"] == "BLOCKS"]
+    if blocks:
+        raise typer.Exit(REFUSED)
+
+
+def _ready(answer: Any) -> None:
+    typer.echo(f"readiness {answer['score']} of 100")
+    table(
+        ["Application", "Score#", "Costs#", "Weight", "Reason", "Remedy"],
+        (
+            [one["application"], one["score"], each["points"], each["weight"], each["reason"], each["remedy"]]
+            for one in answer["applications"]
+            for each in one["findings"] or [_NOTHING]
+        ),
+        empty="there is nothing to promote",
+    )
+
+
+_NOTHING = {"points": 0, "weight": "", "reason": "nothing is missing", "remedy": ""}
 
 
 def pause(name: Name, dry_run: DryRun = False, output: Format = Output.TABLE, url: Url = DEFAULT_URL) -> None:

@@ -24,11 +24,6 @@ Scores = Callable[[MigrationFile], Awaitable[Mapping[str, int]]]
 """The readiness of each application of a file."""
 
 
-async def no_scores(file: MigrationFile) -> Mapping[str, int]:
-    """Where nobody judges: every application is as ready as can be."""
-    return {one.name: 100 for one in file.applications}
-
-
 _log = structlog.get_logger("lockgate.control")
 
 
@@ -73,14 +68,14 @@ class Migrations:
             old = self._store.migrations.get(file.migration)
             new = self._applied(old, file, text, by, now)
             if validate_only or new == old:
-                return await self._view(new, fresh=validate_only)
+                return await self._view(new, fresh=True)
             try:
                 await (self._store.insert(new) if old is None else self._store.replace(old, new))
             except StoreConflict:
                 continue
             self.failures.pop(file.migration, None)
             _log.info("migration applied", migration=file.migration, link=file.link, by=by)
-            return await self._view(new)
+            return await self._view(new, fresh=True)
         raise Conflict(f"migration '{file.migration}' is being changed by others; try again")
 
     def _applied(

@@ -140,6 +140,16 @@ class LinkNumbers:
     acls: AclCounts | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationNumbers:
+    """One migration. `readiness`: application -> 0 to 100, as last judged; empty before."""
+
+    migration: str
+    link: str
+    state: str
+    readiness: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ControlNumbers:
     """What the control plane knows. `links`: name -> is its source there. `link_numbers`: the rest of them."""
@@ -148,6 +158,7 @@ class ControlNumbers:
     mirrors: Sequence[MirrorNumbers]
     groups: Sequence[GroupNumbers]
     link_numbers: Sequence[LinkNumbers] = ()
+    migrations: Sequence[MigrationNumbers] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
