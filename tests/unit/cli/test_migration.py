@@ -72,3 +72,17 @@ def test_the_schema_is_json(run):
 
 def test_a_link_that_is_not_there(linked, run, file):
     assert run("migration", "discover", "--link", "x", code=1).stderr == "error: link 'x' does not exist\n"
+
+
+async def nothing_open(access):
+    return []
+
+
+def test_ready_ends_with_1_while_something_blocks(linked, run, file):
+    linked.plane.service.readiness._transactions = nothing_open
+    run("migration", "apply", str(file))
+    said = run("migration", "ready", "m", code=1).stdout
+    assert said.startswith("readiness ")
+    assert "orders" in said
+    assert json.loads(run("migration", "ready", "--link", "l", "-o", "json", code=1).stdout)["applications"]
+    assert "name a migration" in run("migration", "ready", code=2).stderr
