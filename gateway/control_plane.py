@@ -33,6 +33,7 @@ from gateway.groups.reports import GroupReports
 from gateway.migration.discovery import Discovery
 from gateway.migration.history import SAMPLE_EVERY_S
 from gateway.migration.ready import JUDGE_EVERY_S
+from gateway.migration.reports import MigrationReports
 from gateway.migration.run import LOOK_EVERY_S as MIGRATIONS_EVERY_S
 from gateway.operations.link_tasks import LinkTask
 from gateway.operations.partners import GroupPromoter, TopicPromoter
@@ -113,6 +114,13 @@ class ControlService:
         self.groups = groups(parts, group_promoter, group_reports)
         self.migrations, self._migration_run, self.readiness, self._history = migrations(
             parts, self.mirrors, self.groups, group_promoter, group_reports
+        )
+        self.migration_reports = MigrationReports(
+            records=parts.records,
+            target=parts.target,
+            migrations=self.migrations,
+            mirrors=self.mirrors,
+            readiness=self.readiness,
         )
         self.events = engine_events(parts)
         self.auto_create = auto_create(parts, creator)

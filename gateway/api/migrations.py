@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
@@ -39,6 +39,10 @@ def reading_router(plane: Plane) -> APIRouter:
         service = plane().migrations
         file = service.file_of(service.record(migration))
         return ReadinessData.of(file.link, await plane().readiness.of_file(file))
+
+    @routes.get("/v3/migrations/{migration}/report", summary="The report of a migration: what moved when, and by whom")
+    async def report(migration: str) -> dict[str, Any]:
+        return await plane().migration_reports.make(migration)
 
     @routes.get("/v3/links/{link}/readiness", summary="How ready all that a link mirrors is to be promoted, and why")
     async def link_readiness(link: str) -> ReadinessData:

@@ -19,6 +19,7 @@ from gateway.cli import (
     mirror_back,
     mirror_candidates,
     mirror_changes,
+    report,
     serve,
 )
 from gateway.cli.jobs import job
@@ -36,6 +37,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(access.app, name="access")
 migration_file.register(migration.app)
 app.add_typer(migration.app, name="migration")
+app.add_typer(report.app, name="report")
 app.add_typer(gateway.app, name="gateway")
 app.add_typer(typer.Typer(cls=job.LazyJobs, help=job.HELP, no_args_is_help=True), name="job")
 app.add_typer(dev.app, name="dev")

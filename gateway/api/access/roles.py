@@ -150,6 +150,7 @@ ROUTES: Final = (
     Route("GET", _LINK + "/readiness", Role.VIEWER),
     Route("GET", "/v3/migrations", Role.VIEWER),
     Route("GET", _MIGRATION + "/readiness", Role.VIEWER),
+    Route("GET", _MIGRATION + "/report", Role.VIEWER),
     Route("GET", _MIGRATION, Role.VIEWER),
     Route("PUT", _MIGRATION, Role.OPERATOR),
     Route("POST", _MIGRATION + ":pause", Role.OPERATOR),

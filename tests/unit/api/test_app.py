@@ -268,6 +268,7 @@ async def test_every_route_is_described(api):
         "/v3/links/{link}/readiness",
         "/v3/migrations",
         "/v3/migrations/{migration}/readiness",
+        "/v3/migrations/{migration}/report",
         "/v3/migrations/{migration}",
         *(f"/v3/migrations/{{migration}}:{verb}" for verb in ("pause", "resume", "abort")),
         "/v3/links/{link}/mirrors",

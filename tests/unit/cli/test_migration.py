@@ -81,6 +81,8 @@ async def nothing_open(access):
 def test_ready_ends_with_1_while_something_blocks(linked, run, file):
     linked.plane.service.readiness._transactions = nothing_open
     run("migration", "apply", str(file))
+    run("migration", "ready", "m")
+    linked.plane.source.down = True
     said = run("migration", "ready", "m", code=1).stdout
     assert said.startswith("readiness ")
     assert "orders" in said
