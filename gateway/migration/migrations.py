@@ -17,6 +17,8 @@ from gateway.state.migration_records import JournalEntry, MigrationRecord, Migra
 from gateway.state.store import StoreConflict
 
 _ATTEMPTS: Final = 8
+FILE_BYTES: Final = 262_144
+"""Of a file as it is kept: its record is written with each entry of the journal."""
 MIGRATIONS: Final = 100
 """Of one fleet: each has a file and a journal in the state topic."""
 
@@ -64,6 +66,8 @@ class Migrations:
         """
         self._records.link(file.link)
         text, now = as_text(file), self._records.now_ms()
+        if len(text) > FILE_BYTES:
+            raise BadRequest(f"the migration file has {len(text)} bytes, {FILE_BYTES} at most: name topics by patterns")
         for _ in range(_ATTEMPTS):
             old = self._store.migrations.get(file.migration)
             new = self._applied(old, file, text, by, now)

@@ -15,7 +15,7 @@ from gateway.groups.operations import Groups, MirrorGroupView
 from gateway.kafka.connection.errors import NetError
 from gateway.kafka.transactions import Transaction, all_transactions
 from gateway.migration.history import MirrorHistory, sample
-from gateway.migration.rules.file import Application, MigrationFile, of_text
+from gateway.migration.rules.file import NAMES, Application, MigrationFile, of_text
 from gateway.migration.rules.readiness import (
     GroupReady,
     LostGateway,
@@ -124,7 +124,7 @@ class ReadinessCheck:
         groups = [one.source_name for one in store.groups.values() if one.link == name]
         if not topics and not groups:
             return None
-        everything = Application(name=name, topics=sorted(topics), groups=sorted(groups))
+        everything = Application(name=name, topics=sorted(topics)[:NAMES], groups=sorted(groups)[:NAMES])
         (judged,) = await self.of_file(MigrationFile(migration=name, link=name, applications=[everything]))
         return judged
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -26,6 +26,8 @@ from gateway.topics.promote_plan import REFUSALS
 from gateway.transport.background import Background
 
 LOOK_EVERY_S: Final = 1.0
+REST_S: Final = 5.0
+"""The longest time between two looks, while nothing happens that a record would tell."""
 AT_ONCE: Final = 8
 """Steps of one migration that are under way."""
 _BACKOFF_S: Final = (2.0, 60.0)
@@ -41,6 +43,15 @@ class _Failed:
     message: str
     tries: int
     at: float
+
+
+class _Look(NamedTuple):
+    """The last look at a migration. `seen`: what it saw of the records and of steps under way; the next one comes after
+    `pause_s`."""
+
+    seen: tuple[int, int]
+    at: float
+    pause_s: float
 
 
 class MigrationRun:
@@ -62,13 +73,15 @@ class MigrationRun:
         self._background = background
         self._clock = clock
         self._failed: dict[tuple[str, str], _Failed] = {}
+        self._looks: dict[str, _Look] = {}
 
     async def run_due(self) -> None:
         """One look at each migration that is RUNNING. The steps go on in the background."""
         names = self._store.migrations.keys()
         self._failed = {key: one for key, one in self._failed.items() if key[0] in names}
+        self._looks = {name: one for name, one in self._looks.items() if name in names}
         for record in list(self._store.migrations.values()):
-            if record.state is not MigrationState.RUNNING:
+            if record.state is not MigrationState.RUNNING or not self._is_to_be_looked_at(record.name):
                 continue
             try:
                 await self._look(record)
@@ -95,6 +108,18 @@ class MigrationRun:
                 continue
             running.add(key)
             self._background.spawn(self._take(record, one, step, key), f"migration {record.name}: {key}")
+
+    def _is_to_be_looked_at(self, name: str) -> bool:
+        """The longer nothing happens, the later; at once when a record has changed or a step is over."""
+        now, last = self._clock(), self._looks.get(name)
+        seen = self._store.applied, len(self._migrations.running.get(name, ()))
+        if last is None or last.seen != seen:
+            self._looks[name] = _Look(seen, now, LOOK_EVERY_S)
+            return True
+        if now - last.at < last.pause_s:
+            return False
+        self._looks[name] = _Look(seen, now, min(last.pause_s * 1.5, REST_S))
+        return True
 
     def _is_due(self, name: str, key: str) -> bool:
         failed = self._failed.get((name, key))

@@ -14,7 +14,7 @@ there. In one that moves `together` the last two are one step, since its transac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -93,7 +93,7 @@ def resolve(file: MigrationFile, world: World) -> MigrationPlan:
     if not world.link_there:
         return MigrationPlan(applications=(), problems=(f"link '{file.link}' does not exist: lockgate link create",))
     plans: dict[str, ApplicationPlan] = {}
-    owners = _Owners(file)
+    owners = _Owners(file, world)
     for application in ordered(file.applications):
         unfinished = [name for name in application.after if _is_behind(plans[name])]
         plans[application.name] = _Resolver(file.link, application, world, owners, unfinished).plan()
@@ -113,24 +113,32 @@ def _asks_the_source(file: MigrationFile, world: World) -> bool:
 
 
 class _Owners:
-    """Which application has a name: the one that names it, else the first whose pattern means it."""
+    """Which application has which names: the one that names it, else the first whose pattern means it.
 
-    def __init__(self, file: MigrationFile) -> None:
-        self._named = {
-            (kind, name): one.name
-            for one in file.applications
-            for kind, names in (("topic", one.topics), ("group", one.groups))
-            for name in names
+    Worked out once for all names of the world, so that a look costs no more for many applications.
+    """
+
+    def __init__(self, file: MigrationFile, world: World) -> None:
+        self._found: dict[tuple[str, str], list[str]] = {}
+        there = {
+            "topic": {*world.mirrors, *(world.source_topics or ())},
+            "group": {*world.groups, *(world.source_groups or ())},
         }
-        self._applications = file.applications
+        for kind, names in there.items():
+            named = {name: one.name for one in file.applications for name in _names(one, kind)}
+            patterns = [
+                (one.name, beginnings)
+                for one in file.applications
+                if (beginnings := [name for name in _names(one, kind) if name.endswith("*")])
+            ]
+            for name in sorted(name for name in names if not is_internal(name)):
+                owner = named.get(name) or next((app for app, means in patterns if matches(name, means)), "")
+                if owner:
+                    self._found.setdefault((kind, owner), []).append(name)
 
-    def has(self, application: Application, kind: str, name: str) -> bool:
-        owner = self._named.get((kind, name))
-        if owner is not None:
-            return owner == application.name
-        return (
-            next((one.name for one in self._applications if matches(name, _names(one, kind))), "") == application.name
-        )
+    def names_of(self, application: Application, kind: str) -> list[str]:
+        """Of the world, in order."""
+        return self._found.get((kind, application.name), [])
 
 
 def _names(application: Application, kind: str) -> Sequence[str]:
@@ -150,8 +158,8 @@ class _Resolver:
 
     def plan(self) -> ApplicationPlan:
         application, world = self.application, self.world
-        topics = self._resolved("topic", world.mirrors, world.source_topics)
-        groups = self._resolved("group", world.groups, world.source_groups)
+        topics = self._resolved("topic", world.source_topics)
+        groups = self._resolved("group", world.source_groups)
         mirrors = [*self._creates(topics)]
         moves = [*self._declares(groups), *([] if application.together else self._group_promotes(groups))]
         promotes = [*self._promote(topics, groups)]
@@ -168,17 +176,14 @@ class _Resolver:
             groups=tuple(groups),
         )
 
-    def _resolved(self, kind: str, known: Mapping[str, object], source: frozenset[str] | None) -> list[str]:
+    def _resolved(self, kind: str, source: frozenset[str] | None) -> list[str]:
         """All names that the application means; what is nowhere is a problem."""
-        wanted = _names(self.application, kind)
-        there = [name for name in {*known, *(source or ())} if not is_internal(name) and matches(name, wanted)]
-        found = {name for name in there if self.owners.has(self.application, kind, name)}
-        for name in wanted:
-            if name.endswith("*") or name in found:
-                continue
-            if source is not None:
+        found = self.owners.names_of(self.application, kind)
+        there = set(found)
+        for name in _names(self.application, kind) if source is not None else ():
+            if not name.endswith("*") and name not in there:
                 self.problems.append(f"{kind} '{name}' is not on the source of link '{self.link}'")
-        return sorted(found)
+        return found
 
     # -- mirrors ---------------------------------------------------------------------------------------------------
 

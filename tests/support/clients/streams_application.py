@@ -1,4 +1,4 @@
-"""A Kafka Streams application with exactly_once_v2 in a process of its own: it counts words over a repartition topic."""
+"""A Kafka Streams application with exactly_once_v2 in a process of its own: it counts words."""
 
 from __future__ import annotations
 

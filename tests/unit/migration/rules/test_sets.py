@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import yaml
 
-from gateway.migration.rules.draft import draft, draft_yaml
+from gateway.migration.rules.draft import MANY, REST, draft, draft_yaml, left_out
 from gateway.migration.rules.file import parsed
 from gateway.migration.rules.sets import WIDE, Discovered, Found, SetKind, discover
 from gateway.migration.rules.snapshot import (
@@ -177,6 +177,22 @@ def test_the_draft_is_a_migration_file() -> None:
     assert file is not None
     assert parsed(yaml.safe_load(draft_yaml(discovered, file))) == file
     assert {one.name: one.together for one in file.applications} == {"g": True, "h": False}
+
+
+def test_many_topics_that_nobody_reads_are_one_application_of_the_draft() -> None:
+    discovered = found(*(f"t{n}" for n in range(MANY + 1)), "read", groups=[reads("g", "read")])
+    file = draft(discovered, "west")
+    assert file is not None
+    assert [(one.name, len(one.topics)) for one in file.applications] == [("g", 1), (REST, MANY + 1)]
+
+
+def test_a_group_whose_name_would_be_a_pattern_is_left_out_and_said() -> None:
+    discovered = found("a", groups=[reads("x*y", "a")])
+    file = draft(discovered, "west")
+    assert file is not None
+    assert file.applications[0].groups == []
+    assert left_out(discovered, file)[0].startswith("x*y: ")
+    assert "# Left out: x*y" in draft_yaml(discovered, file)
 
 
 def test_an_empty_source_has_no_file() -> None:
