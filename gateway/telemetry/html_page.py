@@ -14,7 +14,7 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #d0d7d
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 12px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap; }
 ul { margin: .2rem 0; padding-left: 1.2rem; } small { color: #57606a; } small code { font-size: 11px; }
-.wide { overflow-x: auto; } .wide td { overflow-wrap: anywhere; }
+.wide { overflow-x: auto; } .wide td { overflow-wrap: break-word; min-width: 3rem; }
 @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3; }
  th, td { border-color: #30363d; } caption, small { color: #8b949e; } }
 """

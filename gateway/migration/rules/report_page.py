@@ -139,7 +139,7 @@ def _facts(report: Mapping[str, Any], json_sha256: str) -> str:
         ("Source cluster", report["source_cluster_id"]),
         ("Target cluster", report["target_cluster_id"]),
         ("Applied by", report["applied_by"]),
-        ("First applied", report["created"]),
+        ("First applied", report["created"] or ""),
         ("Report made", report["made"]),
         ("Gateways", ", ".join(report["gateways"])),
         ("Versions", ", ".join(f"{name} {version}" for name, version in report["versions"].items())),
