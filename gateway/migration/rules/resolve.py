@@ -159,7 +159,7 @@ class _Resolver:
     def plan(self) -> ApplicationPlan:
         application, world = self.application, self.world
         topics = self._resolved("topic", world.source_topics)
-        groups = self._resolved("group", world.source_groups)
+        groups = self._resolved("group", world.source_groups if application.until is not Until.MIRRORED else None)
         mirrors = [*self._creates(topics)]
         moves = [*self._declares(groups), *([] if application.together else self._group_promotes(groups))]
         promotes = [*self._promote(topics, groups)]
@@ -177,7 +177,8 @@ class _Resolver:
         )
 
     def _resolved(self, kind: str, source: frozenset[str] | None) -> list[str]:
-        """All names that the application means; what is nowhere is a problem."""
+        """All names that the application means; what is nowhere is a problem. `source`: None where that is not one,
+        or not known."""
         found = self.owners.names_of(self.application, kind)
         there = set(found)
         for name in _names(self.application, kind) if source is not None else ():

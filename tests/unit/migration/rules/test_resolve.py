@@ -137,6 +137,11 @@ def test_names_that_are_nowhere_are_problems_and_patterns_are_not() -> None:
     assert [problem.split("'")[1] for problem in plan.applications[0].problems] == ["nosuch", "nobody"]
 
 
+def test_groups_that_are_not_there_yet_do_not_keep_it_from_being_mirrored() -> None:
+    assert resolve(file(app(groups=["later"], until="mirrored")), mirrored()).is_done
+    assert not resolve(file(app(groups=["later"], until="groups")), mirrored()).is_done
+
+
 def test_a_pattern_takes_what_no_other_application_names() -> None:
     world = replace(SOURCE, source_topics=frozenset({"orders", "orders-eu", "__consumer_offsets"}))
     plan = resolve(file({"name": "a", "topics": ["o*", "_*"]}, {"name": "b", "topics": ["orders-eu"]}), world)
