@@ -111,6 +111,13 @@ def test_only_one_group_in_the_partition_of_a_commit_is_likely_and_several_are_n
     assert any("g, x" in each.what and "__consumer_offsets" in each.how_to_tell for each in open_end.not_known)
 
 
+def test_who_is_known_to_commit_is_not_guessed_again() -> None:
+    partition = frozenset({offsets_partition("g", 50)})
+    ids = [transactional("t", writes=["out"], commits=["g"], offset_partitions=partition)]
+    one = of(found("in", "out", groups=[reads("g", "in")], ids=ids), "t")
+    assert [tie.likely for tie in one.ties if tie.why is Why.COMMITS_IN_TRANSACTIONS] == [False]
+
+
 def test_the_partition_of_a_group_is_javas() -> None:
     assert offsets_partition("app", 50) == 96801 % 50  # "app".hashCode()
     assert offsets_partition("polygenelubricants", 50) == 0  # its hashCode is Integer.MIN_VALUE
