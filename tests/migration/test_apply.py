@@ -41,7 +41,7 @@ def test_from_one_file_over_a_kill(tmp_path: Path, source: DevCluster, target: D
         producer.produce(plain, str(number), partition=0)
     producer.flush(30)
     commit(source.bootstrap, reader, {(plain, 0): Offset(7)})
-    file = {
+    file: dict[str, Any] = {
         "migration": topic,
         "link": link,
         "applications": [
@@ -51,7 +51,7 @@ def test_from_one_file_over_a_kill(tmp_path: Path, source: DevCluster, target: D
     }
     with running_gateway(tmp_path, target.bootstrap, link) as gateway:
         gateway.create_link(link, source.bootstrap, groups_auto_promote="false")
-        first = {**file, "applications": [{**one, "until": "mirrored"} for one in file["applications"]]}  # type: ignore[union-attr, attr-defined]
+        first = {**file, "applications": [{**one, "until": "mirrored"} for one in file["applications"]]}
         assert (
             len(
                 [step for one in applied(gateway, first, validate_only="true")["applications"] for step in one["steps"]]

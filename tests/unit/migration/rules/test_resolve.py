@@ -211,7 +211,7 @@ def test_together_wants_groups_that_are_not_promoted_by_themselves() -> None:
 def test_together_that_has_begun_is_brought_to_its_end_outside_its_window() -> None:
     stopped = {name: mirror(name, MirrorState.STOPPED) for name in ("orders", "payments")}
     window = {"days": ["sat"], "from": "22:00", "to": "23:30"}
-    late = replace(mirrored(**stopped), now=SATURDAY.replace(day=29, hour=5))
+    late = replace(mirrored(billing=group("billing"), **stopped), now=SATURDAY.replace(day=29, hour=5))
     (step,) = steps(resolve(file(app(together=True, windows=[window])), late))
     assert (step.topics, step.groups, step.waits_for) == ((), ("billing",), "")
 
